@@ -68,7 +68,7 @@ func (b *Backend) Traits(runtime string) prison.Traits {
 
 // engine returns a connection to the engine of a prison, or to the engine for new prisons if r is nil, once the
 // engine answers. Several goroutines may call it at the same time.
-func (b *Backend) engine(ctx context.Context, r *record) (*engine, error) {
+func (b *Backend) engine(ctx context.Context, r *state) (*engine, error) {
 	e, err := b.connected(r)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (b *Backend) engine(ctx context.Context, r *record) (*engine, error) {
 	return e, e.Awake(ctx)
 }
 
-func (b *Backend) connected(r *record) (*engine, error) {
+func (b *Backend) connected(r *state) (*engine, error) {
 	host := b.options.Host
 	if r != nil {
 		host = r.Host
@@ -113,7 +113,7 @@ func (b *Backend) CheckRuntime(ctx context.Context, runtime string) error {
 // ProbeOf is [Backend.Probe] for the engine of the prison whose host folder is dir. The caller's settings may
 // select another engine by now.
 func (b *Backend) ProbeOf(ctx context.Context, dir string) error {
-	r, err := readRecord(dir)
+	r, err := readState(dir)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (b *Backend) Host(dir string) (its, now string, err error) {
 	if now, err = dialect.Address(b.options.Host); err != nil {
 		return "", "", err
 	}
-	r, err := readRecord(dir)
+	r, err := readState(dir)
 	if r == nil || err != nil {
 		return now, now, err
 	}
@@ -176,7 +176,7 @@ var imageID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 
 // pinned returns the image of a prison. Once an image has been found by its name, the prison keeps that image,
 // since the name may refer to another one later.
-func (e *engine) pinned(ctx context.Context, r *record, s prison.Spec) (images.InspectResponse, error) {
+func (e *engine) pinned(ctx context.Context, r *state, s prison.Spec) (images.InspectResponse, error) {
 	if r.Ref != s.Image || r.Image == "" {
 		return e.image(ctx, s.Image)
 	}
@@ -212,10 +212,10 @@ func check(s prison.Spec) error {
 	return nil
 }
 
-// own returns the record of a prison, its engine and its container. The container is nil if it is gone, and everything
+// own returns the state of a prison, its engine and its container. The container is nil if it is gone, and everything
 // is nil for a prison that was never started.
-func (b *Backend) own(ctx context.Context, s prison.Spec) (r *record, e *engine, c *container.InspectResponse, err error) {
-	if r, err = readRecord(s.Dir); err != nil || r == nil {
+func (b *Backend) own(ctx context.Context, s prison.Spec) (r *state, e *engine, c *container.InspectResponse, err error) {
+	if r, err = readState(s.Dir); err != nil || r == nil {
 		return nil, nil, nil, err
 	}
 	if e, err = b.engine(ctx, r); err != nil {
@@ -226,7 +226,7 @@ func (b *Backend) own(ctx context.Context, s prison.Spec) (r *record, e *engine,
 }
 
 // find returns the prison's container, or nil.
-func (e *engine) find(ctx context.Context, r *record) (*container.InspectResponse, error) {
+func (e *engine) find(ctx context.Context, r *state) (*container.InspectResponse, error) {
 	if r == nil || r.Container == "" {
 		return nil, nil
 	}
@@ -264,7 +264,7 @@ func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 		prison.Finding{Name: "images", Value: fmt.Sprintf("%d on this machine", p.Images)},
 		networkFinding(),
 	)
-	plan, err := planner{Platform: p, record: &record{}}.base(rolePrison)
+	plan, err := planner{Platform: p, state: &state{}}.base(rolePrison)
 	if !p.Foreign("") { // in the order of limitSockets
 		plan.weaker = append(plan.weaker, prison.Weakness{Kind: prison.UncountedNetlink, Text: netlinkText})
 		if cause := e.socketsUncountable(p); cause != nil {

@@ -22,7 +22,7 @@ type helper struct {
 	uid, gid int
 	caps     []string
 	mounts   []mount.Mount
-	// the key of its prison, see [record]; if this process is killed, the helper is removed with the prison
+	// the key of its prison, see [state]; if this process is killed, the helper is removed with the prison
 	key     string
 	made    string // see labelMade
 	role    string // instead of roleHelper

@@ -32,7 +32,7 @@ type home struct {
 
 // mountHome mounts the volume without copying from the image. Otherwise an engine gives an empty volume the
 // content, owner and mode of the image's /home.
-func (r *record) mountHome(labels map[string]string) mount.Mount {
+func (r *state) mountHome(labels map[string]string) mount.Mount {
 	m := volume(r.homeVolume(), "/home", labels)
 	m.VolumeOptions.NoCopy = true
 	return m
@@ -40,7 +40,7 @@ func (r *record) mountHome(labels map[string]string) mount.Mount {
 
 // OpenHome implements [prison.Backend].
 func (b *Backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, error) {
-	r, err := readRecord(s.Dir)
+	r, err := readState(s.Dir)
 	if err != nil || r == nil {
 		return nil, cmp.Or(err, prison.ErrNoHome)
 	}
@@ -54,7 +54,7 @@ func (b *Backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, e
 	if _, err := e.VolumeInspect(bounded, r.homeVolume()); dialect.Gone(err) {
 		return nil, prison.ErrNoHome
 	}
-	return b.startTemporary(ctx, s, func(p *plan, r *record) {
+	return b.startTemporary(ctx, s, func(p *plan, r *state) {
 		home := r.mountHome(r.labels(s, rolePrison))
 		home.Target, home.ReadOnly = prison.Workspace, s.ReadOnly
 		p.host.Mounts = []mount.Mount{home}
@@ -64,7 +64,7 @@ func (b *Backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, e
 
 // HomeDisk implements [prison.Backend].
 func (b *Backend) HomeDisk(s prison.Spec) string {
-	r, err := readRecord(s.Dir)
+	r, err := readState(s.Dir)
 	if err != nil || r == nil {
 		return ""
 	}
@@ -73,7 +73,7 @@ func (b *Backend) HomeDisk(s prison.Spec) string {
 
 // home finds the volume, or creates it. Before creating a volume, it records that the home lacks its entries, so
 // that this is known even if the start fails.
-func (e *engine) home(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) (h home, err error) {
+func (e *engine) home(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) (h home, err error) {
 	if p.FillsLate() {
 		return h, nil
 	}
@@ -107,7 +107,7 @@ func lacks(dir string, entries []dialect.Entry) bool {
 
 // emptied reports whether a home that was set up lacks its entries by now, as after cleaning up by hand. It queries
 // the engine, and records the result.
-func (e *engine) emptied(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) (incomplete bool) {
+func (e *engine) emptied(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) (incomplete bool) {
 	if p.FillsLate() || !r.Filled || ctx.Err() != nil {
 		return false
 	}
@@ -158,7 +158,7 @@ func requiredEntries(s prison.Spec) []dialect.Entry {
 
 // giveToPhantom makes the phantom the owner of the workspace, and sets up a home that lacks its entries. Root does so on this
 // machine's disk, if the engine's folder is there. For other users the engine does so.
-func (e *engine) giveToPhantom(ctx context.Context, image string, r *record, s prison.Spec, h home) error {
+func (e *engine) giveToPhantom(ctx context.Context, image string, r *state, s prison.Spec, h home) error {
 	if os.Geteuid() != 0 {
 		return e.setUp(ctx, image, r, s, h, true)
 	}
@@ -202,7 +202,7 @@ func createEntries(dir string, entries []dialect.Entry) error {
 // setUp makes the engine change the owner of the workspace to the phantom, if requested, and set up a home that
 // lacks its entries. That needs no process: the engine unpacks an archive with only those folders into a container
 // that never runs. Existing folders keep their content.
-func (e *engine) setUp(ctx context.Context, image string, r *record, s prison.Spec, h home, workspace bool) error {
+func (e *engine) setUp(ctx context.Context, image string, r *state, s prison.Spec, h home, workspace bool) error {
 	box := helper{key: r.Key, made: rand.Text(), image: image, argv: []string{inside.Shell}}
 	var entries []dialect.Entry
 	if workspace {

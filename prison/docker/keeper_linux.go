@@ -260,7 +260,7 @@ func (k *networkKeeper) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := k.engine.find(ctx, &record{Container: k.Owner})
+	c, err := k.engine.find(ctx, &state{Container: k.Owner})
 	if err != nil {
 		return err
 	}
@@ -400,7 +400,7 @@ func (e *engine) awaitEnd(ctx context.Context, id string) {
 				return
 			}
 		}
-		if c, err := e.find(ctx, &record{Container: id}); err == nil && !inside.Runs(c) {
+		if c, err := e.find(ctx, &state{Container: id}); err == nil && !inside.Runs(c) {
 			return
 		}
 		select {

@@ -20,9 +20,9 @@ import (
 
 var errRunning = errors.New("the prison is running already")
 
-// claim returns the engine of a prison and the prison's record, which it creates the first time.
-func (b *Backend) claim(ctx context.Context, s prison.Spec) (*engine, *record, error) {
-	r, err := readRecord(s.Dir)
+// claim returns the engine of a prison and the prison's state, which it creates the first time.
+func (b *Backend) claim(ctx context.Context, s prison.Spec) (*engine, *state, error) {
+	r, err := readState(s.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,12 +30,12 @@ func (b *Backend) claim(ctx context.Context, s prison.Spec) (*engine, *record, e
 	if err != nil || r != nil {
 		return e, r, err
 	}
-	r = newRecord(e.Host)
+	r = newState(e.Host)
 	return e, r, r.write(s.Dir)
 }
 
-// ready returns what a plan needs: the engine, its abilities, and the record of the prison.
-func (b *Backend) ready(ctx context.Context, s prison.Spec) (e *engine, p *dialect.Platform, r *record, err error) {
+// ready returns what a plan needs: the engine, its abilities, and the state of the prison.
+func (b *Backend) ready(ctx context.Context, s prison.Spec) (e *engine, p *dialect.Platform, r *state, err error) {
 	if err = check(s); err != nil {
 		return nil, nil, nil, err
 	}
@@ -117,14 +117,14 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 
 // vanished reports whether the container no longer exists. The start of another prison may just have seen the
 // container without its workspace, and removed it.
-func (e *engine) vanished(ctx context.Context, r *record) bool {
+func (e *engine) vanished(ctx context.Context, r *state) bool {
 	c, err := e.find(ctx, r)
 	return err == nil && c == nil && r.Container != ""
 }
 
 // raise makes the objects that the container needs, replaces the container if the old one no longer fits, and
 // starts it.
-func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec, old *container.InspectResponse) (i prison.Isolation, err error) {
+func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec, old *container.InspectResponse) (i prison.Isolation, err error) {
 	found, err := e.pinned(ctx, r, s)
 	if err != nil {
 		return i, err
@@ -143,7 +143,7 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *record, s pr
 	if err := e.startHolder(ctx, p, r, s); err != nil {
 		return i, err
 	}
-	plan, err := planner{Platform: p, Spec: s, image: found, record: r, home: h}.prison()
+	plan, err := planner{Platform: p, Spec: s, image: found, state: r, home: h}.prison()
 	if err != nil {
 		return i, err
 	}
@@ -166,7 +166,7 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *record, s pr
 }
 
 // renew makes the container, unless the old one still matches the plan. The home stays; /etc comes from the image.
-func (e *engine) renew(ctx context.Context, pf *dialect.Platform, r *record, s prison.Spec, p plan, old *container.InspectResponse) error {
+func (e *engine) renew(ctx context.Context, pf *dialect.Platform, r *state, s prison.Spec, p plan, old *container.InspectResponse) error {
 	if old != nil && old.Config != nil && old.Config.Labels[labelPlan] == p.config.Labels[labelPlan] {
 		return nil
 	}
@@ -195,7 +195,7 @@ func (e *engine) renew(ctx context.Context, pf *dialect.Platform, r *record, s p
 }
 
 // create creates the container. If the name is taken by another container, it adds the prison's key to the name.
-func (e *engine) create(ctx context.Context, r *record, p plan) (id string, err error) {
+func (e *engine) create(ctx context.Context, r *state, p plan) (id string, err error) {
 	p.mark()
 	for _, name := range []string{p.name, p.name + "-" + r.Key} {
 		bounded, cancel := dialect.Call(ctx)
@@ -216,7 +216,7 @@ func (e *engine) create(ctx context.Context, r *record, p plan) (id string, err 
 }
 
 // run starts the container and checks that its image has the programs that prisons need.
-func (e *engine) run(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) error {
+func (e *engine) run(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) error {
 	heard := func() string { return "" }
 	if !p.EndsInput() {
 		line, leave, err := inside.Hear(ctx, e.Engine, r.Container)
@@ -271,7 +271,7 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *record, s pris
 
 // Attach implements [prison.Backend].
 func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, error) {
-	r, err := readRecord(s.Dir)
+	r, err := readState(s.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -317,11 +317,11 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 
 // Open implements [prison.Backend].
 func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
-	return b.startTemporary(ctx, s, func(*plan, *record) {})
+	return b.startTemporary(ctx, s, func(*plan, *state) {})
 }
 
 // startTemporary starts a prison that ends with its caller, after the function change has adapted its plan.
-func (b *Backend) startTemporary(ctx context.Context, s prison.Spec, change func(*plan, *record)) (prison.Prison, error) {
+func (b *Backend) startTemporary(ctx context.Context, s prison.Spec, change func(*plan, *state)) (prison.Prison, error) {
 	e, p, r, err := b.ready(ctx, s)
 	if err != nil {
 		return nil, err
@@ -330,7 +330,7 @@ func (b *Backend) startTemporary(ctx context.Context, s prison.Spec, change func
 	if err != nil {
 		return nil, err
 	}
-	plan, err := planner{Platform: p, Spec: s, image: i, record: r}.temporary()
+	plan, err := planner{Platform: p, Spec: s, image: i, state: r}.temporary()
 	if err != nil {
 		return nil, err
 	}
@@ -388,7 +388,7 @@ func (b *Backend) Stop(ctx context.Context, s prison.Spec) error {
 }
 
 // endLeft ends what a killed engine has left of the prison's container, which does not run.
-func (r *record) endLeft(ctx context.Context, s prison.Spec) error {
+func (r *state) endLeft(ctx context.Context, s prison.Spec) error {
 	if r.Container == "" {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 
 // limitSockets limits the memory of sockets, which version 1 of control groups counts separately. Engines accept
 // such a limit but do not set it, since runc has ignored it since 1.0. No process of the agent runs yet.
-func (e *engine) limitSockets(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) {
+func (e *engine) limitSockets(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) {
 	if p.Foreign(s.Runtime) { // its sockets are memory of a process of the runtime
 		return
 	}
@@ -83,7 +83,7 @@ func (g group) limitSockets(limit int64) error {
 
 // limitInside limits the agent's processes where the runtime's own kernel counts them. The host's limit applies to
 // that kernel as a whole, and reaching it would end the kernel.
-func (e *engine) limitInside(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) error {
+func (e *engine) limitInside(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) error {
 	if !p.Foreign(s.Runtime) {
 		return nil
 	}

@@ -51,7 +51,7 @@ type networkOrder struct {
 	Spec    prison.Spec
 	Secrets []secret.Secret // of Spec, which is sent without them
 	Host    string          // address of the engine
-	Key     string          // see [record]
+	Key     string          // see [state]
 	Image   string
 	Owner   string // id of the container whose network it is
 }
@@ -59,21 +59,21 @@ type networkOrder struct {
 func (o networkOrder) path(name string) string { return filepath.Join(o.Spec.Dir, name) }
 
 // owner returns the id of the container whose network the prison is in.
-func (r *record) owner() string {
+func (r *state) owner() string {
 	if r.Holder != "" {
 		return r.Holder
 	}
 	return r.Container
 }
 
-func newNetworkOrder(s prison.Spec, r *record) networkOrder {
+func newNetworkOrder(s prison.Spec, r *state) networkOrder {
 	s.Env = nil
 	return networkOrder{Spec: s, Secrets: s.Secrets, Host: r.Host, Key: r.Key, Image: r.Image, Owner: r.owner()}
 }
 
 // startHolder makes and starts the container that has the network of a runtime with a network stack of its own. Such a runtime takes the
 // interfaces that it finds when it starts, so somebody else must have them before. Its first process only waits.
-func (e *engine) startHolder(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) error {
+func (e *engine) startHolder(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) error {
 	r.Holder = ""
 	if s.Network == prison.NetworkNone || !p.Foreign(s.Runtime) {
 		return nil

@@ -26,7 +26,7 @@ import (
 
 // Labels show on the host which prison an object belongs to. They are not visible inside.
 const (
-	labelKey  = "workspace.key"  // the key of the prison, see [record]
+	labelKey  = "workspace.key"  // the key of the prison, see [state]
 	labelID   = "workspace.id"   // the prison's ID
 	labelRole = "workspace.role" // purpose
 	labelPlan = "workspace.plan" // digest of the plan, which shows whether a stopped container still matches
@@ -68,9 +68,9 @@ type plan struct {
 type planner struct {
 	*dialect.Platform
 	prison.Spec
-	image  images.InspectResponse
-	record *record
-	home   home
+	image images.InspectResponse
+	state *state
+	home  home
 }
 
 // prison plans the agent's container.
@@ -84,14 +84,14 @@ func (pl planner) prison() (plan, error) {
 	if len(pl.Env) > 0 {
 		p.host.Tmpfs[inside.VariablesFolder] = inside.VariablesOptions
 	}
-	p.host.Mounts = append(p.host.Mounts, pl.record.mountHome(pl.record.labels(pl.Spec, rolePrison)))
+	p.host.Mounts = append(p.host.Mounts, pl.state.mountHome(pl.state.labels(pl.Spec, rolePrison)))
 	if pl.FillsLate() || slices.Contains(image.Volumes(pl.image), "/etc") {
-		p.host.Mounts = append(p.host.Mounts, volume(pl.record.etcVolume(), "/etc", pl.record.labels(pl.Spec, rolePrison)))
+		p.host.Mounts = append(p.host.Mounts, volume(pl.state.etcVolume(), "/etc", pl.state.labels(pl.Spec, rolePrison)))
 	}
 	p.host.Mounts = append(p.host.Mounts, pl.home.accounts()...)
 	switch {
-	case pl.record.Holder != "": // the holder's are used, and an engine refuses others
-		p.host.NetworkMode = container.NetworkMode("container:" + pl.record.Holder)
+	case pl.state.Holder != "": // the holder's are used, and an engine refuses others
+		p.host.NetworkMode = container.NetworkMode("container:" + pl.state.Holder)
 		p.config.Hostname, p.host.DNS, p.host.DNSSearch, p.host.DNSOptions = "", nil, nil, nil
 	case pl.Network != prison.NetworkNone:
 		p.host.DNS, p.host.DNSOptions = []string{resolver()}, nil
@@ -126,7 +126,7 @@ func (pl planner) base(role string) (plan, error) {
 		config: container.Config{
 			Hostname: pl.Hostname, User: userOf(pl.Spec), Env: pl.environment(),
 			Image: pl.image.ID, Entrypoint: []string{inside.Shell}, Cmd: []string{"-c", waitForever},
-			WorkingDir: "/", OpenStdin: true, Labels: pl.record.labels(pl.Spec, role),
+			WorkingDir: "/", OpenStdin: true, Labels: pl.state.labels(pl.Spec, role),
 			StopSignal:  "SIGKILL", // the first process ignores other signals, so an engine would wait in vain
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		},

@@ -39,7 +39,7 @@ func TestWeaker(t *testing.T) {
 		info := everything()
 		c.lack(&info)
 		spec := prison.Spec{UID: 1879100000, GID: 1879100000, User: "dev", Hostname: "h", Workspace: "/w", Limits: prison.Limits{CPUs: 99}}
-		p, err := planner{Platform: &dialect.Platform{Info: info}, Spec: spec, record: &record{Key: "k"}, home: home{source: "/v"}}.prison()
+		p, err := planner{Platform: &dialect.Platform{Info: info}, Spec: spec, state: &state{Key: "k"}, home: home{source: "/v"}}.prison()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestWeaker(t *testing.T) {
 
 // TestZeroSpec checks that the container for a spec without any loosening is as restricted as possible.
 func TestZeroSpec(t *testing.T) {
-	p, err := planner{Platform: &dialect.Platform{Info: everything()}, Spec: prison.Spec{UID: 7, GID: 8}, record: &record{Key: "k"}, home: home{source: "/v"}}.prison()
+	p, err := planner{Platform: &dialect.Platform{Info: everything()}, Spec: prison.Spec{UID: 7, GID: 8}, state: &state{Key: "k"}, home: home{source: "/v"}}.prison()
 	if err != nil {
 		t.Fatal(err)
 	}

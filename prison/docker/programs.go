@@ -38,7 +38,7 @@ func unenforceable(reason error) error {
 }
 
 // recordPrograms begins the record of a container's programs. No command has been executed yet.
-func (e *engine) recordPrograms(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) error {
+func (e *engine) recordPrograms(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) error {
 	if !s.Record {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 	volumes "github.com/docker/docker/api/types/volume"
 )
 
-// SweepOrphaned removes the objects of prisons whose workspace and record were removed while they ran. No stop or clear
+// SweepOrphaned removes the objects of prisons whose workspace and state were removed while they ran. No stop or clear
 // will ever remove these objects.
 func (b *Backend) SweepOrphaned(ctx context.Context) error {
 	e, err := b.engine(ctx, nil)
@@ -40,7 +40,7 @@ func (e *engine) sweepOrphaned(ctx context.Context) error {
 		if !isOurs(c.Labels) || !e.orphaned(ctx, c) {
 			continue
 		}
-		if err := e.removeEverything(ctx, &record{Key: c.Labels[labelKey]}); err != nil {
+		if err := e.removeEverything(ctx, &state{Key: c.Labels[labelKey]}); err != nil {
 			return err
 		}
 	}
@@ -128,7 +128,7 @@ func leftOver(c container.Summary) bool {
 	return old && isOurs(c.Labels) && (c.State == container.StateCreated || c.Labels[labelRole] != rolePrison)
 }
 
-// abandon removes a container that no record names. If the container never ran, the volumes that were created with
+// abandon removes a container that no state names. If the container never ran, the volumes that were created with
 // it never had any content, so abandon removes these as well. The home of a stopped prison was created with another
 // container.
 func (e *engine) abandon(ctx context.Context, c container.Summary) error {

@@ -31,7 +31,7 @@ func TestAbandoned(t *testing.T) {
 	e := &engine{c}
 	i, err := e.image(t.Context(), ImageForTests())
 	prisontest.Need(t, "docker", err)
-	r := newRecord(e.Host)
+	r := newState(e.Host)
 	labels := func() map[string]string { return map[string]string{labelKey: r.Key, labelRole: "test"} }
 	if _, err := e.VolumeCreate(t.Context(), volumes.CreateOptions{Name: r.homeVolume(), Labels: labels()}); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestAbandoned(t *testing.T) {
 // TestLeftOver checks which containers that do not run are removed: only those of a killed command, and no
 // container of another program, whatever its labels are.
 func TestLeftOver(t *testing.T) {
-	r := newRecord("")
+	r := newState("")
 	of := func(role string) map[string]string { return r.labels(prison.Spec{ID: "id"}, role) }
 	old := time.Now().Add(-2 * dialect.SweepAge)
 	for what, c := range map[string]struct {

@@ -42,7 +42,7 @@ func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
 }
 
 // removeEverything removes all objects of a prison on the engine.
-func (e *engine) removeEverything(ctx context.Context, r *record) error {
+func (e *engine) removeEverything(ctx context.Context, r *state) error {
 	if err := e.removeAll(ctx, r.Key, ""); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (e *engine) removeEverything(ctx context.Context, r *record) error {
 
 // wipeWorkspace removes the workspace. Only root can open the phantom's folders, so for other users they are
 // emptied from inside first.
-func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r *record) error {
+func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r *state) error {
 	if os.Geteuid() == 0 || os.Remove(s.Workspace) == nil {
 		return hosttree.Remove(s.Workspace)
 	}
@@ -67,8 +67,8 @@ func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r *record) e
 	if err != nil {
 		return err
 	}
-	if r == nil { // the helper must have a key even without a record
-		r = newRecord(e.Host)
+	if r == nil { // the helper must have a key even without a state
+		r = newState(e.Host)
 	}
 	if err := e.empty(ctx, cmp.Or(r.Image, s.Image), r.Key, s); err != nil {
 		return err

@@ -15,12 +15,12 @@ import (
 	"github.com/git-airlock/git-airlock/prison/watch/containers"
 )
 
-// recordName is the file of the record in the prison's host folder.
-const recordName = "container.json"
+// stateName is the file of the state in the prison's host folder.
+const stateName = "container.json"
 
-// record is the stored state of a prison between commands. It moves with the repository, and so do its
+// state is the stored state of a prison between commands. It moves with the repository, and so do its
 // references to objects on the engine.
-type record struct {
+type state struct {
 	Host      string `json:"host"`      // address of the engine; the caller's settings may have changed since
 	Key       string `json:"key"`       // label on all objects of the prison on the engine
 	Container string `json:"container"` // id of the container, empty if there is none
@@ -33,26 +33,26 @@ type record struct {
 	Disk      string `json:"disk"`      // the engine's folder that contains the home's volume
 }
 
-// readRecord returns nil if there is no prison.
-func readRecord(dir string) (*record, error) {
-	return hostfile.Find[record](filepath.Join(dir, recordName))
+// readState returns nil if there is no prison.
+func readState(dir string) (*state, error) {
+	return hostfile.Find[state](filepath.Join(dir, stateName))
 }
 
-func (r *record) write(dir string) error { return hostfile.Write(filepath.Join(dir, recordName), r) }
+func (r *state) write(dir string) error { return hostfile.Write(filepath.Join(dir, stateName), r) }
 
 // keyLength is the length of a key in bytes.
 const keyLength = 8
 
-// newRecord returns the record of a new prison on the engine at host.
-func newRecord(host string) *record {
+// newState returns the state of a new prison on the engine at host.
+func newState(host string) *state {
 	var key [keyLength]byte
 	_, _ = rand.Read(key[:]) // it never fails
-	return &record{Host: host, Key: hex.EncodeToString(key[:])}
+	return &state{Host: host, Key: hex.EncodeToString(key[:])}
 }
 
-// forget removes the record and the files beside it.
+// forget removes the state and the files beside it.
 func forget(dir string) error {
-	for _, file := range slices.Concat(inside.KeeperFiles(), networkFiles, containers.Files, []string{filterName, recordName}) {
+	for _, file := range slices.Concat(inside.KeeperFiles(), networkFiles, containers.Files, []string{filterName, stateName}) {
 		if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -61,7 +61,7 @@ func forget(dir string) error {
 }
 
 // labels returns the labels that mark an object on the engine as a prison's.
-func (r *record) labels(s prison.Spec, role string) map[string]string {
+func (r *state) labels(s prison.Spec, role string) map[string]string {
 	return map[string]string{labelKey: r.Key, labelID: s.ID, labelRole: role}
 }
 
@@ -73,5 +73,5 @@ func isOurs(labels map[string]string) bool {
 }
 
 // The names of a prison's volumes are visible inside, in mountinfo.
-func (r *record) homeVolume() string { return "work-" + r.Key + "-home" }
-func (r *record) etcVolume() string  { return "work-" + r.Key + "-etc" }
+func (r *state) homeVolume() string { return "work-" + r.Key + "-home" }
+func (r *state) etcVolume() string  { return "work-" + r.Key + "-etc" }
