@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/route"
 )
 
 const (
@@ -29,7 +31,7 @@ type Internet struct {
 }
 
 // NewInternet returns the internet as the resolver and the routes of this machine lead to it.
-func NewInternet() *Internet { return &Internet{lookup: lookup, check: checkRoute} }
+func NewInternet() *Internet { return &Internet{lookup: lookup, check: route.Check} }
 
 // lookup asks the resolver of this machine for a name that is absolute: nothing is appended to it.
 func lookup(ctx context.Context, name string) ([]netip.Addr, error) {
@@ -202,7 +204,7 @@ func (r Rule) LookUp(ctx context.Context, name string) (addresses []string, vett
 	for _, a := range found {
 		err := r.Vet(a)
 		if err == nil {
-			err = checkRoute(a)
+			err = route.Check(a)
 		}
 		addresses, vetted = append(addresses, a.Unmap().String()), append(vetted, err)
 	}

@@ -1,4 +1,4 @@
-package egress
+package route
 
 import (
 	"encoding/binary"
@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkRoute returns an error unless this machine sends packets for an address out as it does for any other machine: its
+// Check returns an error unless this machine sends packets for an address out as it does for any other machine: its
 // own addresses, which can change at any moment, are closed. The kernel is asked (rtnetlink(7), RTM_GETROUTE), since the
 // addresses of the interfaces are not all that it takes for its own.
-func checkRoute(a netip.Addr) error {
+func Check(a netip.Addr) error {
 	kind, err := routeType(a.Unmap())
 	if err != nil {
 		return fmt.Errorf("route to %v: %w", a, err)
