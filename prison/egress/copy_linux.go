@@ -67,15 +67,7 @@ func copyOut(far net.Conn, n end, active func(int)) error {
 	n.queue.EventRegister(&entry)
 	defer n.queue.EventUnregister(&entry)
 	for {
-		buf := buffers.Get().(*[]byte)
-		w := tcpip.SliceWriter(*buf)
-		result, err := n.Read(&w, tcpip.ReadOptions{})
-		var failed error
-		if result.Count > 0 {
-			active(result.Count)
-			_, failed = far.Write((*buf)[:result.Count])
-		}
-		buffers.Put(buf)
+		err, failed := passOut(far, n, active)
 		switch err.(type) {
 		case nil:
 		case *tcpip.ErrWouldBlock:
@@ -90,6 +82,21 @@ func copyOut(far net.Conn, n end, active func(int)) error {
 			return failed
 		}
 	}
+}
+
+// passOut copies what there is at the moment. The stack of a goroutine that waits in copyOut does not have its large frame.
+//
+//go:noinline
+func passOut(far net.Conn, n end, active func(int)) (end tcpip.Error, failed error) {
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	w := tcpip.SliceWriter(*buf)
+	result, end := n.Read(&w, tcpip.ReadOptions{})
+	if result.Count > 0 {
+		active(result.Count)
+		_, failed = far.Write((*buf)[:result.Count])
+	}
+	return end, failed
 }
 
 // copyIn copies what comes from the world until its end, and passes that on.

@@ -135,53 +135,62 @@ func (e *Engine) refuse(r *tcp.ForwarderRequest, f *flow, refusal error) {
 	near.Close()
 }
 
-// carry accepts a connection whose other half is made, and copies.
-func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) {
-	refused := false
-	defer func() {
-		if refused {
-			e.journal.release()
-		} else {
-			e.journal.end(f.last())
-		}
-	}()
+// carry accepts a connection whose other half is made, and copies. It reports whether the connection was refused after all. For as
+// long as a connection lasts, so does the stack of this function, which therefore leaves what needs much of it to others.
+func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused bool) {
 	defer far.Close()
 	n, near, err := e.accept(r)
 	if err != nil {
-		return
+		return false
 	}
 	defer near.Close()
-	judged := f.carryAs()
 	long := time.AfterFunc(control.LongFlow, func() { e.journal.add(f.record(control.KindFlow, control.VerdictBegun, "")) })
 	defer long.Stop()
+	judged := f.carryAs()
 	switch f.proto {
 	case control.ProtoTLS:
 		f.stopWith(n.Abort)
-		hello, err := ReadHello(near)
-		if err == nil {
-			err = hello.Check(f.name, f.decision.Rule.hidden)
-		}
+		hello, err := e.hear(f, near)
 		if err != nil {
-			refused = true // nothing was sent
-			e.note(f, &deniedError{reason: err.Error()})
-			sayDenied(near)
-			return
+			return true
 		}
 		if judged {
-			if err := e.serveTLS(f, n, &countedConn{TCPConn: near, flow: f, before: hello.Bytes}, far); err != nil {
-				f.fail("the client does not accept the certificate for " + f.name + ": " + clip(err.Error()))
-			}
-			return
+			e.serveTLS(f, n, &countedConn{TCPConn: near, flow: f, before: hello}, far)
+			return false
 		}
-		if _, err := far.Write(hello.Bytes); err != nil {
-			return
+		if _, err := far.Write(hello); err != nil {
+			return false
 		}
-		f.sent.Add(int64(len(hello.Bytes)))
+		f.sent.Add(int64(len(hello)))
 	case control.ProtoHTTP:
 		e.serveHTTP(f, n, &countedConn{TCPConn: near, flow: f}, far, nil) //nolint:errcheck // only a handshake fails
-		return
+		return false
 	}
 	e.copyBoth(f, n, near, far)
+	return false
+}
+
+// hear reads the beginning of a connection with TLS, and refuses one for another name.
+func (e *Engine) hear(f *flow, near net.Conn) ([]byte, error) {
+	hello, err := ReadHello(near)
+	if err == nil {
+		err = hello.Check(f.name, f.decision.Rule.hidden)
+	}
+	if err != nil {
+		e.note(f, &deniedError{reason: err.Error()})
+		sayDenied(near)
+	}
+	return hello.Bytes, err
+}
+
+// finish writes the last record of a connection that was carried, or gives its room back.
+func (e *Engine) finish(f *flow, refused bool) {
+	if refused {
+		e.journal.release()
+	} else {
+		e.journal.end(f.last())
+	}
+	e.remove(f)
 }
 
 // obey follows an order of the holder.

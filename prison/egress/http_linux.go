@@ -194,11 +194,14 @@ func (p *requests) rewrite(r *httputil.ProxyRequest) {
 var overrides = []string{"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url"}
 
 // serveTLS answers a client in the place of a server whose requests are judged.
-func (e *Engine) serveTLS(f *flow, n end, near *countedConn, far net.Conn) error {
-	return e.serveHTTP(f, n, near, far, &tls.Config{
+func (e *Engine) serveTLS(f *flow, n end, near *countedConn, far net.Conn) {
+	err := e.serveHTTP(f, n, near, far, &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return e.trusted.Leaf(f.name, time.Now()) },
 	})
+	if err != nil {
+		f.fail("the client does not accept the certificate for " + f.name + ": " + clip(err.Error()))
+	}
 }
 
 // requests are those of one connection.

@@ -312,20 +312,22 @@ func (e *Engine) connect(r *tcp.ForwarderRequest) {
 		r.Complete(true)
 		return
 	}
-	defer e.remove(f)
 	if to == netip.AddrPortFrom(e.wire.Resolver, 53) {
 		if n, near, err := e.accept(r); err == nil {
 			f.stopWith(n.Abort)
 			e.resolver().serveStream(e.ctx, near)
 		}
+		e.remove(f)
 		return
 	}
 	far, err := e.reach(f)
 	if err != nil {
 		e.refuse(r, f, err)
+		e.remove(f)
 		return
 	}
-	e.carry(r, f, far)
+	// Looking a name up grows the stack, and a connection that is copied keeps it as long as it lasts.
+	go func() { e.finish(f, e.carry(r, f, far)) }()
 }
 
 // accept takes a connection.
