@@ -1,7 +1,7 @@
 # N: the network by names. The attempts are in the folder network, with the ids of the matrix. A prison tries all of them in the world of
 # scripts/internet, whose servers log what they hear: nothing may be heard of an attempt that must be refused.
 #
-# An ordinary user cannot make a world. AIRLOCK_TEST_WORLD names one, in which the user then must be already.
+# An ordinary user cannot make a world. AIRLOCK_TEST_WORLD names one, in which the user then must be already: see scripts/redteam-network.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 network_rules=(files.test api.test '*.a.test' '**.b.test' bücher.test git.test:22 metadata.test lan.test loopback.test host.test late.test mapped.test
@@ -79,12 +79,23 @@ begin_network() {
 	learn
 }
 
+# late_address gives the host another address. A given world may have a pipe that asks root for that.
+late_address() {
+	if [ -z "${AIRLOCK_TEST_WORLD-}" ]; then
+		"$host" ip addr add 203.0.113.77/32 dev uplink
+	elif [ -p "$world/late" ]; then
+		echo >"$world/late"
+		await 10000 has_late_address
+	fi
+}
+has_late_address() { ip -4 addr show dev uplink | has -F -e 203.0.113.77; }
+
 # attempts [STATEMENT] prints the program that tries all rows.
 attempts() {
 	cat "$cases"/network/lib.pl
 	printf '%s\n' "${1-}"
 	# shellcheck disable=SC2016
-	[ -z "${AIRLOCK_TEST_WORLD-}" ] || echo 'our $world_is_given = 1;'
+	[ -z "${AIRLOCK_TEST_WORLD-}" ] || has_late_address || echo 'our $world_is_given = 1;'
 	cat "$cases"/network/{names,ports,addresses,dns,below,tls,http,keys}.pl
 	echo 'finish();'
 }
@@ -150,7 +161,7 @@ N1() {
 		return
 	fi
 	if begin_network allowlist; then
-		[ -n "${AIRLOCK_TEST_WORLD-}" ] || "$host" ip addr add 203.0.113.77/32 dev uplink
+		late_address
 		: >"$work/ids"
 		attempts | timeout 300 git airlock visit -- perl - >"$work/results" 2>"$work/agent.err"
 		print_attempts "$work/results"

@@ -8,16 +8,20 @@
 tried=0 surprises=0 untried=0 missing=0
 staged='' fresh_stage='' stages=0
 
-# begin builds the program.
+# begin builds the programs, or takes those that were built before.
 begin() {
-	need_go
+	[ -n "${AIRLOCK_TEST_PROGRAMS-}" ] || need_go
 	have git || die 'there is no git on PATH' 'sudo apt-get install git'
 	base=$(mktemp -d)
 	chmod 755 "$base"
 	rows=$base/rows
 	mkdir "$base/bin" "$rows"
-	build "$base/bin/git-airlock" || exit 1
-	case $ids in *N[0-9]*) (cd "$top" && go build -o "$base/bin/internet" ./scripts/internet) || exit 1 ;; esac
+	if [ -n "${AIRLOCK_TEST_PROGRAMS-}" ]; then
+		cp "$AIRLOCK_TEST_PROGRAMS"/* "$base/bin/" || exit 1
+	else
+		build "$base/bin/git-airlock" || exit 1
+		case $ids in *N[0-9]*) (cd "$top" && go build -o "$base/bin/internet" ./scripts/internet) || exit 1 ;; esac
+	fi
 	PATH=$base/bin:$PATH
 	settle 0
 }

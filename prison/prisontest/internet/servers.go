@@ -133,6 +133,11 @@ func pages(folder string) http.Handler {
 			time.Sleep(5 * time.Millisecond)
 		}
 	})
+	mux.HandleFunc("/later", func(w http.ResponseWriter, _ *http.Request) { // it is silent between the head of the answer and the rest
+		w.(http.Flusher).Flush()
+		time.Sleep(25 * time.Second)
+		io.WriteString(w, "pong\n")
+	})
 	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.FormValue("to"), http.StatusFound) })
 	mux.HandleFunc("/socket", echoSocket)
 	serveKeys(mux, logOf(folder, "keys"))

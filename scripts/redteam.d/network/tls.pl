@@ -13,7 +13,6 @@ row T11 => 'NUL in the name', 'denied|closed|reset', sub { tls('files.test', nam
 row T12 => 'an address as the name', 'denied|closed|reset', sub { tls('files.test', names => [$public]) };
 row T13 => 'a client that says nothing', 'closed|reset|denied', sub { tls('files.test', text => '') };
 row T14 => 'a denied host: TLS, HTTP, another port', 'denied 403 refused', sub { join ' ', tls('t14.evil.test'), http('t14.evil.test'), raw('t14.evil.test', 9000) };
-untried T15 => 'another Host inside TLS', 'cannot be seen: a known limit';
 
 # Requests to judged.test are judged inside TLS: the rule is about its paths below /pub.
 row T16 => 'another Host inside TLS that is judged, HTTP/1 and HTTP/2', 'works 403 works 403', sub {
@@ -26,15 +25,17 @@ row T17 => 'a server with an expired certificate, of another name, of a stranger
 	join ' ', map { https("$_.test", target => "/pub/$marker", head => "Host: $_.test\r\nAuthorization: Bearer " . ($ENV{BAD} // 'none') . "\r\n") } 'expired', 'nameless', 'stranger';
 };
 row T18 => 'the authority of the network may vouch for its names only', '^(?=.*judged\.test)(?!.*(files|evil|api)\.test).*all critical$', sub {
-	my ($bundle, %names, $loose) = slurp(trusted());
-	for my $block ($bundle =~ /(-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----)/sg) {
-		next unless length $block < 1200; # those of the network have small keys
-		open my $f, '-|', 'openssl', 'x509', '-noout', '-text', '-in', scratch($block) or next;
-		my $text = join '', <$f>;
+	my (%names, $loose);
+	# One process reads all certificates: a bundle has more than a hundred.
+	my $bundle = trusted();
+	my $all = qx{openssl crl2pkcs7 -nocrl -certfile '$bundle' | openssl pkcs7 -print_certs -text -noout};
+	for my $text (split /^Certificate:/m, $all) {
 		next unless $text =~ /Name Constraints: ?(critical)?(.*?)\n {8}(?: {4})?X509v3|Name Constraints: ?(critical)?(.*)/s;
 		my ($critical, $permitted) = ($1 // $3, $2 // $4);
+		my @permitted = $permitted =~ /DNS:(\S+)/g;
+		next unless grep { /test$/ } @permitted; # public authorities have constraints, too
 		$loose = 1 unless $critical;
-		$names{$_} = 1 for $permitted =~ /DNS:(\S+)/g;
+		$names{$_} = 1 for @permitted;
 	}
 	return join(' ', sort keys %names) . ($loose ? ' some not critical' : ' all critical');
 };
