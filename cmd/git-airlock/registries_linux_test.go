@@ -27,6 +27,7 @@ func init() { scriptCommands["client"] = cmdClient }
 var costly = []string{"cargo", "java"}
 
 // TestClients lets real programs fetch from stand-ins of the hosts that a set of rules opens. A script's name begins with its program.
+// With AIRLOCK_TEST_CLIENTS_IMAGE, they are those of a container's image, which scripts/base-image can make with their packages.
 func TestClients(t *testing.T) {
 	needNative(t)
 	if os.Geteuid() != 0 && givenWorld() == "" {
@@ -48,8 +49,17 @@ func TestClients(t *testing.T) {
 			if slices.Contains(costly, program) {
 				feature = program
 			}
-			prisontest.Need(t, feature, visibleInside(program))
-			runScripts(t, []string{file}, testscript.Params{Setup: setup(t)})
+			config := ""
+			if image := os.Getenv("AIRLOCK_TEST_CLIENTS_IMAGE"); image != "" {
+				config = "[airlock]\n\tbackend = docker\n\timage = " + image + "\n"
+			} else {
+				prisontest.Need(t, feature, visibleInside(program))
+			}
+			start := func(env *testscript.Env) error {
+				env.Setenv("DOCKER_HOST", os.Getenv("DOCKER_HOST"))
+				return setup(t, config)(env)
+			}
+			runScripts(t, []string{file}, testscript.Params{Setup: start})
 		})
 	}
 }
