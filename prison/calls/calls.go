@@ -21,7 +21,6 @@ import (
 const (
 	runnerBase = 0x400000
 	dataBase   = 0x600000 // address of the request
-	elfHead    = 64 + 2*56
 	request    = 256
 
 	// Pointer is the argument that points to [Call.Data].
@@ -53,32 +52,8 @@ func (c Call) encode() []byte {
 	return b
 }
 
-// runner returns the runner as an ELF file of two segments: the code, and the page of the request.
-func runner(machine uint16, code []byte) []byte {
-	le := binary.LittleEndian
-	size := uint64(elfHead + len(code))
-	f := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
-	f = le.AppendUint16(f, 2) // ET_EXEC
-	f = le.AppendUint16(f, machine)
-	f = le.AppendUint32(f, 1)
-	f = le.AppendUint64(f, runnerBase+elfHead) // entry
-	f = le.AppendUint64(f, 64)                 // program headers
-	f = le.AppendUint64(f, 0)
-	f = le.AppendUint32(f, 0)
-	for _, n := range []uint16{64, 56, 2, 0, 0, 0} {
-		f = le.AppendUint16(f, n)
-	}
-	segment := func(flags uint32, address, inFile, inMemory uint64) {
-		f = le.AppendUint32(f, 1) // PT_LOAD
-		f = le.AppendUint32(f, flags)
-		for _, n := range []uint64{0, address, address, inFile, inMemory, 0x10000} {
-			f = le.AppendUint64(f, n)
-		}
-	}
-	segment(5, runnerBase, size, size) // read, execute
-	segment(6, dataBase, 0, 0x1000)    // read, write
-	return append(f, code...)
-}
+// runner returns the runner: the code, and the page of the request.
+func runner(machine uint16, code []byte) []byte { return ELF(machine, runnerBase, dataBase, code) }
 
 var errNoRunner = errors.New("the program that makes calls is not written for this processor")
 

@@ -3,6 +3,8 @@ package containers
 import (
 	"encoding/binary"
 	"runtime"
+
+	"github.com/git-airlock/git-airlock/prison/calls"
 )
 
 const (
@@ -85,31 +87,13 @@ func entrance(architecture string, filter []byte, flags uint32) []byte {
 	return nil
 }
 
-// program returns an ELF file of one segment with the code, the struct sock_fprog of the filter, and the filter.
+// program returns a program of the code, the struct sock_fprog of the filter, and the filter.
 func program(machine uint16, code, filter []byte) []byte {
 	const fprog, instruction = 16, 8 // sizes
 	le := binary.LittleEndian
-	size := uint64(headSize + len(code) + fprog + len(filter))
-	f := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
-	f = le.AppendUint16(f, 2) // ET_EXEC
-	f = le.AppendUint16(f, machine)
-	f = le.AppendUint32(f, 1)
-	f = le.AppendUint64(f, loadAddress+headSize) // entry
-	f = le.AppendUint64(f, 64)                   // program header
-	f = le.AppendUint64(f, 0)
-	f = le.AppendUint32(f, 0)
-	for _, n := range []uint16{64, 56, 1, 0, 0, 0} {
-		f = le.AppendUint16(f, n)
-	}
-	f = le.AppendUint32(f, 1) // PT_LOAD
-	f = le.AppendUint32(f, 5) // read, execute
-	for _, n := range []uint64{0, loadAddress, loadAddress, size, size, 0x10000} {
-		f = le.AppendUint64(f, n)
-	}
-	f = append(f, code...)
-	f = le.AppendUint64(f, uint64(len(filter)/instruction))
-	f = le.AppendUint64(f, loadAddress+headSize+uint64(len(code))+fprog)
-	return append(f, filter...)
+	all := le.AppendUint64(code, uint64(len(filter)/instruction))
+	all = le.AppendUint64(all, loadAddress+headSize+uint64(len(code))+fprog)
+	return calls.ELF(machine, loadAddress, 0, append(all, filter...))
 }
 
 // Enter returns the command line with which a command of a recorded container begins.
