@@ -120,7 +120,7 @@ var doors = map[string][]string{
 	"plugin":                            nil,
 	"C":                                 nil,
 	"github.com/containerd/errdefs":     {"prison/docker/dialect"},
-	"golang.org/x/sys/":                 {"gitops", "prison/egress", "prison/egress/route", "prison/hosttree", "prison/native", "prison/native/inside", "prison/native/inotify", "prison/native/usernet", "prison/native/walls", "prison/native/wire", "prison/prisontest", "prison/selftest", "prison/watch", "prison/watch/containers", "prison/watch/execs", "promote", "promote/airlock", "promote/daemon", "promote/disk", "promote/events", "snapshot/checkpoint/files", uiRoom, runsRoom},
+	"golang.org/x/sys/":                 {"gitops", "prison/egress", "prison/egress/frames", "prison/egress/route", "prison/hosttree", "prison/native", "prison/native/inside", "prison/native/inotify", "prison/native/usernet", "prison/native/walls", "prison/native/wire", "prison/prisontest", "prison/selftest", "prison/watch", "prison/watch/containers", "prison/watch/execs", "promote", "promote/airlock", "promote/daemon", "promote/disk", "promote/events", "snapshot/checkpoint/files", uiRoom, runsRoom},
 	"golang.org/x/term":                 {edgeRoom, lifecycleRoom, uiRoom},
 	"github.com/urfave/cli/":            {command, edgeRoom, requestRoom, commandsRoom + "/"},
 	"github.com/fsnotify/fsnotify":      {"promote/daemon"},
@@ -139,7 +139,7 @@ var doors = map[string][]string{
 	"github.com/google/licensecheck":    {"scripts/components"},
 	"golang.org/x/net/":                 {"prison/egress", "prison/egress/upstream", "prison/prisontest/internet"},
 	"golang.org/x/text/":                {"promote/policy/pathname", terminalRoom},
-	"gvisor.dev/gvisor/":                {"prison/egress"},
+	"gvisor.dev/gvisor/":                {"prison/egress", "prison/egress/frames"},
 }
 
 // maxLines is the maximum number of lines in a file. A longer file usually has more than one idea.

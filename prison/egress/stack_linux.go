@@ -14,11 +14,11 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/authority"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
+	"github.com/git-airlock/git-airlock/prison/egress/frames"
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
-	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
 	"gvisor.dev/gvisor/pkg/tcpip/network/arp"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -119,12 +119,7 @@ type Settings struct {
 
 // NewEngine connects a prison's interface with the world.
 func NewEngine(s Settings) (*Engine, error) {
-	link, err := fdbased.New(&fdbased.Options{
-		FDs: []int{s.Wire.FD}, MTU: s.Wire.MTU, EthernetHeader: true, Address: tcpip.LinkAddress(s.Wire.MAC[:]),
-		RXChecksumOffload: true, // the kernel wrote what comes, an agent has no raw sockets
-		// A packet socket needs no set-up: it has the packets of one interface already, and nobody shares them.
-		PreConfigured: true, IsPacketSocket: []bool{false},
-	})
+	link, err := frames.New(s.Wire.FD, s.Wire.MTU, tcpip.LinkAddress(s.Wire.MAC[:]))
 	if err != nil {
 		return nil, fmt.Errorf("use interface: %w", err)
 	}
