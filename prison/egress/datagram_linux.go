@@ -52,7 +52,7 @@ func (e *Engine) datagrams(r *udp.ForwarderRequest) bool {
 			return
 		}
 		f.exchange(near, far)
-		e.journal.end(f.last())
+		e.journal.End(f.last())
 	}()
 	return true
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/pending"
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
@@ -31,7 +32,7 @@ func (e *deniedError) Error() string { return e.reason }
 func (e *Engine) current() *Policy { return e.policy.Load() }
 
 // reach judges a flow, makes room for its records and connects it to the world. After success, the caller must write its
-// last record with [journal.end].
+// last record with [pending.Queue.End].
 func (e *Engine) reach(f *flow) (net.Conn, error) {
 	if f.to.Addr() == e.wire.Gateway || f.to.Addr() == e.wire.Resolver {
 		return nil, &deniedError{reason: "nothing is there"}
@@ -42,17 +43,17 @@ func (e *Engine) reach(f *flow) (net.Conn, error) {
 	if d := f.decide(e.current); !d.Allowed {
 		return nil, &deniedError{reason: d.Reason}
 	}
-	if err := e.journal.admit(); err != nil {
+	if err := e.journal.Admit(e.ctx); err != nil {
 		return nil, err
 	}
 	far, err := e.dial(e.ctx, f)
 	var denied *deniedError
 	switch {
 	case errors.As(err, &denied):
-		e.journal.release()
+		e.journal.Release()
 		return nil, err
 	case err != nil:
-		e.journal.end(f.record(control.KindFlow, control.VerdictFailed, clip(err.Error())))
+		e.journal.End(f.record(control.KindFlow, control.VerdictFailed, clip(err.Error())))
 		return nil, err
 	}
 	e.mu.Lock()
@@ -95,7 +96,7 @@ func (e *Engine) way() *upstream.Way {
 // note writes why a flow was refused. A failure has been written already.
 func (e *Engine) note(f *flow, err error) {
 	var denied *deniedError
-	if !errors.As(err, &denied) && !errors.Is(err, errUnrecorded) && !errors.Is(err, errTooMany) && !errors.Is(err, errDatagrams) {
+	if !errors.As(err, &denied) && !errors.Is(err, pending.ErrUnrecorded) && !errors.Is(err, errTooMany) && !errors.Is(err, errDatagrams) {
 		return
 	}
 	r := f.record(control.KindRefusal, control.VerdictDeny, clip(err.Error()))
@@ -107,7 +108,7 @@ func (e *Engine) countRefusal(r control.Record) {
 	e.mu.Lock()
 	e.refused++
 	e.mu.Unlock()
-	e.journal.refuse(r)
+	e.journal.Refuse(r)
 	e.changed()
 }
 
@@ -122,7 +123,7 @@ func (e *Engine) refuse(r *tcp.ForwarderRequest, f *flow, refusal error) {
 		tell = func(c net.Conn) { tellHTTP(c, refusal) }
 	}
 	var denied *deniedError
-	if tell == nil || !errors.As(refusal, &denied) && !errors.Is(refusal, errUnrecorded) {
+	if tell == nil || !errors.As(refusal, &denied) && !errors.Is(refusal, pending.ErrUnrecorded) {
 		r.Complete(true)
 		return
 	}
@@ -144,7 +145,7 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused 
 		return false
 	}
 	defer near.Close()
-	long := time.AfterFunc(control.LongFlow, func() { e.journal.add(f.record(control.KindFlow, control.VerdictBegun, "")) })
+	long := time.AfterFunc(control.LongFlow, func() { e.journal.Add(f.record(control.KindFlow, control.VerdictBegun, "")) })
 	defer long.Stop()
 	judged := f.carryAs()
 	switch f.proto {
@@ -186,9 +187,9 @@ func (e *Engine) hear(f *flow, near net.Conn) ([]byte, error) {
 // finish writes the last record of a connection that was carried, or gives its room back.
 func (e *Engine) finish(f *flow, refused bool) {
 	if refused {
-		e.journal.release()
+		e.journal.Release()
 	} else {
-		e.journal.end(f.last())
+		e.journal.End(f.last())
 	}
 	e.remove(f)
 }
@@ -206,7 +207,7 @@ func (e *Engine) obey(o control.Order) {
 		e.changed()
 	}
 	if o.Written != nil {
-		e.journal.written(o.Written.Records, o.Written.Error == "")
+		e.journal.Written(o.Written.Records, o.Written.Error == "")
 	}
 }
 
@@ -228,7 +229,7 @@ func (e *Engine) use(rules control.Rules) {
 		return
 	}
 	if p.Generation != e.policy.Load().Generation {
-		e.journal.add(p.record())
+		e.journal.Add(p.record())
 		e.closed = 0
 	}
 	e.failed, e.rules = "", rules

@@ -68,14 +68,14 @@ func mustDial(t testing.TB, s *stack.Stack, name string, port uint16) net.Conn {
 func lastRecord(t testing.TB, e *Engine, is func(control.Record) bool) control.Record {
 	t.Helper()
 	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(time.Millisecond) {
-		records, _ := e.journal.unwritten()
+		records, _ := e.journal.Unwritten()
 		for _, r := range records {
 			if is(r) {
 				return r
 			}
 		}
 	}
-	records, _ := e.journal.unwritten()
+	records, _ := e.journal.Unwritten()
 	t.Fatalf("no such record in %+v", records)
 	return control.Record{}
 }

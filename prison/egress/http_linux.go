@@ -17,6 +17,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
+	"github.com/git-airlock/git-airlock/prison/egress/pending"
 	"github.com/git-airlock/git-airlock/prison/egress/request"
 
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
@@ -250,9 +251,9 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 	defer p.flow.finish(x)
 	decision, err := p.judge(r, x)
 	if err == nil {
-		if err = p.engine.journal.admit(); err == nil {
+		if err = p.engine.journal.Admit(ctx); err == nil {
 			if err = p.spend(x); err != nil {
-				p.engine.journal.release()
+				p.engine.journal.Release()
 			}
 		}
 	}
@@ -276,7 +277,7 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 		if x.failed != "" {
 			record.Verdict, record.Reason = control.VerdictFailed, clip(x.failed)
 		}
-		p.engine.journal.end(record)
+		p.engine.journal.End(record)
 	}()
 	whole := false
 	defer func() { // the client gets what there is of an answer that is cut, and does not take it for one that never began
@@ -387,7 +388,7 @@ func (p *requests) answered(r *http.Response) error {
 		x.failed = credential.ErrEcho.Error()
 		alarm := p.flow.record(control.KindAlarm, "", fmt.Sprintf("an answer of %s contained the value of the credential %s, and was cut", p.flow.name, x.used.Name))
 		alarm.Credential = x.used.Name
-		p.engine.journal.add(alarm)
+		p.engine.journal.Add(alarm)
 	}
 	err := x.echoes.Guard(r, found)
 	if err != nil {
@@ -443,7 +444,7 @@ func (p *requests) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var denied *deniedError
 	var wrong *tls.CertificateVerificationError
 	switch x.failed = err.Error(); {
-	case errors.As(err, &denied) || errors.Is(err, errUnrecorded):
+	case errors.As(err, &denied) || errors.Is(err, pending.ErrUnrecorded):
 		x.status = http.StatusForbidden
 		answerDenied(w, r, err)
 		return

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/pending"
 )
 
 // FuzzRequests sends any bytes as requests. Only those for the host of the connection may be passed on.
@@ -34,7 +35,7 @@ func FuzzRequests(f *testing.F) {
 
 // fuzzRequests sends any bytes as requests to files.test, with one rule. check is called with each request that is passed on.
 func fuzzRequests(f *testing.F, policy *Policy, port uint16, check func(*testing.T, *http.Request)) {
-	e := &Engine{journal: newJournal(time.Now), dirty: make(chan struct{}, 1)}
+	e := &Engine{journal: pending.New(time.Now), dirty: make(chan struct{}, 1)}
 	e.policy.Store(policy)
 	e.credentials.Set(map[string]string{"api": realKey})
 	to := netip.AddrPortFrom(netip.MustParseAddr("198.18.0.1"), port)
@@ -48,7 +49,7 @@ func fuzzRequests(f *testing.F, policy *Policy, port uint16, check func(*testing
 		}()
 		p := &requests{engine: e, flow: &flow{name: "files.test", proto: control.ProtoHTTP, to: to}, port: fmt.Sprintf(":%d", port)}
 		serveRequests(context.Background(), ours, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			e.journal.written(maxPending, true)
+			e.journal.Written(1, true)
 			p.serve(w, r, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { check(t, r) }))
 		}))
 	})

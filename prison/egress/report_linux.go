@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/pending"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 )
 
@@ -16,6 +17,8 @@ const (
 	stateEvery = 500 * time.Millisecond
 	// retryEvery is how often the holder is asked again whether it can write.
 	retryEvery = 500 * time.Millisecond
+	// gatherFor is how long records are gathered after others were written. The first one after a pause is written at once.
+	gatherFor = 5 * time.Millisecond
 	// statePatience is how long a refusal waits until the state that has it can be read.
 	statePatience = time.Second
 )
@@ -157,22 +160,23 @@ func rest() {
 // reportRecords hands over records, and waits each time until the holder has written them.
 func (e *Engine) reportRecords(send func(control.Report), written <-chan control.Written, gone <-chan struct{}) {
 	for {
-		records, closed := e.journal.unwritten()
-		pause, wake := time.Duration(0), e.journal.wake
+		records, closed := e.journal.Unwritten()
+		pause, wake := time.Duration(0), e.journal.Wake()
 		switch {
 		case len(records) > 0 || closed:
 			send(control.Report{Write: true, Records: records})
 			select {
 			case w := <-written:
-				if closed = w.Error != ""; !closed {
-					continue
-				}
+				closed = w.Error != ""
 			case <-gone:
 				return
 			}
-			pause, wake = retryEvery, nil // records wait, too
-		case e.journal.counted():
-			pause = sameRefusal
+			pause, wake = gatherFor, nil
+			if closed {
+				pause = retryEvery
+			}
+		case e.journal.Counted():
+			pause = pending.SameRefusal
 		}
 		if !await(pause, wake, gone) {
 			return

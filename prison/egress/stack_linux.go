@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
 	"github.com/git-airlock/git-airlock/prison/egress/frames"
+	"github.com/git-airlock/git-airlock/prison/egress/pending"
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -78,7 +79,7 @@ type Engine struct {
 	open    bool          // every public address is allowed
 	idle    time.Duration // how long a connection may be silent both ways
 	policy  atomic.Pointer[Policy]
-	journal *journal
+	journal *pending.Queue
 	dirty   chan struct{} // has room for one: the state has changed
 	urgent  chan struct{} // has room for one: somebody waits for the state
 	known   *names        // that rules allow
@@ -128,7 +129,7 @@ func NewEngine(s Settings) (*Engine, error) {
 
 func newEngine(s Settings, link stack.LinkEndpoint) (*Engine, error) {
 	e := &Engine{
-		wire: s.Wire, world: s.World, open: s.Open, journal: newJournal(time.Now), dirty: make(chan struct{}, 1), urgent: make(chan struct{}, 1), stale: make(chan string, 1), flows: map[*flow]struct{}{},
+		wire: s.Wire, world: s.World, open: s.Open, journal: pending.New(time.Now), dirty: make(chan struct{}, 1), urgent: make(chan struct{}, 1), stale: make(chan string, 1), flows: map[*flow]struct{}{},
 		idle: maxIdle, roots: x509.SystemCertPool,
 	}
 	var err error

@@ -1,0 +1,120 @@
+package pending
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+)
+
+// TestFloodOfRefusals refuses 100,000 attempts in a minute, of names that are all different, or all the same.
+func TestFloodOfRefusals(t *testing.T) {
+	const attempts = 100_000
+	for what, name := range map[string]func(int) string{
+		"different": func(i int) string { return fmt.Sprintf("n%d.test", i) },
+		"same":      func(int) string { return "evil.test" },
+	} {
+		now := time.Unix(0, 0)
+		q := New(func() time.Time { return now })
+		q.Written(0, true)
+		lines, counted := 0, 0
+		drain := func() {
+			for {
+				records, _ := q.Unwritten()
+				if len(records) == 0 {
+					return
+				}
+				for _, r := range records {
+					counted += max(1, r.Count)
+				}
+				lines += len(records)
+				q.Written(len(records), true)
+			}
+		}
+		for i := range attempts {
+			now = now.Add(time.Minute / attempts)
+			q.Refuse(control.Record{Kind: control.KindRefusal, Name: name(i), Time: now})
+			if i%500 == 0 {
+				drain()
+			}
+			if len(q.pending) > maxPending || len(q.refusals) > maxRefusals+1 {
+				t.Fatalf("%s: %d records wait, %d are counted", what, len(q.pending), len(q.refusals))
+			}
+		}
+		now = now.Add(2 * SameRefusal)
+		drain()
+		if counted != attempts || lines > 61*(maxRefusals+2) {
+			t.Errorf("%s: %d lines count %d attempts", what, lines, counted)
+		}
+	}
+}
+
+// TestRefusalsOfAFullJournal wants none to be forgotten while nothing can be written, in bounded memory.
+func TestRefusalsOfAFullJournal(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nobody waits for room
+	now := time.Unix(0, 0)
+	q := New(func() time.Time { return now })
+	if q.Admit(ctx) == nil {
+		t.Error("a connection is admitted before the ledger has been heard of")
+	}
+	q.Written(0, true)
+	for range maxPending {
+		if err := q.Admit(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if q.Admit(ctx) == nil {
+		t.Error("more connections are admitted than can be recorded")
+	}
+	for range 100 {
+		now = now.Add(SameRefusal)
+		q.Refuse(control.Record{Name: "a.test"})
+	}
+	for range maxPending {
+		q.End(control.Record{})
+	}
+	if n := len(q.pending); n != maxPending {
+		t.Errorf("%d records wait", n)
+	}
+	q.Written(maxPending, true)
+	now = now.Add(SameRefusal)
+	if records, _ := q.Unwritten(); len(records) != 1 || records[0].Count != 100 {
+		t.Errorf("%+v", records)
+	}
+}
+
+// TestAdmissionWaits lets a connection wait while the ledger is written late, until there is room.
+func TestAdmissionWaits(t *testing.T) {
+	q := New(time.Now)
+	q.Written(0, true)
+	for range maxPending {
+		if err := q.Admit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, free := range map[string]func(){
+		"a record is written":     func() { q.End(control.Record{}); q.Written(1, true) },
+		"a connection is refused": q.Release,
+	} {
+		admitted := make(chan error, 1)
+		go func() { admitted <- q.Admit(t.Context()) }()
+		select {
+		case err := <-admitted:
+			t.Fatalf("%s: admitted without room: %v", what, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+		free()
+		if err := <-admitted; err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	waits := make(chan error, 1)
+	go func() { waits <- q.Admit(t.Context()) }()
+	q.Written(0, false)
+	if err := <-waits; err == nil {
+		t.Error("a connection is admitted though the ledger cannot be written")
+	}
+}
