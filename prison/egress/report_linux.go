@@ -15,6 +15,8 @@ import (
 const (
 	// stateEvery is how often the state is reported at most.
 	stateEvery = 500 * time.Millisecond
+	// urgentEvery is how often at most when a refusal waits for it, so that refusals in turn with answers wait, too.
+	urgentEvery = 100 * time.Millisecond
 	// retryEvery is how often the holder is asked again whether it can write.
 	retryEvery = 500 * time.Millisecond
 	// gatherFor is how long records are gathered after others were written. The first one after a pause is written at once.
@@ -145,7 +147,7 @@ func (e *Engine) reportState(send func(control.Report), stated, gone <-chan stru
 		for _, done := range awaited {
 			close(done)
 		}
-		if !await(stateEvery, e.urgent, gone) {
+		if !await(urgentEvery, nil, gone) || !await(stateEvery-urgentEvery, e.urgent, gone) {
 			return
 		}
 	}

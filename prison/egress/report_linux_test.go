@@ -1,0 +1,70 @@
+package egress
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+)
+
+// writer is a holder that counts states, and says of all that it was written.
+type writer struct {
+	states atomic.Int64
+	orders chan control.Order
+}
+
+func (w *writer) Send(v any, _ ...*os.File) error {
+	r := v.(control.Report)
+	if r.State != nil {
+		w.states.Add(1)
+	}
+	if r.Answer {
+		w.orders <- control.Order{Stated: true}
+	}
+	if r.Write {
+		w.orders <- control.Order{Written: &control.Written{Records: len(r.Records)}}
+	}
+	return nil
+}
+
+func (w *writer) Recv(v any) ([]*os.File, error) {
+	o, ok := <-w.orders
+	if !ok {
+		return nil, io.EOF
+	}
+	*v.(*control.Order) = o
+	return nil, nil
+}
+
+// TestRefusalsInTurn gets an answer and a refusal in turn. Each refusal is in a state before the agent has it, but there are not more
+// than ten states a second.
+func TestRefusalsInTurn(t *testing.T) {
+	var asked atomic.Int64
+	e, s := newCredentialed(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1)%2 == 0 {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	holder := &writer{orders: make(chan control.Order, 100)}
+	ended := make(chan struct{})
+	go func() {
+		e.report(holder)
+		close(ended)
+	}()
+	client, begun := clientOf(t, e, s), time.Now()
+	for i := range 20 {
+		want := []int{200, 401}[i%2]
+		if status, _ := send(t, client, "GET", "https://api.test/v1/x", "Authorization: Bearer "+placeholder); status != want {
+			t.Fatalf("request %d: %d", i, status)
+		}
+	}
+	if n, most := holder.states.Load(), 2+int64(time.Since(begun)/urgentEvery); n < 10 || n > most {
+		t.Errorf("%d states of 10 refusals, at most %d wanted", n, most)
+	}
+	close(holder.orders)
+	<-ended
+}
