@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 // landedNames returns the subjects of the branch's commits since the base, sorted.
@@ -134,6 +135,42 @@ func TestLandsWithoutTheHeldOnes(t *testing.T) {
 				t.Errorf("%d commits of %d have notes: %v", len(ids), len(all), ids)
 			}
 			w.nothingLeft()
+		})
+	}
+}
+
+// TestRenamedFolder lands a commit that adds a file to a folder after a later commit of the agent has renamed the folder's other files:
+// nobody must decide where the file belongs. If the user has renamed them, somebody must.
+func TestRenamedFolder(t *testing.T) {
+	t.Parallel()
+	renames := [][]string{{"mv", "old/x", "new/x"}, {"mv", "old/y", "new/y"}, {"commit", "-q", "-m", "renames"}}
+	for name, byUser := range map[string]bool{"by the agent": false, "by the user": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"old/x": plain("x\n"), "old/y": plain("y\n"), "new/n": plain("n\n")})
+			w.git("config", "airlock.review", "land")
+			w.commits("adds", "old/z", "z\n")
+			for _, args := range renames {
+				if byUser {
+					w.git(args...)
+				} else {
+					w.agent(args...)
+				}
+			}
+			if w.cycle(); byUser {
+				w.judge(review.Approve, "", "adds")
+				if o := w.cycle(); !o.Held(ledger.Conflict) || w.subjects() != "renames" {
+					t.Errorf("%q, %+v", w.subjects(), o)
+				}
+				return
+			}
+			w.judge(review.Approve, "", "renames")
+			w.wantLanded("renames")
+			w.judge(review.Approve, "", "adds")
+			w.wantLanded("adds renames")
+			if got, want := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); got != strings.TrimSpace(want) {
+				t.Errorf("the branch has %q", w.git("ls-tree", "-r", "HEAD"))
+			}
 		})
 	}
 }

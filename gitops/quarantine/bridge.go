@@ -157,7 +157,12 @@ func (b *Bridge) Inspect(ctx context.Context, quarantine *Inspector) *Inspector 
 }
 
 // Merge describes a three-way merge of trees.
-type Merge struct{ Base, Ours, Theirs gitops.OID }
+type Merge struct {
+	Base, Ours, Theirs gitops.OID
+	// Own reports that both sides are the agent's. Then a file that one side adds stays in the folder where the agent has put it,
+	// also if the other side has renamed the folder's other files. Otherwise git reports a conflict, which the user must decide.
+	Own bool
+}
 
 // Merge merges trees. It uses no configuration, attributes or drivers, and changes no working tree. If paths
 // conflict, it returns these paths and no tree.
@@ -186,8 +191,12 @@ func (b *Bridge) Merge(ctx context.Context, m Merge) (tree gitops.OID, conflicts
 	if err != nil {
 		return "", nil, err
 	}
+	git := b.Git
+	if m.Own {
+		git = git.Configured("merge.directoryRenames=false")
+	}
 	var out bytes.Buffer
-	err = b.Change(ctx, gitops.Call{Args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", string(ours), string(theirs)}, Stdout: &out})
+	err = git.Change(ctx, gitops.Call{Args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", string(ours), string(theirs)}, Stdout: &out})
 	if err != nil && gitops.Status(err) != 1 {
 		return "", nil, fmt.Errorf("merge %s and %s: %w", m.Ours, m.Theirs, err)
 	}

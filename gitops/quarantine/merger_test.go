@@ -95,6 +95,24 @@ func TestMergers(t *testing.T) {
 	}
 }
 
+// TestMergeOfOwnSides checks that a file stays in the folder in which the agent has added it, although a side has renamed the folder's other
+// files.
+func TestMergeOfOwnSides(t *testing.T) {
+	t.Parallel()
+	f := &mergeFixture{newInner(t, gitopstest.Files{"old/x": "x\n", "old/y": "y\n"})}
+	renamed := gitopstest.Files{"old/x": gitopstest.Absent, "old/y": gitopstest.Absent, "new/x": "x\n", "new/y": "y\n"}
+	m := Merge{Base: f.tree(t, f.base, nil), Ours: f.tree(t, f.base, renamed), Theirs: f.tree(t, f.base, gitopstest.Files{"old/z": "z\n"}), Own: true}
+	renamed["old/z"] = "z\n"
+	want := f.tree(t, f.base, renamed)
+	for by, b := range f.bridges(t) {
+		tree, conflicts, err := b.Merge(t.Context(), m)
+		gitopstest.Check(t, err)
+		if tree != want || len(conflicts) > 0 {
+			t.Errorf("%s: tree %s with conflicts %q, want %s", by, tree, conflicts, want)
+		}
+	}
+}
+
 // All mergers return the same results.
 func TestMergersAgree(t *testing.T) {
 	t.Parallel()
@@ -189,17 +207,17 @@ func TestMergeOnAMerge(t *testing.T) {
 	f := &mergeFixture{newInner(t, gitopstest.Files{"a": "1\n", "b": "1\n", "d/lines": mergeLines})}
 	b := f.bridges(t)["merger"]
 	on := f.outer.At("refs/heads/main")
-	first := Merge{f.tree(t, on, nil), f.tree(t, on, gitopstest.Files{"a": "2\n", "d/n": "n\n"}), f.tree(t, on, gitopstest.Files{"b": "2\n", "d/lines": "first\n" + mergeLines})}
+	first := Merge{Base: f.tree(t, on, nil), Ours: f.tree(t, on, gitopstest.Files{"a": "2\n", "d/n": "n\n"}), Theirs: f.tree(t, on, gitopstest.Files{"b": "2\n", "d/lines": "first\n" + mergeLines})}
 	ours, conflicts, err := b.Merge(t.Context(), first)
 	gitopstest.Check(t, err)
 	theirs := f.tree(t, on, gitopstest.Files{"d/lines": mergeLines + "last\n"})
-	got, more, err := b.Merge(t.Context(), Merge{first.Base, ours, theirs})
+	got, more, err := b.Merge(t.Context(), Merge{Base: first.Base, Ours: ours, Theirs: theirs})
 	gitopstest.Check(t, err)
 	want := f.tree(t, on, gitopstest.Files{"a": "2\n", "b": "2\n", "d/n": "n\n", "d/lines": "first\n" + mergeLines + "last\n"})
 	if got != want || conflicts != nil || more != nil {
 		t.Errorf("tree %s, want %s; conflicts %q, %q", got, want, conflicts, more)
 	}
-	again, _, err := b.Merge(t.Context(), Merge{first.Base, ours, f.tree(t, on, gitopstest.Files{"e/e": "e\n"})})
+	again, _, err := b.Merge(t.Context(), Merge{Base: first.Base, Ours: ours, Theirs: f.tree(t, on, gitopstest.Files{"e/e": "e\n"})})
 	gitopstest.Check(t, err)
 	patched, err := b.Patch(t.Context(), first.Base, theirs, again)
 	gitopstest.Check(t, err)

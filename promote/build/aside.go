@@ -249,6 +249,11 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 	}
 	m := quarantine.Merge{Base: before, Ours: ours, Theirs: inner.Tree}
 	tree, conflicts, err := b.mergeOn(ctx, m)
+	if conflicts != nil {
+		if m.Own, err = b.agentsOnly(ctx, parents[0]); m.Own && err == nil {
+			tree, conflicts, err = b.mergeOn(ctx, m)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -267,6 +272,22 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 	}
 	b.placed[a.Commit] = b.done[a.Commit].Outer
 	return nil, nil
+}
+
+// agentsOnly reports whether an outer commit has no commit of the user's on its line since the airlock's base.
+func (b *builder) agentsOnly(ctx context.Context, commit gitops.OID) (bool, error) {
+	made := map[gitops.OID]bool{b.plan.Ledger.Base.Outer: true}
+	for _, p := range b.done {
+		made[p.Outer] = true
+	}
+	for commit != b.plan.Ledger.Base.Outer {
+		c, err := b.request.Across.Commit(ctx, commit)
+		if err != nil || !made[commit] && !b.plan.Ledger.HasOuter(commit) || len(c.Parents) == 0 {
+			return false, err
+		}
+		commit = c.Parents[0]
+	}
+	return true, nil
 }
 
 // bringsAbsent reports whether a merge would bring changes of commits that the user dropped, or that are still set aside.

@@ -72,9 +72,9 @@ func (t *Trees) Tree(ctx context.Context, commit gitops.OID) (gitops.OID, error)
 	return tree, err
 }
 
-// Merge makes the three-way merge of two trees, once.
+// Merge makes the three-way merge of two trees of the agent, once.
 func (t *Trees) Merge(ctx context.Context, base, ours, theirs gitops.OID) (gitops.OID, []string, error) {
-	m := quarantine.Merge{Base: base, Ours: ours, Theirs: theirs}
+	m := quarantine.Merge{Base: base, Ours: ours, Theirs: theirs, Own: true}
 	if done, ok := t.merges[m]; ok {
 		return done.tree, done.conflicts, nil
 	}

@@ -32,7 +32,7 @@ func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Co
 		return err
 	}
 	if conflicts == nil {
-		if tree, conflicts, err = b.mergeOn(ctx, quarantine.Merge{Base: base, Ours: without, Theirs: theirs}); err != nil {
+		if tree, conflicts, err = b.mergeOn(ctx, quarantine.Merge{Base: base, Ours: without, Theirs: theirs, Own: true}); err != nil {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func (b *builder) withoutChanges(ctx context.Context, tree gitops.OID, commits [
 		if len(c.Parents) > 0 {
 			parent = c.Parents[0]
 		}
-		m := quarantine.Merge{Ours: tree}
+		m := quarantine.Merge{Ours: tree, Own: true}
 		if m.Base, err = b.request.Trees.Tree(ctx, id); err != nil {
 			return "", nil, err
 		}

@@ -109,7 +109,7 @@ func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, 
 	if err != nil {
 		return "", err
 	}
-	tree, conflicts, err := b.request.Bridge.Merge(ctx, quarantine.Merge{Base: fork, Ours: base, Theirs: landed})
+	tree, conflicts, err := b.request.Bridge.Merge(ctx, quarantine.Merge{Base: fork, Ours: base, Theirs: landed, Own: true})
 	if conflicts != nil {
 		return landed, err
 	}
