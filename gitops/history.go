@@ -141,6 +141,9 @@ var ErrNoCommit = errors.New("no such commit")
 
 // Commit returns the commit that a revision resolves to.
 func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
+	if r.noName(ctx, revision) {
+		return "", fmt.Errorf("%q: %w", revision, ErrNoCommit)
+	}
 	text, err := r.Output(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
 	if Status(err) == 1 {
 		return "", fmt.Errorf("%q: %w", revision, ErrNoCommit)
@@ -149,6 +152,19 @@ func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
 		return "", err
 	}
 	return ParseOID(text)
+}
+
+// leastAbbreviation is the smallest number of digits by which git finds an object.
+const leastAbbreviation = 4
+
+// noName reports whether a small number, such as that of a listed commit, is known not to be a revision: it is too short for the
+// name of an object, and no ref has it. So git need not be started for it.
+func (r *Repository) noName(ctx context.Context, revision string) bool {
+	if len(revision) >= leastAbbreviation || strings.Trim(revision, "0123456789") != "" || revision == "" {
+		return false
+	}
+	refs, err := r.Refs(ctx, "refs/"+revision, "refs/tags/"+revision, "refs/heads/"+revision, "refs/remotes/"+revision)
+	return err == nil && len(refs) == 0
 }
 
 // CommitTime returns the time at which a commit was made, by its committer line.

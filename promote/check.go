@@ -78,7 +78,7 @@ func (e *Engine) checkPart(ctx context.Context, f facts, w *lazyBridge, pairs []
 		}
 		commit, subject, err := inspect(ctx, f, k.inspector, p)
 		if err == nil {
-			err = e.files.grow(ctx, k.inspector, commit, f.settings.Limits)
+			err = e.files.Grow(ctx, k.inspector, commit.Tree, commit.Changes, f.settings.Limits)
 		}
 		if err != nil {
 			return passed, err
@@ -176,41 +176,15 @@ func inspect(ctx context.Context, f facts, inspector *quarantine.Inspector, p le
 	return pc, commit.Subject(), err
 }
 
-// fileCount bounds the number of files in the newest tree. The files are counted once. After that, added files are
-// added to the count, and removed files are not subtracted. The files are counted again only when that sum exceeds
-// the limit.
-type fileCount struct {
-	sync.Mutex
-	most int64 // upper bound for the newest tree; 0 before the first count
-}
-
-// grow refuses a commit whose tree has more files than the limit.
-func (c *fileCount) grow(ctx context.Context, inspector *quarantine.Inspector, commit policy.Commit, limits inner.Limits) error {
-	added := int64(0)
-	for _, change := range commit.Changes {
-		if change.Old.Mode == 0 {
-			added++
-		}
-	}
-	c.Lock()
-	defer c.Unlock()
-	if added == 0 || c.most > 0 && c.most+added <= limits.Entries {
-		c.most += added
-		return nil
-	}
-	var err error
-	c.most, err = inspector.CheckFiles(ctx, commit.Tree, limits)
-	return err
-}
-
 // ruleset is the input of the policy gate in one cycle.
 type ruleset struct {
 	settings    policy.Settings
 	facts       policy.Facts
 	decisions   ledger.Decisions
 	ignores     *ignore.Rules
-	fingerprint func() string // returns a text that is equal for equal rules
-	broken      error         // why the team's policy cannot be read: nothing may land
+	fingerprint func() string                      // returns a text that is equal for equal rules
+	results     func() (ledger.GateResults, error) // of earlier cycles; callers must not change it
+	broken      error                              // why the team's policy cannot be read: nothing may land
 }
 
 // readRules reads the current settings of the user and the team, and the user's decisions.
@@ -242,6 +216,8 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	}
 	now := r // later steps of the cycle add results
 	r.fingerprint = sync.OnceValue(func() string { return fingerprint(config, used, now, ignores.State(e.ignores())) })
+	stored := r.fingerprint
+	r.results = sync.OnceValues(func() (ledger.GateResults, error) { return ledger.ReadGateResults(e.Dir(), stored, f.ledger) })
 	return r, nil
 }
 

@@ -20,17 +20,17 @@ import (
 // not an error. An error means that the cycle failed, and that the waiting commits still wait.
 func (e *Engine) Cycle(ctx context.Context, options Options) (ledger.Outcome, error) {
 	hostenv.Refresh()
-	unlock, err := e.lockWhole(ctx)
+	lock, err := e.lockWhole(ctx)
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	defer unlock()
+	defer lock.unlock()
 	before, err := ledger.ReadOutcome(e.Dir())
 	if err != nil {
 		return before, err
 	}
 	now := time.Now()
-	outcome, err := e.promote(ctx, options, before, now)
+	outcome, err := e.promote(ctx, options, before, now, lock.facts)
 	e.Settings = nil // the next cycle obeys the settings of its own time
 	if ctx.Err() == nil {
 		outcome, err = e.holdOrError(outcome, err, before, now)
@@ -51,16 +51,23 @@ const (
 	restorePoll     = 20 * time.Millisecond
 )
 
+// kept is the lock of the cycle, with the facts that a command has read under it, or none.
+type kept struct {
+	unlock func() // also closes the facts
+	facts  *facts
+}
+
 // lockWhole locks the cycle while the workspace does not have files of two states.
-func (e *Engine) lockWhole(ctx context.Context) (unlock func(), err error) {
+func (e *Engine) lockWhole(ctx context.Context) (lock *kept, err error) {
 	for begun := time.Now(); ; time.Sleep(restorePoll) {
-		if unlock, e.kept = e.kept, nil; unlock == nil {
-			unlock, err = e.Store.LockFile(ctx, e.Record.ID, CycleLock)
+		if lock, e.kept = e.kept, nil; lock == nil {
+			lock = &kept{}
+			lock.unlock, err = e.Store.LockFile(ctx, e.Record.ID, CycleLock)
 		}
 		if err != nil || !e.Store.Restoring(e.Record.ID) {
-			return unlock, err
+			return lock, err
 		}
-		unlock()
+		lock.unlock()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -70,8 +77,8 @@ func (e *Engine) lockWhole(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// promote makes a cycle that starts from the outcome of the last one.
-func (e *Engine) promote(ctx context.Context, options Options, before ledger.Outcome, now time.Time) (outcome ledger.Outcome, err error) {
+// promote makes a cycle that starts from the outcome of the last one, and from the facts that a command has read, if there are any.
+func (e *Engine) promote(ctx context.Context, options Options, before ledger.Outcome, now time.Time, read *facts) (outcome ledger.Outcome, err error) {
 	outcome = before
 	outcome.Holds, outcome.Failure = nil, ""
 	if err := e.unwritable(); err != nil {
@@ -85,7 +92,7 @@ func (e *Engine) promote(ctx context.Context, options Options, before ledger.Out
 	}
 	defer func() { err = errors.Join(err, e.release()) }() // refs now reach the delivered objects
 	options.Known = options.Known && before.Inner != "" && before.Failure == "" && !before.Held(ledger.InnerInvalid) && !before.Held(ledger.InnerMain)
-	facts, err := e.survey(ctx, options, before, now)
+	facts, err := e.survey(ctx, options, before, now, read)
 	defer facts.close()
 	if err != nil {
 		return outcome, err
@@ -186,7 +193,7 @@ func (e *Engine) choose(ctx context.Context, f facts, t taken, w *lazyBridge) (p
 // as it is now.
 func (e *Engine) heldBefore(f facts) (map[gitops.OID]bool, error) {
 	held := map[gitops.OID]bool{}
-	results, err := ledger.ReadGateResults(e.Dir(), f.rules.fingerprint, f.ledger)
+	results, err := f.rules.results()
 	for _, v := range results.Commits {
 		if v.Holds() && !f.ledger.HasOuter(v.Commit) {
 			held[v.Inner] = true

@@ -43,13 +43,10 @@ func (e *Engine) lockedFacts(ctx context.Context) (f facts, unlock func(), err e
 	if err != nil {
 		return f, nil, err
 	}
-	if f, err = e.readLedger(ctx); err != nil {
+	if f, err = e.read(ctx); err != nil {
 		return f, nil, err
 	}
 	f.before, f.now = before, time.Now()
-	if f.configured, err = e.configure(ctx, Options{}); err != nil {
-		return f, nil, err
-	}
 	f.rules, err = e.readRules(ctx, f)
 	return f, func() { f.close(); release() }, err
 }
@@ -62,7 +59,7 @@ func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Deci
 		return nil, err
 	}
 	defer unlock()
-	results, err := ledger.ReadGateResults(e.Dir(), f.rules.fingerprint, f.ledger)
+	results, err := f.rules.results()
 	if err != nil {
 		return nil, err
 	}
@@ -183,19 +180,19 @@ func (e *Engine) Resolve(ctx context.Context) (gitops.OID, error) {
 
 // Standing is an airlock between two cycles: none runs until it is closed.
 type Standing struct {
-	Plan       *history.Plan
-	Links      []quarantine.Link // commits that the agent's history has and that have not landed, parents first
-	Ledger     *ledger.Ledger
-	Decisions  ledger.Decisions
-	Gate       review.Gate
-	Settings   Settings
-	Inside     decision.Inside
-	Tip        gitops.OID // of the branch, or the last landed commit if the branch is gone
-	Now        time.Time
-	UnderRules func() string // returns the fingerprint of the rules, for [ledger.ReadGateResults]
+	Plan      *history.Plan
+	Links     []quarantine.Link // commits that the agent's history has and that have not landed, parents first
+	Ledger    *ledger.Ledger
+	Decisions ledger.Decisions
+	Gate      review.Gate
+	Settings  Settings
+	Inside    decision.Inside
+	Tip       gitops.OID // of the branch, or the last landed commit if the branch is gone
+	Now       time.Time
+	Results   func() (ledger.GateResults, error) // of the last cycle under the rules as they are; callers must not change it
 
 	Close func() // must be called, unless Keep is
-	Keep  func() // is like Close, but leaves the lock to the engine's next cycle, which must follow at once
+	Keep  func() // is like Close, but leaves the lock and the facts to the engine's next cycle, which must follow at once
 	// Trees returns the trees of the plan's commits. They can be used until Close is called.
 	Trees func(context.Context) (*build.Trees, error)
 	// Bridge returns the bridge for new outer objects, and its inspector. They can be used until Close is called.
@@ -219,13 +216,18 @@ func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
 		return nil, err
 	}
 	bridge := newLazyBridge(e, f)
-	return &Standing{Plan: p.Plan, Links: p.Beside(links), Ledger: f.ledger, Decisions: f.rules.decisions, Gate: f.gate(), Settings: f.settings, Inside: f.reader(),
-		Tip: f.refs.onto(), Now: f.now, UnderRules: f.rules.fingerprint,
+	s := &Standing{Plan: p.Plan, Links: p.Beside(links), Ledger: f.ledger, Decisions: f.rules.decisions, Gate: f.gate(), Settings: f.settings, Inside: f.reader(),
+		Tip: f.refs.onto(), Now: f.now, Results: f.rules.results,
 		Close: func() { bridge.close(); _ = e.release(); unlock() }, // the next cycle tries again to release what is left
-		Keep:  func() { bridge.close(); _ = e.release(); e.kept = unlock },
 		Trees: func(ctx context.Context) (*build.Trees, error) { return e.treesOf(ctx, p, bridge) },
 		Bridge: func(ctx context.Context) (*quarantine.Bridge, *quarantine.Inspector, error) {
 			err := bridge.ready(ctx)
 			return bridge.bridge, bridge.across, err
-		}}, nil
+		}}
+	s.Keep = func() {
+		bridge.close()
+		f.rules.decisions = s.Decisions
+		e.kept = &kept{unlock, &f}
+	}
+	return s, nil
 }

@@ -63,7 +63,7 @@ func (e *Engine) draft(ctx context.Context, f facts, j judged, w *lazyBridge) (d
 	if err := w.ready(ctx); err != nil {
 		return d, nil, err
 	}
-	if d.written, err = decision.Write(ctx, w.across, f.refs.notes[review.NotesRef], f.patches, f.rules.decisions, j.pending); err != nil {
+	if d.written, err = decision.Write(ctx, w.across, f.refs.named[review.NotesRef], f.patches, f.rules.decisions, j.pending); err != nil {
 		return d, nil, fmt.Errorf("write verdicts: %w", err)
 	}
 	notes := map[string][]quarantine.Note{NotesRef: j.notes, review.NotesRef: d.written.Notes}
@@ -72,14 +72,14 @@ func (e *Engine) draft(ctx context.Context, f facts, j judged, w *lazyBridge) (d
 		if windows, err = ledger.ReadWindows(e.Dir(), f.ledger, j.pending, e.Egress); err != nil {
 			return d, nil, err
 		}
-		notes[EgressRef] = windows.Notes(j.notes, f.refs.notes[EgressRef] != "")
+		notes[EgressRef] = windows.Notes(j.notes, f.refs.named[EgressRef] != "")
 	}
 	d.notes = map[string]gitops.OID{}
 	for _, ref := range notesRefs {
 		if len(notes[ref]) == 0 {
 			continue
 		}
-		drafted, more, err := w.bridge.DraftNotes(ctx, w.across, f.refs.notes[ref], f.settings.User.String(), notes[ref])
+		drafted, more, err := w.bridge.DraftNotes(ctx, w.across, f.refs.named[ref], f.settings.User.String(), notes[ref])
 		if err != nil {
 			return d, nil, err
 		}
@@ -111,8 +111,8 @@ var notesRefs = []string{NotesRef, EgressRef, review.NotesRef}
 // noteUpdate returns the updates of some notes refs that make the drafted notes visible.
 func (at refs) noteUpdate(d delivered, refs []string) (updates []gitops.RefUpdate) {
 	for _, ref := range refs {
-		if drafted := d.notes[ref]; drafted != at.notes[ref] && drafted != "" {
-			updates = append(updates, gitops.RefUpdate{Ref: ref, Old: at.notes[ref], New: drafted})
+		if drafted := d.notes[ref]; drafted != at.named[ref] && drafted != "" {
+			updates = append(updates, gitops.RefUpdate{Ref: ref, Old: at.named[ref], New: drafted})
 		}
 	}
 	return updates
@@ -132,8 +132,8 @@ func (e *Engine) announce(ctx context.Context, l *ledger.Ledger, at refs, d deli
 	if err := e.Repo.UpdateRefs(ctx, "airlock: pending", updates...); err != nil {
 		return at, fmt.Errorf("make commits pending: %w", err)
 	}
-	at.pending, at.notes = want, maps.Clone(at.notes)
-	maps.Copy(at.notes, d.notes)
+	at.pending, at.named = want, maps.Clone(at.named)
+	maps.Copy(at.named, d.notes)
 	return at, nil
 }
 

@@ -53,8 +53,8 @@ type Engine struct {
 	teams     teams.Teams     // the policies as they were read last
 	ignores   func() []string // finds the user's ignore files; nil before the first cycle
 	ledgers   ledger.Cache
-	files     fileCount
-	kept      func() // releases the lock that [Standing.Keep] left to the next cycle; or nil
+	files     quarantine.FileCount
+	kept      *kept // what [Standing.Keep] left to the next cycle; or nil
 }
 
 // Guard stops the prison before its workspace fills the disk.
@@ -107,8 +107,16 @@ func (e *Engine) progress(step string, done, all int) {
 	}
 }
 
-// Close closes the exporter.
+// Close closes the exporter, and releases the lock of a cycle that was expected and has not been made.
 func (e *Engine) Close() error {
+	if e.kept != nil {
+		e.kept.unlock()
+		e.kept = nil
+	}
+	return e.closeExporter()
+}
+
+func (e *Engine) closeExporter() error {
 	if e.exporter == nil {
 		return nil
 	}
@@ -155,7 +163,7 @@ func (e *Engine) open(ctx context.Context) (Exporter, error) {
 // failed closes an exporter after a read error, so that the next cycle opens a new one.
 func (e *Engine) failed(err error) error {
 	if _, ok := errors.AsType[*inner.Invalid](err); !ok {
-		_ = e.Close()
+		_ = e.closeExporter()
 	}
 	return err
 }

@@ -31,10 +31,11 @@ type judged struct {
 // judge runs the policy gate on every pending commit that has no result under the current rules. The commits before
 // the first held one may land. An invalid commit and those after it are not made pending.
 func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazyBridge) (judged, error) {
-	results, err := ledger.ReadGateResults(e.Dir(), f.rules.fingerprint, f.ledger)
+	results, err := f.rules.results()
 	if err != nil {
 		return judged{}, err
 	}
+	results = results.Clone()
 	var unknown []ledger.Pair
 	again, err := ignoredAnew(ctx, f, b.Pending, results)
 	if err != nil {

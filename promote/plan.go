@@ -100,9 +100,27 @@ func (e *Engine) treesOf(ctx context.Context, p planned, w *lazyBridge) (*build.
 	return build.NewTrees(p.Plan, e.Record.Partial, w.bridge, w.across), nil
 }
 
+// reached holds the commits that an inner commit reaches and that have not landed.
+type reached struct {
+	links   []quarantine.Link
+	brought map[gitops.OID]bool // those that are commits of the user's branch, and are not among the links
+}
+
 // unlanded lists the commits that an inner commit reaches and that have not landed. It also returns the inner commits
 // that are commits of the user's branch: those exist outside and do not land again.
 func (e *Engine) unlanded(ctx context.Context, f facts, tip gitops.OID) ([]quarantine.Link, map[gitops.OID]bool, error) {
+	r, known := f.reached[tip]
+	if !known {
+		var err error
+		if r, err = e.reach(ctx, f, tip); err != nil {
+			return nil, nil, err
+		}
+		f.reached[tip] = r
+	}
+	return slices.Clone(r.links), maps.Clone(r.brought), nil
+}
+
+func (e *Engine) reach(ctx context.Context, f facts, tip gitops.OID) (reached, error) {
 	brought := map[gitops.OID]bool{}
 	links, err := f.inside.History(ctx, tip, func(id gitops.OID) bool {
 		if f.ledger.Has(id) {
@@ -118,13 +136,10 @@ func (e *Engine) unlanded(ctx context.Context, f facts, tip gitops.OID) ([]quara
 		links, err = f.quarantine.History(ctx, tip, []gitops.OID{f.ledger.Base.Inner, f.ledger.Last().Inner})
 		links = slices.DeleteFunc(links, func(l quarantine.Link) bool { return f.ledger.Has(l.Commit) })
 	}
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		err = e.addBrought(ctx, f, links, brought)
 	}
-	if err = e.addBrought(ctx, f, links, brought); err != nil {
-		return nil, nil, err
-	}
-	return slices.DeleteFunc(links, func(l quarantine.Link) bool { return brought[l.Commit] }), brought, nil
+	return reached{slices.DeleteFunc(links, func(l quarantine.Link) bool { return brought[l.Commit] }), brought}, err
 }
 
 // addBrought adds the links that are commits of the user's branch. Any such history ends in the base, in a landed

@@ -29,7 +29,7 @@ func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 	}
 	before := taken{tip: f.ledger.Newest()}
 	if e.Store.WorkspaceGone(e.Record) {
-		return before, e.Close() // pending commits can still land
+		return before, e.closeExporter() // pending commits can still land
 	}
 	exporter, err := e.open(ctx)
 	if err != nil {
@@ -215,7 +215,7 @@ func (e *Engine) examine(ctx context.Context, f facts, tip gitops.OID, have []gi
 			err = f.quarantine.CheckSizes(ctx, tip, have, limits)
 		}
 	} else if len(links) == 1 {
-		return err // the limit of paths bounds the files that a single commit can add: see fileCount
+		return err // the limit of paths bounds the files that a single commit can add: see [quarantine.FileCount]
 	}
 	if err != nil {
 		return err

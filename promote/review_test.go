@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
@@ -58,6 +59,24 @@ func (w *world) wantLanded(want string) ledger.Outcome {
 		w.t.Fatalf("%q has landed, want %q: %+v", w.subjects(), want, o)
 	}
 	return o
+}
+
+// TestCloseAfterVerdict checks that an engine that is closed between a verdict and its cycle leaves no lock.
+func TestCloseAfterVerdict(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.git("config", "airlock.review", "land")
+	w.commits("one", "one", "1\n")
+	w.cycle()
+	_, err := judgement.Judge(t.Context(), w.engine, judgement.Judgement{Word: review.Approve, All: true, Cycle: true})
+	check(t, err)
+	check(t, w.engine.Close())
+	w.engine = newEngine(w.Repository, w.record, w.inner)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if o, err := w.engine.Cycle(ctx, promote.Options{Known: true}); err != nil || o.Landed != 1 {
+		t.Errorf("%+v, %v", o, err)
+	}
 }
 
 // TestReviewOfEach approves, rejects and asks for fixes, one commit at a time.

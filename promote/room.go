@@ -2,13 +2,9 @@ package promote
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/disk"
@@ -56,7 +52,7 @@ func (e *Engine) heldBesides(ctx context.Context, f facts, o ledger.Outcome) []l
 // stillHeld reports whether a rule holds a pending commit that the user has not dropped, as far as it is known under the
 // current rules.
 func (e *Engine) stillHeld(f facts) bool {
-	results, err := ledger.ReadGateResults(e.Dir(), f.rules.fingerprint, f.ledger)
+	results, err := f.rules.results()
 	return err == nil && slices.ContainsFunc(f.ledger.Tail, func(t ledger.Pair) bool {
 		dropped := slices.ContainsFunc(f.rules.decisions.Dropped, func(d ledger.Dropped) bool { return d.Commit == t.Inner })
 		return !dropped && results.Of(t.Outer).Holds()
@@ -89,31 +85,6 @@ func (e *Engine) room() *ledger.Hold {
 	return &h
 }
 
-// fewInodes is the number of free inodes that counts as none: temporary files need some.
-const fewInodes = 16
-
 func (e *Engine) diskFull(cause error) ledger.Hold {
-	h := ledger.Hold{Reason: ledger.DiskFull, Message: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(e.Repo.CommonDir)}}
-	if r, err := disk.SpaceAt(e.Dir()); errors.Is(cause, unix.EDQUOT) {
-		h.Message, h.Next = "the disk quota is used up", []string{"quota -s"}
-	} else if err == nil && r.Inodes > 0 && r.InodesFree < fewInodes {
-		h.Message = "no inode left on the device of the repository: it has too many files"
-		h.Next = []string{"df -i " + gitops.Pasteable(e.Repo.CommonDir)}
-	}
-	if cause != nil {
-		h.Message += ": " + gitops.Text(cause.Error()).String()
-	}
-	return h
-}
-
-// outOfInodes returns the hold for a workspace's disk without free inodes. The process that stopped the prison may have
-// been unable to write the hold.
-func (e *Engine) outOfInodes() *ledger.Hold {
-	place := e.Store.Workspace(e.Record)
-	s, err := disk.SpaceAt(place)
-	if err != nil || s.Inodes == 0 || s.InodesFree >= s.Inodes/100 {
-		return nil
-	}
-	return &ledger.Hold{Reason: ledger.WorkspaceFull, Message: fmt.Sprintf("the disk has room for %d more files; the prison is not left running", s.InodesFree),
-		Next: []string{"df -i " + gitops.Pasteable(place), "git airlock start"}}
+	return disk.FullHold(e.Dir(), e.Repo.CommonDir, cause)
 }

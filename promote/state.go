@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/promote/disk"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
@@ -59,7 +60,7 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 	if h := e.room(); h != nil && s.Pending > 0 && !holdsFor(holds, ledger.DiskFull) {
 		holds = append(holds, *h)
 	}
-	if h := e.outOfInodes(); h != nil && !holdsFor(holds, ledger.WorkspaceFull) {
+	if h := disk.InodesHold(e.Store.Workspace(e.Record)); h != nil && !holdsFor(holds, ledger.WorkspaceFull) {
 		holds = append(holds, *h)
 	}
 	if s.Pending > 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -31,7 +32,8 @@ type facts struct {
 	patches func() (map[gitops.OID]string, error) // see [Engine.patchIDs]
 
 	quarantine *quarantine.Store
-	inside     *quarantine.Inspector // of the quarantine
+	inside     *quarantine.Inspector  // of the quarantine
+	reached    map[gitops.OID]reached // by inner commits; see [Engine.unlanded]
 }
 
 // configured are the user's settings at the beginning of the cycle.
@@ -48,7 +50,7 @@ type refs struct {
 	pending  gitops.OID            // empty if nothing is pending
 	ops      gitops.OID            // the newest operation; empty if there is none
 	team     gitops.OID            // the ref of the team's policy; empty if there is none
-	notes    map[string]gitops.OID // of notesRefs; nothing if there is none
+	named    map[string]gitops.OID // all of them as they were read, and those of notesRefs as they are
 }
 
 // onto returns the commit to build on: the branch's tip, or the last landed commit if the branch is gone.
@@ -63,30 +65,46 @@ func (f facts) close() {
 	}
 }
 
-// survey reads the facts. It reads settings and refs at the same time.
-func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outcome, now time.Time) (facts, error) {
+// survey reads the facts. Those that a command has read under the same lock are still right, unless the user's git has moved a ref.
+func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outcome, now time.Time, known *facts) (f facts, err error) {
 	var all sync.WaitGroup
-	var set configured
 	var main gitops.OID
-	var setErr, mainErr error
-	all.Go(func() { set, setErr = e.configure(ctx, options) })
+	var mainErr error
 	all.Go(func() { main, mainErr = e.wanted(ctx, options) })
-	f, err := e.readLedger(ctx)
+	if at, err := e.refs(ctx); known == nil || err != nil || !maps.Equal(at.named, known.refs.named) {
+		known = nil
+	}
+	if known != nil {
+		f = *known
+	} else {
+		f, err = e.read(ctx)
+	}
 	all.Wait()
-	f.now, f.options, f.before = now, options, before
-	f.configured, f.main, f.mainErr = set, main, mainErr
-	if err = errors.Join(setErr, err); err != nil {
-		return f, err
+	f.now, f.options, f.before, f.main, f.mainErr = now, options, before, main, mainErr
+	f.settings.Engine = cmp.Or(options.Engine, f.settings.Engine)
+	if err == nil {
+		f, err = e.adopt(ctx, f)
 	}
-	if f, err = e.adopt(ctx, f); err != nil {
-		return f, err
+	if err == nil && known == nil {
+		f.rules, err = e.readRules(ctx, f)
 	}
-	f.rules, err = e.readRules(ctx, f)
 	return f, err
 }
 
+// read reads settings, refs and ledger at the same time.
+func (e *Engine) read(ctx context.Context) (f facts, err error) {
+	var all sync.WaitGroup
+	var set configured
+	var setErr error
+	all.Go(func() { set, setErr = e.configure(ctx) })
+	f, err = e.readLedger(ctx)
+	all.Wait()
+	f.configured = set
+	return f, errors.Join(setErr, err)
+}
+
 // configure reads the user's current settings.
-func (e *Engine) configure(ctx context.Context, options Options) (c configured, err error) {
+func (e *Engine) configure(ctx context.Context) (c configured, err error) {
 	if c.origins = e.Settings; c.origins == nil {
 		if c.origins, err = e.Repo.Settings(ctx); err != nil {
 			return c, err
@@ -98,19 +116,21 @@ func (e *Engine) configure(ctx context.Context, options Options) (c configured, 
 		e.Guard.Allow(size)
 	}
 	c.settings, err = ReadSettings(c.config)
-	c.settings.Engine = cmp.Or(options.Engine, c.settings.Engine)
 	return c, err
 }
 
-// readLedger reads the refs and the ledger.
-func (e *Engine) readLedger(ctx context.Context) (facts, error) {
-	var f facts
+// refs reads the refs.
+func (e *Engine) refs(ctx context.Context) (refs, error) {
 	named, err := e.Repo.Refs(ctx, append([]string{e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), e.Record.Ref(operation.Ref), policy.TeamRef}, notesRefs...)...)
-	if err != nil {
+	return refs{tip: named[e.Record.Branch], promoted: named[e.Record.Ref("promoted")], pending: named[e.Record.Ref("pending")],
+		named: named, ops: named[e.Record.Ref(operation.Ref)], team: named[policy.TeamRef]}, err
+}
+
+// readLedger reads the refs and the ledger.
+func (e *Engine) readLedger(ctx context.Context) (f facts, err error) {
+	if f.refs, err = e.refs(ctx); err != nil {
 		return f, err
 	}
-	f.refs = refs{tip: named[e.Record.Branch], promoted: named[e.Record.Ref("promoted")], pending: named[e.Record.Ref("pending")],
-		notes: named, ops: named[e.Record.Ref(operation.Ref)], team: named[policy.TeamRef]}
 	if f.refs.promoted == "" {
 		last, err := ledger.LastLanded(e.Dir(), e.Record.Base)
 		if err == nil {
@@ -119,7 +139,7 @@ func (e *Engine) readLedger(ctx context.Context) (facts, error) {
 		return f, err
 	}
 	f.quarantine = e.quarantine()
-	f.inside = f.quarantine.Inspect(ctx)
+	f.inside, f.reached = f.quarantine.Inspect(ctx), map[gitops.OID]reached{}
 	base := ledger.Pair{Inner: e.Record.Root, Outer: e.Record.Base}
 	f.ledger, err = e.ledgers.Read(e.Dir(), base, f.refs.promoted, f.refs.pending)
 	return f, err
@@ -173,6 +193,7 @@ func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
 		return f, err
 	}
 	f.ledger.Adopt(taken, onLine)
+	clear(f.reached)
 	if err := f.ledger.Save(); err != nil { // the refs decide how much of the ledger counts
 		return f, err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Dropped is a part of the user's environment that programs do not get.
@@ -36,6 +37,7 @@ type environment struct {
 	trees    []Tree   // as of the last cleaning; none in a process that has not called Enter, which is a test
 	keep     []string
 	dropped  []Dropped
+	cleaned  time.Time
 }
 
 var process environment
@@ -83,7 +85,7 @@ func Keep(names []string) {
 
 // clean computes the environment of the process again from the initial one.
 func (e *environment) clean() {
-	e.dropped, e.trees = nil, findTrees(e.dir, e.original)
+	e.cleaned, e.dropped, e.trees = time.Now(), nil, findTrees(e.dir, e.original)
 	for _, top := range e.extra {
 		e.trees = append(e.trees, NewTree(top))
 	}
@@ -157,11 +159,14 @@ func lends(dir string, trees []Tree, checked *[]fs.FileInfo) bool {
 	return lends
 }
 
+// fresh is how long the environment counts as clean: a command that makes a cycle has just begun.
+const fresh = time.Second
+
 // Refresh cleans the environment again, since links and work trees may change during the life of a daemon.
 func Refresh() {
 	process.Lock()
 	defer process.Unlock()
-	if process.entered {
+	if process.entered && time.Since(process.cleaned) > fresh {
 		process.clean()
 	}
 }

@@ -175,26 +175,44 @@ func (h *Handover) Release() error {
 	if gitops.HasJournal(h.state) {
 		return nil
 	}
-	var errs []error
-	left := gitops.Glob(filepath.Dir(h.half("")), filepath.Base(h.half(""))+"*")
-	for _, name := range gitops.Glob(h.dir, "*") {
-		if !there(strings.TrimSuffix(name, filepath.Ext(name))+".idx") || strings.HasPrefix(filepath.Base(name), "new") {
-			left = append(left, name)
+	var left []string
+	linked := namesIn(h.dir)
+	for name := range linked {
+		if !linked[strings.TrimSuffix(name, filepath.Ext(name))+".idx"] || strings.HasPrefix(name, "new") {
+			left = append(left, filepath.Join(h.dir, name))
 		}
 	}
-	for _, keep := range gitops.Glob(h.store(), "*.keep") {
-		if !h.kept(keep) {
-			continue
-		}
-		if base := strings.TrimSuffix(keep, ".keep"); !there(base + ".idx") {
+	half := filepath.Base(h.half(""))
+	store := namesIn(h.store())
+	for name := range store {
+		file := filepath.Join(h.store(), name)
+		base, keeps := strings.CutSuffix(file, ".keep")
+		keeps = keeps && h.kept(file)
+		if keeps && !store[filepath.Base(base)+".idx"] {
 			left = append(left, base+".pack", base+".rev")
 		}
-		left = append(left, keep) // the last one, because it proves that the others are ours
+		if keeps || strings.HasPrefix(name, half) {
+			left = append(left, file) // the last one, because it proves that the others are ours
+		}
 	}
+	var errs []error
 	for _, name := range left {
 		errs = append(errs, gitops.Unless(os.Remove(name), fs.ErrNotExist))
 	}
 	return errors.Join(errs...)
+}
+
+// namesIn returns the names in a folder. There are none if it cannot be read.
+func namesIn(dir string) map[string]bool {
+	names := map[string]bool{}
+	if f, err := os.Open(dir); err == nil {
+		defer f.Close()
+		all, _ := f.Readdirnames(-1)
+		for _, name := range all {
+			names[name] = true
+		}
+	}
+	return names
 }
 
 // there reports whether a file exists.

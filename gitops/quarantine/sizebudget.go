@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
@@ -127,4 +128,31 @@ func (i *Inspector) CheckFiles(ctx context.Context, tree gitops.OID, limits inne
 
 func tooDeep(tree gitops.OID, limit int64) error {
 	return inner.Beyondf("tree %s is deeper in folders than airlock.limit.depth allows (%d)", tree, limit)
+}
+
+// FileCount bounds the number of files in the newest tree. The files are counted once. After that, added files are
+// added to the count, and removed files are not subtracted. The files are counted again only when that sum exceeds
+// the limit.
+type FileCount struct {
+	sync.Mutex
+	most int64 // upper bound for the newest tree; 0 before the first count
+}
+
+// Grow refuses a commit, of which it gets the tree and the changes, whose tree has more files than the limit.
+func (c *FileCount) Grow(ctx context.Context, inspector *Inspector, tree gitops.OID, changes []gitops.Change, limits inner.Limits) error {
+	added := int64(0)
+	for _, change := range changes {
+		if change.Old.Mode == 0 {
+			added++
+		}
+	}
+	c.Lock()
+	defer c.Unlock()
+	if added == 0 || c.most > 0 && c.most+added <= limits.Entries {
+		c.most += added
+		return nil
+	}
+	var err error
+	c.most, err = inspector.CheckFiles(ctx, tree, limits)
+	return err
 }

@@ -60,7 +60,7 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 		return nil, err
 	}
 	defer j.Close()
-	results, err := ledger.ReadGateResults(e.Dir(), j.UnderRules, j.Ledger)
+	results, err := j.Results()
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func DecisionsFile(dir string) string { return filepath.Join(dir, "decisions.jso
 // ReadDecisions reads the decisions stored in the host state dir.
 func ReadDecisions(dir string) (Decisions, error) {
 	d := Decisions{Version: decisionsVersion}
-	err := readFile(DecisionsFile(dir), decisionsVersion, &d)
+	err := readFile(DecisionsFile(dir), decisionsVersion, &d, &d.Version)
 	return d, err
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// readFile reads a state file into v. If the file is missing, v stays as it is. A file of another version is an
-// error, because this program cannot interpret it.
-func readFile(file string, version int, v any) error { //nolint:unparam // each file has a version of its own
+// readFile reads a state file into v, whose field for the file's version is at found. If the file is missing, v stays as it is. A
+// file of another version is an error, because this program cannot interpret it.
+func readFile(file string, version int, v any, found *int) error { //nolint:unparam // each file has a version of its own
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -20,17 +20,18 @@ func readFile(file string, version int, v any) error { //nolint:unparam // each 
 	if err != nil {
 		return err
 	}
-	var head struct {
-		Version int `json:"version"`
+	*found = 0
+	if err = json.Unmarshal(content, v); err != nil {
+		var head struct {
+			Version int `json:"version"`
+		}
+		if json.Unmarshal(content, &head) != nil || head.Version == version {
+			return fmt.Errorf("read %q: %w", file, err)
+		}
+		*found = head.Version
 	}
-	if err := json.Unmarshal(content, &head); err != nil {
-		return fmt.Errorf("read %q: %w", file, err)
-	}
-	if head.Version != version {
-		return fmt.Errorf("read %q: its version is %d, and this program reads version %d", file, head.Version, version)
-	}
-	if err := json.Unmarshal(content, v); err != nil {
-		return fmt.Errorf("read %q: %w", file, err)
+	if *found != version {
+		return fmt.Errorf("read %q: its version is %d, and this program reads version %d", file, *found, version)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -123,7 +124,7 @@ func NoRules() string { return "" }
 func ReadGateResults(dir string, rules func() string, l *Ledger) (GateResults, error) {
 	v := GateResults{Version: gateVersion, rules: rules, index: map[gitops.OID]int{}, before: map[gitops.OID]*GateResult{}}
 	var stored GateResults
-	if err := readFile(gateFile(dir), gateVersion, &stored); err != nil {
+	if err := readFile(gateFile(dir), gateVersion, &stored, &stored.Version); err != nil {
 		return v, err
 	}
 	others := false
@@ -137,6 +138,12 @@ func ReadGateResults(dir string, rules func() string, l *Ledger) (GateResults, e
 	}
 	v.changed = others
 	return v, nil
+}
+
+// Clone returns a copy that has results of its own.
+func (v GateResults) Clone() GateResults {
+	v.Commits, v.index = slices.Clone(v.Commits), maps.Clone(v.index)
+	return v
 }
 
 // Add stores a result, in the place of an older result on the same commit.

@@ -28,7 +28,7 @@ func numbersFile(dir string) string { return filepath.Join(dir, "numbers.json") 
 // ReadNumbers reads the numbers stored in the host state dir.
 func ReadNumbers(dir string) (Numbers, error) {
 	n := Numbers{Version: numbersVersion}
-	err := readFile(numbersFile(dir), numbersVersion, &n)
+	err := readFile(numbersFile(dir), numbersVersion, &n, &n.Version)
 	if n.Of == nil {
 		n.Of = map[gitops.OID]int{}
 	}

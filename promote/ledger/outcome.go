@@ -48,7 +48,7 @@ func outcomeFile(dir string) string { return filepath.Join(dir, "outcome.json") 
 // ReadOutcome reads the outcome stored in the host state dir. The outcome is empty before the first cycle.
 func ReadOutcome(dir string) (Outcome, error) {
 	o := Outcome{Version: outcomeVersion}
-	err := readFile(outcomeFile(dir), outcomeVersion, &o)
+	err := readFile(outcomeFile(dir), outcomeVersion, &o, &o.Version)
 	return o, err
 }
 

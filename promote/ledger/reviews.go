@@ -23,7 +23,7 @@ func reviewsFile(dir string) string { return filepath.Join(dir, "reviews.json") 
 // ReadReviews reads the numbers stored in the host state dir.
 func ReadReviews(dir string) (Reviews, error) {
 	r := Reviews{Version: reviewsVersion}
-	return r, readFile(reviewsFile(dir), reviewsVersion, &r)
+	return r, readFile(reviewsFile(dir), reviewsVersion, &r, &r.Version)
 }
 
 // Write replaces the numbers stored in the host state dir.

@@ -70,7 +70,7 @@ func syncedFile(dir string) string { return filepath.Join(dir, "synced.json") }
 // ReadSynced reads the record in the host state dir.
 func ReadSynced(dir string) (Synced, error) {
 	s := Synced{Version: syncedVersion}
-	err := readFile(syncedFile(dir), syncedVersion, &s)
+	err := readFile(syncedFile(dir), syncedVersion, &s, &s.Version)
 	return s, err
 }
 

@@ -51,7 +51,7 @@ func windowsFile(dir string) string { return filepath.Join(dir, "windows.json") 
 func ReadWindows(dir string, l *Ledger, pending []Pair, record Egress) (*Windows, error) {
 	w := &Windows{Version: windowsVersion, record: record, newest: record.Newest(), inner: map[gitops.OID]gitops.OID{},
 		known: map[gitops.OID]Window{}, texts: map[[2]uint64]string{}}
-	if err := readFile(windowsFile(dir), windowsVersion, w); err != nil {
+	if err := readFile(windowsFile(dir), windowsVersion, w, &w.Version); err != nil {
 		return w, err
 	}
 	waits := map[gitops.OID]bool{}
