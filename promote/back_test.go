@@ -1,6 +1,7 @@
 package promote_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,6 +132,55 @@ func TestBackToOneThatLacksAndNeeds(t *testing.T) {
 				t.Errorf("%+v", o)
 			}
 			same()
+			w.nothingLeft()
+		})
+	}
+}
+
+// TestResetOfOneThatLandedAside lets the agent reset away an older commit that landed after later ones, to another history that has landed
+// or to none. The next commit removes it, as it removes every landed commit that the agent has reset away.
+func TestResetOfOneThatLandedAside(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]bool{"to the root": false, "to another history": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+			w.git("config", "airlock.review", "land")
+			approved := func(landed, files string, subjects ...string) {
+				t.Helper()
+				w.cycle()
+				w.judge(review.Approve, "", subjects...)
+				w.wantLanded(landed)
+				if got := w.git("ls-tree", "-r", "--name-only", "HEAD"); got != files {
+					t.Fatalf("the branch has %q, want %q", got, files)
+				}
+			}
+			w.commits("older", "older", "1\n")
+			w.commits("old", "old", "2\n")
+			approved("old", "a\nold", "old")
+			w.agent("branch", "before")
+			landed, next := "old", "a\nnext"
+			if other {
+				w.agent("reset", "-q", "--hard", "HEAD~2")
+				w.commits("other", "other", "3\n")
+				approved("other old", "a\nother", "other")
+				w.agent("branch", "else")
+				w.agent("reset", "-q", "--hard", "before")
+				w.commits("new", "older", "1\n4\n")
+				w.cycle()
+				landed, next = "other old", "a\nnext\nother"
+			}
+			w.judge(review.Approve, "", "older")
+			w.wantLanded("older " + landed)
+			w.agent("reset", "-q", "--hard", map[bool]string{true: "else", false: "before~2"}[other])
+			w.commits("next", "next", "5\n")
+			approved("next older "+landed, next, "next")
+			gone := w.git("log", "-1", "--format=%H", "--grep=^older$")
+			if note := w.notes()[w.tip()]; !slices.Contains(noteValues(note, "Supersedes"), gone) {
+				t.Errorf("the note does not name %s: %s", gone, note)
+			}
+			w.commits("newest", "newest", "6\n")
+			approved("newest next older "+landed, strings.Replace(next, "next", "newest\nnext", 1), "newest")
 			w.nothingLeft()
 		})
 	}

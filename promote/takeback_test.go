@@ -45,3 +45,36 @@ func TestTakingALeftOutCommitBack(t *testing.T) {
 		})
 	}
 }
+
+// TestTakingSeveralBack rejects one of two commits that the agent takes back with one commit. The rest of that commit changes something on
+// the branch, and so it stands.
+func TestTakingSeveralBack(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"together": false, "afterwards": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+			w.git("config", "airlock.review", "land")
+			w.commits("out", "out", "1\n")
+			w.commits("in", "in", "2\n")
+			w.cycle()
+			w.judge(review.Reject, "no", "out")
+			if before {
+				w.judge(review.Approve, "", "in")
+				w.wantLanded("in")
+			}
+			w.agent("rm", "-q", "out", "in")
+			w.commits("back", "a", "b\n")
+			w.cycle()
+			names := []string{"back", "in"}
+			if before {
+				names = names[:1]
+			}
+			w.judge(review.Approve, "", names...)
+			w.wantLanded("back in")
+			if got := w.git("ls-tree", "-r", "--name-only", "HEAD"); got != "a" {
+				t.Errorf("the branch has %q", got)
+			}
+		})
+	}
+}

@@ -153,7 +153,7 @@ func (w *wanderer) undoes(p *history.Plan) bool {
 	for !w.ledger.Has(at) {
 		at = w.inner[at][0]
 	}
-	return p.Since != at
+	return p.Since != at || len(p.OnTop) > 0
 }
 
 // goBack applies the first new commit's change since the last landed commit and those on top of it.

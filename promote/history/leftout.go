@@ -138,3 +138,31 @@ func (p *Plan) Postpones() bool { return p.postpones }
 
 // Postponed reports whether a pending commit waits for that.
 func (p *Plan) Postponed(inner gitops.OID) bool { return p.postpones && !p.leftOut(inner) }
+
+// cutFrom returns the links that only dropped merges reach, by their merges. all are the links with all their parents.
+func (p *Plan) cutFrom(all []quarantine.Link) map[gitops.OID][]gitops.OID {
+	known, cut := map[gitops.OID]bool{}, map[gitops.OID][]gitops.OID{}
+	for _, l := range p.Links {
+		known[l.Commit] = true
+	}
+	for i, merge := range all {
+		if len(merge.Parents) < 2 || !p.Drops(merge.Commit) {
+			continue
+		}
+		wanted := map[gitops.OID]bool{}
+		for _, id := range merge.Parents[1:] {
+			wanted[id] = true
+		}
+		for _, l := range slices.Backward(all[:i]) { // children before parents
+			if !wanted[l.Commit] || known[l.Commit] {
+				continue
+			}
+			known[l.Commit], cut[merge.Commit] = true, append(cut[merge.Commit], l.Commit)
+			for _, id := range l.Parents {
+				wanted[id] = true
+			}
+		}
+		slices.Reverse(cut[merge.Commit])
+	}
+	return cut
+}

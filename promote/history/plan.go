@@ -47,7 +47,7 @@ type Plan struct {
 	// Last. The tree of Last's inner commit has their changes, and the branch does not.
 	Again []gitops.OID
 	// OnTop lists the landed commits that Last does not reach and that are on the branch all the same, oldest first: they were set aside,
-	// and landed while Last was of another history. It is empty unless Chain[0] undoes Last: its changes then count from both.
+	// and landed while Last was of another history. It is empty unless Chain[0] undoes one of them or Last: its changes then count from both.
 	OnTop []gitops.OID
 	// behind has the commits that were left out, and that found reaches and Last does not. Chain[0] must not bring their changes.
 	behind map[gitops.OID]bool
@@ -75,8 +75,14 @@ func New(ctx context.Context, f Facts, inner, outer Graph) (p *Plan, err error) 
 	p.arrange(chain)
 	p.Waits += len(p.Aside)
 	switch {
-	case len(p.Chain) == 0 || found == p.Last.Inner:
+	case len(p.Chain) == 0:
 		return p, nil
+	case found == p.Last.Inner:
+		undone, err := p.setOnTop(ctx, inner)
+		if len(undone) == 0 {
+			p.OnTop = nil
+		}
+		return p, errors.Join(err, p.supersede(ctx, undone, outer))
 	case p.Brought[found]:
 		if err = p.goOnFrom(ctx, outer, found); err == nil && p.Fork != "" {
 			_, err = p.undo(ctx, links, inner, p.Fork)
@@ -187,34 +193,6 @@ func (p *Plan) arrange(chain []gitops.OID) {
 	}
 	p.Dropped = len(all) - p.Waits
 	p.cut = p.cutFrom(all)
-}
-
-// cutFrom returns the links that only dropped merges reach, by their merges. all are the links with all their parents.
-func (p *Plan) cutFrom(all []quarantine.Link) map[gitops.OID][]gitops.OID {
-	known, cut := map[gitops.OID]bool{}, map[gitops.OID][]gitops.OID{}
-	for _, l := range p.Links {
-		known[l.Commit] = true
-	}
-	for i, merge := range all {
-		if len(merge.Parents) < 2 || !p.Drops(merge.Commit) {
-			continue
-		}
-		wanted := map[gitops.OID]bool{}
-		for _, id := range merge.Parents[1:] {
-			wanted[id] = true
-		}
-		for _, l := range slices.Backward(all[:i]) { // children before parents
-			if !wanted[l.Commit] || known[l.Commit] {
-				continue
-			}
-			known[l.Commit], cut[merge.Commit] = true, append(cut[merge.Commit], l.Commit)
-			for _, id := range l.Parents {
-				wanted[id] = true
-			}
-		}
-		slices.Reverse(cut[merge.Commit])
-	}
-	return cut
 }
 
 // along returns the links that the commits of a chain reach, parents first. Each link comes right before the first
