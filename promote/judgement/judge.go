@@ -27,6 +27,8 @@ type Decided struct {
 	Inner   gitops.OID
 	Commit  gitops.OID // the outer commit, or the inner one if it has not been built
 	Subject string     // escaped
+	// Unlisted reports that no review has shown the commit, and that no name was its own.
+	Unlisted bool
 }
 
 // Judgement is a verdict of the user on some commits.
@@ -229,12 +231,16 @@ func (j *judgement) record(ctx context.Context, ids []gitops.OID) ([]Decided, er
 	if err != nil {
 		return nil, err
 	}
+	numbers, err := ledger.ReadNumbers(j.e.Dir())
+	if err != nil {
+		return nil, err
+	}
 	var decided []Decided
 	for i := range all {
 		r := &all[i]
 		r.Unwritten = j.waits(r.Inner)
 		r.Verdict = review.Verdict{Word: j.Word, By: j.Settings.User.String(), At: ledger.Timestamp(j.Now), Inner: r.Inner, Commit: j.outerOf(r.Inner), Reason: j.Reason}
-		decided = append(decided, Decided{Inner: r.Inner, Commit: cmp.Or(r.Commit, r.Inner), Subject: r.Subject})
+		decided = append(decided, Decided{Inner: r.Inner, Commit: cmp.Or(r.Commit, r.Inner), Subject: r.Subject, Unlisted: (j.All || j.UpTo != "") && numbers.Of[r.Inner] == 0})
 		if err := j.replace(ctx, r, j.Decisions.ReviewOf(r.Inner)); err != nil {
 			return nil, err
 		}

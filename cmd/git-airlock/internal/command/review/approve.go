@@ -63,6 +63,14 @@ func sayDecided(s *session.Session, word review.Word, id gitops.OID, subject str
 	s.Report.Say("%s%s: %.12s %s", would, said[word], id, subject)
 }
 
+// marked returns the subject of a commit, with a mark if no review has listed the commit.
+func marked(d judgement.Decided) string {
+	if d.Unlisted {
+		return d.Subject + " (no review has listed it)"
+	}
+	return d.Subject
+}
+
 // decide records a verdict, and makes a promotion cycle with it.
 func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted judgement.Judgement) error {
 	if err := inbound.CheckReason(s.Prisons(), wanted.Reason); err != nil {
@@ -90,7 +98,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ju
 		return err
 	}
 	for _, d := range decided {
-		sayDecided(s, wanted.Word, d.Commit, d.Subject)
+		sayDecided(s, wanted.Word, d.Commit, marked(d))
 	}
 	if s.Dry {
 		return nil
