@@ -75,6 +75,9 @@ func (t folderTask) do(ctx context.Context, lock *os.File) error {
 	if os.Geteuid() == 0 {
 		return t.run()
 	}
+	if err := walls.CheckIDs(prison.Spec{UID: t.UID, GID: t.GID}); err != nil {
+		return err
+	}
 	return walls.Child{
 		Role: wire.Helper, Config: t.pack(), Namespaces: unix.CLONE_NEWUSER,
 		UIDs:  []walls.Mapping{{Inside: 0, Outside: os.Getuid()}, {Inside: t.UID, Outside: t.UID}},
@@ -110,9 +113,6 @@ var ownFolders = []string{inside.Home, inside.HomeWork, inside.WorkspaceWork}
 // Prepare implements [prison.Backend].
 func (backend) Prepare(ctx context.Context, s prison.Spec) error {
 	if err := check(s); err != nil {
-		return err
-	}
-	if err := walls.CheckIDs(s); err != nil {
 		return err
 	}
 	lock, err := lockStopped(s.Dir)

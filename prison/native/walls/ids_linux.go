@@ -98,10 +98,11 @@ func CheckIDs(s prison.Spec) error {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	uids, gids, err := ownRanges()
-	if err != nil {
+	if err := checkMappers(); err != nil {
 		return err
 	}
+	uids, _ := readRanges("/etc/subuid")
+	gids, _ := readRanges("/etc/subgid")
 	if !anyHolds(uids, s.UID) || !anyHolds(gids, s.GID) {
 		return Unavailable(fmt.Sprintf("uid %d and gid %d are not in your ranges of /etc/subuid and /etc/subgid", s.UID, s.GID), grantID(s)...)
 	}
@@ -109,12 +110,17 @@ func CheckIDs(s prison.Spec) error {
 }
 
 // grantID returns the command that gives the user the ids of a prison, such as those of an airlock that is older than the user's range.
-// There is none if somebody else has them.
+// It gives all of a range with them if nobody has any of it. There is no command if somebody else has the ids.
 func grantID(s prison.Spec) []string {
-	_, allUIDs := readRanges("/etc/subuid")
+	_, taken := readRanges("/etc/subuid")
 	_, allGIDs := readRanges("/etc/subgid")
-	if s.UID != s.GID || anyHolds(append(allUIDs, allGIDs...), s.UID) {
+	taken = append(taken, allGIDs...)
+	start := freeRange(taken)
+	switch {
+	case s.UID != s.GID || anyHolds(taken, s.UID):
 		return nil
+	case start <= s.UID && s.UID < start+rangeSize:
+		return []string{grant(start, rangeSize)}
 	}
 	return []string{grant(s.UID, 1)}
 }
@@ -123,13 +129,21 @@ func anyHolds(ranges []idRange, id int) bool {
 	return slices.ContainsFunc(ranges, func(r idRange) bool { return id >= r.start && id < r.start+r.count })
 }
 
-// ownRanges returns the subordinate ids that newuidmap(1) and newgidmap(1) let the user map.
-func ownRanges() (uids, gids []idRange, err error) {
+// checkMappers returns an error if a program is missing that maps ids of an ordinary user.
+func checkMappers() error {
 	for _, tool := range []string{"newuidmap", "newgidmap"} {
 		if _, err := FindProgram(tool); err != nil {
 			packages := map[string]string{"apt-get": "uidmap", "dnf": "shadow-utils", "zypper": "shadow", "pacman": "shadow", "apk": "shadow-uidmap"}
-			return nil, nil, Unavailable(tool+" is not installed", Installation(packages)...)
+			return Unavailable(tool+" is not installed", Installation(packages)...)
 		}
+	}
+	return nil
+}
+
+// ownRanges returns the subordinate ids that newuidmap(1) and newgidmap(1) let the user map.
+func ownRanges() (uids, gids []idRange, err error) {
+	if err := checkMappers(); err != nil {
+		return nil, nil, err
 	}
 	uids, allUIDs := readRanges("/etc/subuid")
 	gids, allGIDs := readRanges("/etc/subgid")

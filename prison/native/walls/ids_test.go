@@ -56,8 +56,14 @@ func TestPickID(t *testing.T) {
 	}
 }
 
-// TestGrantID wants the command for ids that nobody has, and none for two ids that differ.
+// TestGrantID wants the command for ids that nobody has, also where a new range has them, and none for two ids that differ.
 func TestGrantID(t *testing.T) {
+	_, uids := readRanges("/etc/subuid")
+	_, gids := readRanges("/etc/subgid")
+	inNew := freeRange(append(uids, gids...)) + 7
+	if got, want := grantID(prison.Spec{UID: inNew, GID: inNew}), grant(inNew-7, rangeSize); len(got) != 1 || got[0] != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	const free = 1<<31 - 2
 	if got := grantID(prison.Spec{UID: free, GID: free}); len(got) != 1 || !strings.Contains(got[0], "2147483646") {
 		t.Errorf("%q", got)

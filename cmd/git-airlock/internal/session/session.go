@@ -207,7 +207,11 @@ func (s *Session) Here(ctx context.Context) (airlock.Record, error) {
 		return airlock.Record{}, ErrNoAirlock
 	}
 	if r.Phase == airlock.Clearing {
-		return airlock.Record{}, errors.Join(ErrNoAirlock, s.binding().finishClearing(ctx, *r))
+		err := ErrNoAirlock
+		if unfinished := s.binding().finishClearing(ctx, *r); unfinished != nil {
+			err = fmt.Errorf("%w: its clear is not finished: %w", ErrNoAirlock, unfinished)
+		}
+		return airlock.Record{}, err
 	}
 	return *r, nil
 }
