@@ -18,7 +18,7 @@ import (
 var personal = []string{"bare-worktree.txtar", "filters.txtar", "linked-worktree.txtar", "odd-path.txtar", "plain.txtar",
 	"separate-git-dir.txtar", "shared.txtar", "sparse-index.txtar", "submodule.txtar", "symlinked.txtar"}
 
-// wholeShapes lists the shapes that go through the whole lifecycle if tests are to be short: those with other indexes and work trees.
+// wholeShapes lists the shapes that go through the whole lifecycle also with -short: those with other indexes and work trees.
 var wholeShapes = []string{"linked-worktree.txtar", "plain.txtar", "separate-git-dir.txtar", "sparse-index.txtar", "split-index.txtar", "submodule.txtar"}
 
 // TestShapes tests the lifecycle with every shape of repository in testdata/shapes. Each script there is continued with

@@ -79,7 +79,7 @@ func (e *Engine) report(h holder) {
 }
 
 // awaitRefusal waits until the holder has written a state with a refusal, before the agent gets the refusal. The agent may end at once,
-// and the user's command then finds the reason. If the holder has the state already, or there is no holder, nothing is awaited.
+// and the user's command then finds the reason. It does not wait if the holder has the state already, or if there is no holder.
 func (e *Engine) awaitRefusal(changed bool) {
 	done := make(chan struct{})
 	e.mu.Lock()

@@ -274,7 +274,7 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 	return nil, nil
 }
 
-// agentsOnly reports whether an outer commit has no commit of the user's on its line since the airlock's base.
+// agentsOnly reports whether all commits of an outer commit's first-parent history since the airlock's base are the agent's.
 func (b *builder) agentsOnly(ctx context.Context, commit gitops.OID) (bool, error) {
 	made := map[gitops.OID]bool{b.plan.Ledger.Base.Outer: true}
 	for _, p := range b.done {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxPending is how many records may wait to be written; connections of which a record is to be written count as well.
+	// maxPending is how many records may wait to be written. A connection whose last record is not written yet counts as one.
 	maxPending = 1024
 	// admitPatience is how long a connection or request waits while that many do.
 	admitPatience = 10 * time.Second
