@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -49,12 +50,11 @@ func Serve(path string, in io.Reader, out io.Writer) error {
 // walk sends all files below the workspace: a folder before its entries, which are sorted by the bytes of their names.
 func (s *server) walk(opens bool) {
 	w := walk{server: s, opens: opens, opened: map[uint64]uint32{}}
-	w.begin(s.open[0].fd, ".")
+	w.begin(s.open[0].fd, ".", w.entry(s.open[0].fd, ".", 0))
 }
 
-// begin walks from a folder.
-func (w *walk) begin(parent int, name string) {
-	e := w.entry(parent, name, 0)
+// begin walks from a folder. e describes it.
+func (w *walk) begin(parent int, name string, e Entry) {
 	e.Name = ""
 	w.folder(parent, name, e, 0)
 }
@@ -68,20 +68,20 @@ func (s *server) listAll(deep bool) {
 			return
 		}
 		parent, name, err := s.place(path)
-		var st unix.Stat_t
-		if err == nil {
-			err = unix.Fstatat(parent, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-		}
-		if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			err = errChanged
-		}
 		if err != nil {
 			s.w.kind(isError)
 			s.w.text(reason(err))
 			continue
 		}
+		// The file is looked at once: a program inside can replace it at any time.
+		e := w.entry(parent, name, 0)
+		if e.Kind != Folder {
+			s.w.kind(isError)
+			s.w.text(cmp.Or(e.Error, reason(errChanged)))
+			continue
+		}
 		s.w.kind(isData)
-		w.begin(parent, name)
+		w.begin(parent, name, e)
 		s.w.kind(isSame)
 	}
 }
