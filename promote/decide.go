@@ -184,7 +184,7 @@ type Standing struct {
 	Links     []quarantine.Link // commits that the agent's history has and that have not landed, parents first
 	Ledger    *ledger.Ledger
 	Decisions ledger.Decisions
-	Gate      review.Gate
+	Verdicts  review.Verdicts
 	Settings  Settings
 	Inside    decision.Inside
 	Tip       gitops.OID // of the branch, or the last landed commit if the branch is gone
@@ -216,7 +216,7 @@ func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
 		return nil, err
 	}
 	bridge := newLazyBridge(e, f)
-	s := &Standing{Plan: p.Plan, Links: p.Beside(links), Ledger: f.ledger, Decisions: f.rules.decisions, Gate: f.gate(), Settings: f.settings, Inside: f.reader(),
+	s := &Standing{Plan: p.Plan, Links: p.Beside(links), Ledger: f.ledger, Decisions: f.rules.decisions, Verdicts: f.verdicts(), Settings: f.settings, Inside: f.reader(),
 		Tip: f.refs.onto(), Now: f.now, Results: f.rules.results,
 		Close: func() { bridge.close(); _ = e.release(); unlock() }, // the next cycle tries again to release what is left
 		Trees: func(ctx context.Context) (*build.Trees, error) { return e.treesOf(ctx, p, bridge) },

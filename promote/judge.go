@@ -130,7 +130,7 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 		j.holds = append(j.holds, teamUnreadable(f.rules.broken))
 		return j
 	}
-	lands, gate, asked := p.Ends(), f.gate(), false
+	lands, verdicts, asked := p.Ends(), f.verdicts(), false
 	for i, t := range j.pending {
 		v := j.results.Of(t.Outer)
 		if v != nil && v.Late {
@@ -150,7 +150,7 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 			}
 			return j
 		}
-		asked = asked || gate.Holds(t.Inner)
+		asked = asked || verdicts.Holds(t.Inner)
 		if lands[t.Inner] && !asked && !p.Postponed(t.Inner) {
 			j.mayLand = t.Outer
 		}

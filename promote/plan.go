@@ -33,7 +33,7 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 		return planned{}, err
 	}
 	held = maps.Clone(held) // the caller's stays as it is
-	maps.Copy(held, f.gate().Waiting(append(commitsOf(links), f.ledger.LeftOut()...)))
+	maps.Copy(held, f.verdicts().Waiting(append(commitsOf(links), f.ledger.LeftOut()...)))
 	left, err := e.leftOut(ctx, f, t.tip, links, held)
 	if err != nil {
 		return planned{}, err

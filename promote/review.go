@@ -10,20 +10,20 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// gate returns the gate of the user's verdicts in this cycle.
-func (f facts) gate() review.Gate {
-	return f.rules.decisions.Gate(f.settings.Review == review.Land && !f.options.Land)
+// verdicts returns the user's verdicts, as this cycle applies them.
+func (f facts) verdicts() review.Verdicts {
+	return f.rules.decisions.Verdicts(f.settings.Review == review.Land && !f.options.Land)
 }
 
 // review returns the hold of pending commits that wait for a verdict, or for a fix of the agent. It names the first ones.
 func (e *Engine) review(ctx context.Context, f facts) []ledger.Hold {
-	gate := f.gate()
-	asked, waiting := decision.Waiting(gate, f.ledger.Tail)
+	verdicts := f.verdicts()
+	asked, waiting := decision.Waiting(verdicts, f.ledger.Tail)
 	if asked+waiting == 0 {
 		return nil
 	}
-	asks := func(id gitops.OID) bool { return gate.Words[id] == review.Fix }
-	waits := func(id gitops.OID) bool { return !asks(id) && gate.Holds(id) }
+	asks := func(id gitops.OID) bool { return verdicts.Words[id] == review.Fix }
+	waits := func(id gitops.OID) bool { return !asks(id) && verdicts.Holds(id) }
 	h := ledger.Hold{Reason: ledger.Review, Message: "commits wait until the agent has amended them: " + decision.Subjects(ctx, f.inside, f.ledger.Tail, asked, asks), Next: []string{"git airlock review"}}
 	if waiting == 0 {
 		return []ledger.Hold{h}

@@ -17,7 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushgate"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -130,7 +130,7 @@ func (k *known) reviewable() []manual.Candidate {
 	if s == nil {
 		return all
 	}
-	made, _ := pushgate.Made(k.ctx, s)
+	made, _ := pushcheck.Made(k.ctx, s)
 	for _, c := range slices.Backward(made) {
 		if !c.Passes() && len(all) < candidatesShown {
 			all = append(all, manual.Candidate{Text: fmt.Sprintf("%.12s", c.ID), About: c.Subject.String()})

@@ -39,7 +39,7 @@ are in this folder, since they describe all commands. The other packages are:
   - internal/checkpoints keeps and restores the workspace. internal/checkpoints/resident asks the daemon for a checkpoint.
   - internal/runs records what a run did.
   - internal/programs reads the record of programs that ran in a prison.
-  - internal/pushgate looks before a push for commits that nobody has reviewed.
+  - internal/pushcheck looks before a push for commits that nobody has reviewed.
   - internal/network has the rules of the network: their sources and changes, what they allow, and what the record shows.
   - internal/terminal returns the text that a terminal would show.
   - internal/ui prints to the user: messages, pager, progress, status text, questions.

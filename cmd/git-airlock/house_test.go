@@ -33,7 +33,7 @@ const (
 	checkpointsRoom = command + "/internal/checkpoints"
 	programsRoom    = command + "/internal/programs"
 	runsRoom        = command + "/internal/runs"
-	pushgateRoom    = command + "/internal/pushgate"
+	pushcheckRoom   = command + "/internal/pushcheck"
 	inboundRoom     = command + "/internal/inbound"
 	lifecycleRoom   = commandsRoom + "/lifecycle"
 	launchedRoom    = command + "/internal/launched"
@@ -43,7 +43,7 @@ const (
 // rooms is the import table. It maps each folder to the folders of this module that it may import. A folder without a row uses the row
 // of the nearest folder above it.
 var rooms = map[string][]string{
-	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/records", commandsRoom + "/review", edgeRoom, pushgateRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote", "promote/record/store", "snapshot"},
+	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/records", commandsRoom + "/review", edgeRoom, pushcheckRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote", "promote/record/store", "snapshot"},
 	edgeRoom:        {checkpointsRoom, launchedRoom, runsRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote", "promote/record"},
 	requestRoom:     {agentsRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
@@ -54,15 +54,15 @@ var rooms = map[string][]string{
 	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "gitops/killpoint", "snapshot", "prison", "promote", "promote/record"},
 	programsRoom:    {prisonsRoom, environmentRoom, "gitops", "prison", "promote", "promote/record"},
 	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "gitops/killpoint", "identity", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "promote/record/store", "snapshot"},
-	pushgateRoom:    {environmentRoom, sessionRoom, "gitops", "identity", "promote"},
+	pushcheckRoom:   {environmentRoom, sessionRoom, "gitops", "identity", "promote"},
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
 	lifecycleRoom:             {edgeRoom, launchedRoom, terminalRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
-	commandsRoom + "/landing": {edgeRoom, pushgateRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
+	commandsRoom + "/landing": {edgeRoom, pushcheckRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/egress/control", "promote", "identity", "promote/record", "promote/record/replay", "promote/record/store", "snapshot"},
-	commandsRoom + "/review":  {edgeRoom, inboundRoom, pushgateRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},
+	commandsRoom + "/review":  {edgeRoom, inboundRoom, pushcheckRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},
 	commandsRoom + "/prepare": {agentsRoom, edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 
 	agentsRoom:   {"gitops", "prison", "prison/recipe"},
@@ -110,7 +110,7 @@ var rooms = map[string][]string{
 
 // doors maps each outside thing to the packages that may use it. A name that ends in a slash stands for everything below it.
 var doors = map[string][]string{
-	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", "prison/prisontest/internet/registries", pushgateRoom, sessionRoom, uiRoom},
+	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", "prison/prisontest/internet/registries", pushcheckRoom, sessionRoom, uiRoom},
 	"net":                               {"scripts/fake-model", checkpointsRoom + "/resident", "prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/egress/upstream", "prison/prisontest", "prison/prisontest/internet", "prison/selftest", "scripts/netload"},
 	"net/":                              nil,
 	"net/http":                          {"scripts/fake-model", "scripts/netload", "prison/egress", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet", "prison/prisontest/internet/registries"},

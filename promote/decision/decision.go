@@ -213,12 +213,12 @@ func noteOf(ctx context.Context, look *quarantine.Inspector, tip, outer gitops.O
 }
 
 // Waiting counts the pending commits that the agent must fix, and the others that may not land.
-func Waiting(g review.Gate, pending []ledger.Pair) (asked, others int) {
+func Waiting(v review.Verdicts, pending []ledger.Pair) (asked, others int) {
 	for _, t := range pending {
 		switch {
-		case g.Words[t.Inner] == review.Fix:
+		case v.Words[t.Inner] == review.Fix:
 			asked++
-		case g.Holds(t.Inner):
+		case v.Holds(t.Inner):
 			others++
 		}
 	}

@@ -102,16 +102,16 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 func (j *judgement) whatApprovedNeed(ctx context.Context, list []Reviewable) error {
 	held, approved := map[gitops.OID]bool{}, false
 	for _, r := range list {
-		if held[r.Inner] = j.Gate.Holds(r.Inner); r.State == review.StateApproved {
+		if held[r.Inner] = j.Verdicts.Holds(r.Inner); r.State == review.StateApproved {
 			approved = true
 		}
 	}
-	if !j.Gate.Asks || !approved {
+	if !j.Verdicts.Asks || !approved {
 		return nil
 	}
 	blocked, err := j.blocked(ctx, held)
 	for id := range blocked {
-		if j.Gate.Holds(id) {
+		if j.Verdicts.Holds(id) {
 			delete(blocked, id)
 		}
 	}
@@ -159,7 +159,7 @@ func (j *judgement) listed() []quarantine.Link {
 // fix, to the paths that conflict.
 func (j *judgement) blockedByVerdicts(ctx context.Context) (map[gitops.OID][]string, error) {
 	held := map[gitops.OID]bool{}
-	for id, word := range j.Gate.Words {
+	for id, word := range j.Verdicts.Words {
 		if word == review.Fix {
 			held[id] = true
 		}

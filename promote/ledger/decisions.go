@@ -138,13 +138,13 @@ func (d Decisions) Look(r Reviewed) Decisions {
 	return d.Review(r, "")
 }
 
-// Gate returns the gate of the verdicts. asks reports that only approved commits may land.
-func (d Decisions) Gate(asks bool) review.Gate {
-	g := review.Gate{Asks: asks, Words: map[gitops.OID]review.Word{}}
+// Verdicts returns the newest verdicts. asks reports that only approved commits may land.
+func (d Decisions) Verdicts(asks bool) review.Verdicts {
+	v := review.Verdicts{Asks: asks, Words: map[gitops.OID]review.Word{}}
 	for _, r := range d.Reviewed {
-		g.Words[r.Inner] = r.Word
+		v.Words[r.Inner] = r.Word
 	}
-	return g
+	return v
 }
 
 // Forget removes the verdict on an inner commit, and the decision to leave it out.

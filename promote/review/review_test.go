@@ -83,23 +83,23 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestGate compares the gate with the table of the manual.
-func TestGate(t *testing.T) {
+// TestVerdicts compares the effect of verdicts with the table of the manual.
+func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	words := map[gitops.OID]review.Word{"a": review.Approve, "r": review.Reject, "f": review.Fix, "s": review.Seen}
 	for _, asks := range []bool{false, true} {
-		g := review.Gate{Asks: asks, Words: words}
+		v := review.Verdicts{Asks: asks, Words: words}
 		for id, want := range map[gitops.OID]bool{"a": false, "r": true, "f": true, "s": asks, "n": asks} {
-			if g.Holds(id) != want {
+			if v.Holds(id) != want {
 				t.Errorf("asks %v, %s: %v", asks, id, !want)
 			}
 		}
 	}
-	g := review.Gate{Asks: true, Words: words}
-	if w := g.Waiting([]gitops.OID{"n", "f", "s"}); len(w) != 1 || !w["f"] {
+	v := review.Verdicts{Asks: true, Words: words}
+	if w := v.Waiting([]gitops.OID{"n", "f", "s"}); len(w) != 1 || !w["f"] {
 		t.Errorf("nothing may land, and %v is set aside", w)
 	}
-	if w := g.Waiting([]gitops.OID{"n", "a", "s"}); len(w) != 2 || w["a"] {
+	if w := v.Waiting([]gitops.OID{"n", "a", "s"}); len(w) != 2 || w["a"] {
 		t.Errorf("a may land, and %v is set aside", w)
 	}
 }

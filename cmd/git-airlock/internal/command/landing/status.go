@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushgate"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -120,7 +120,7 @@ func reviewOf(ctx context.Context, s *session.Session, r airlock.Record) (ui.Rev
 	n, err := judgement.Summary(ctx, engine, mode)
 	if mode == review.Push && err == nil {
 		var made []outgoing.Commit
-		made, err = pushgate.MadeOn(ctx, s, r.Branch)
+		made, err = pushcheck.MadeOn(ctx, s, r.Branch)
 		for _, c := range made {
 			if !c.Passes() {
 				n.Add(c.State())

@@ -9,7 +9,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushgate"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -60,7 +60,7 @@ func installHook(c *cli.Context, s *session.Session, _ []string) error {
 	if s.Config.Has("core.hooksPath") {
 		s.Report.Say("core.hooksPath names this hook; other repositories may use it, too, and it does nothing where airlock.review is not push")
 	}
-	if asks, err := pushgate.Asks(s); err == nil && !asks {
+	if asks, err := pushcheck.Asks(s); err == nil && !asks {
 		s.Report.Say("airlock.review is not push, so the hook lets everything pass")
 		ui.Hint(c.App.ErrWriter, "git config airlock.review push")
 	}
@@ -119,7 +119,7 @@ func checkPush(c *cli.Context) error {
 	if words := edge.Words(c); len(words) > 0 {
 		remote = words[0]
 	}
-	waiting, err := pushgate.Outgoing(c.Context, s, os.Stdin, remote)
+	waiting, err := pushcheck.Outgoing(c.Context, s, os.Stdin, remote)
 	if err != nil || len(waiting) == 0 {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushgate"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -55,7 +55,7 @@ func onCommits(wanted func(*cli.Context) (judgement.Judgement, error)) cli.Actio
 func onList(act func(*cli.Context, *session.Session, airlock.Record) error) cli.ActionFunc {
 	return edge.InRepository(func(c *cli.Context, s *session.Session) error {
 		if _, err := s.Here(c.Context); errors.Is(err, session.ErrNoAirlock) {
-			if asks, bad := pushgate.Asks(s); bad == nil && asks {
+			if asks, bad := pushcheck.Asks(s); bad == nil && asks {
 				return act(c, s, airlock.Record{})
 			}
 		}
@@ -66,7 +66,7 @@ func onList(act func(*cli.Context, *session.Session, airlock.Record) error) cli.
 // landedOf lists the landed commits that some names stand for, or without names those that may not be pushed yet. It
 // returns the other names.
 func landedOf(ctx context.Context, s *session.Session, names []string) (list []reviewed, rest []string, err error) {
-	asks, err := pushgate.Asks(s)
+	asks, err := pushcheck.Asks(s)
 	if err != nil || !asks {
 		return nil, names, err
 	}
@@ -92,7 +92,7 @@ func landedOf(ctx context.Context, s *session.Session, names []string) (list []r
 
 // landedPart returns the landed commits that a judgement is about where airlock.review=push is set, and the judgement without them.
 func landedPart(ctx context.Context, s *session.Session, wanted judgement.Judgement) (chosen []outgoing.Commit, rest judgement.Judgement, err error) {
-	asks, err := pushgate.Asks(s)
+	asks, err := pushcheck.Asks(s)
 	if err != nil || !asks {
 		return nil, wanted, err
 	}
@@ -104,7 +104,7 @@ func decideLanded(ctx context.Context, s *session.Session, wanted judgement.Judg
 	if len(chosen) == 0 {
 		return nil
 	}
-	err := pushgate.Record(ctx, s, wanted.Word, wanted.Reason, chosen)
+	err := pushcheck.Record(ctx, s, wanted.Word, wanted.Reason, chosen)
 	if errors.Is(err, review.ErrReason) {
 		return ui.Usagef("--message: %s", err)
 	}
@@ -126,7 +126,7 @@ func landedIn(ctx context.Context, s *session.Session, wanted judgement.Judgemen
 	rest = wanted
 	rest.Names = nil
 	for _, name := range wanted.Names {
-		one, found, err := pushgate.Named(ctx, s, name)
+		one, found, err := pushcheck.Named(ctx, s, name)
 		if err != nil {
 			return nil, rest, err
 		}
@@ -139,11 +139,11 @@ func landedIn(ctx context.Context, s *session.Session, wanted judgement.Judgemen
 	if !wanted.All && wanted.UpTo == "" {
 		return chosen, rest, nil
 	}
-	made, err := pushgate.Made(ctx, s)
+	made, err := pushcheck.Made(ctx, s)
 	if err != nil {
 		return nil, rest, err
 	}
-	last, landed, err := pushgate.Named(ctx, s, wanted.UpTo)
+	last, landed, err := pushcheck.Named(ctx, s, wanted.UpTo)
 	if landed {
 		rest.UpTo = ""
 	}

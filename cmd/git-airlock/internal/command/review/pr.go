@@ -7,7 +7,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushgate"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/proposal"
@@ -29,7 +29,7 @@ func prCommand() *cli.Command {
 			if c.Bool("print") && c.Bool("create") {
 				return ui.Usagef("pr: --print and --create exclude each other")
 			}
-			p, base, err := pushgate.Propose(c.Context, s, c.String("base"))
+			p, base, err := pushcheck.Propose(c.Context, s, c.String("base"))
 			if err != nil {
 				return err
 			}
@@ -39,7 +39,7 @@ func prCommand() *cli.Command {
 			case c.Bool("create") && p.Commits() > proposal.Most:
 				return many
 			case c.Bool("create"):
-				return pushgate.Create(c.Context, s, p, base, c.App.Writer, c.App.ErrWriter)
+				return pushcheck.Create(c.Context, s, p, base, c.App.Writer, c.App.ErrWriter)
 			}
 			if _, err := fmt.Fprintf(c.App.Writer, "%s\n\n%s", p.Title(), p.Body()); err != nil || p.Commits() <= proposal.Most {
 				return err

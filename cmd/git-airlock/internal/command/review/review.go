@@ -11,7 +11,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushgate"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -71,7 +71,7 @@ func reviewCommand() *cli.Command {
 // readList reads the list once.
 func readList(ctx context.Context, s *session.Session) (ui.Printed, error) {
 	r, err := s.Here(ctx)
-	if asks, bad := pushgate.Asks(s); errors.Is(err, session.ErrNoAirlock) && bad == nil && asks {
+	if asks, bad := pushcheck.Asks(s); errors.Is(err, session.ErrNoAirlock) && bad == nil && asks {
 		err = nil
 	}
 	if err != nil {

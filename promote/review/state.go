@@ -26,38 +26,38 @@ func ParseMode(text string) (Mode, error) {
 	return "", fmt.Errorf("%q is not off, land or push", gitops.Text(text))
 }
 
-// Gate decides which commits the verdicts let land. The zero value lets all commits land.
-type Gate struct {
+// Verdicts decide which commits may land. The zero value lets all commits land.
+type Verdicts struct {
 	Asks  bool                // only approved commits land
 	Words map[gitops.OID]Word // the newest verdict on each inner commit
 }
 
 // Holds reports whether a commit may not land under the verdicts.
-func (g Gate) Holds(inner gitops.OID) bool {
-	switch g.Words[inner] {
+func (v Verdicts) Holds(inner gitops.OID) bool {
+	switch v.Words[inner] {
 	case Approve:
 		return false
 	case Reject, Undone, Fix:
 		return true
 	}
-	return g.Asks
+	return v.Asks
 }
 
 // Waiting returns those commits that must be set aside, so that others land without them. If no commit may land, it
 // returns only the commits that the agent must fix: the others then keep their order.
-func (g Gate) Waiting(commits []gitops.OID) map[gitops.OID]bool {
+func (v Verdicts) Waiting(commits []gitops.OID) map[gitops.OID]bool {
 	waiting, lands := map[gitops.OID]bool{}, false
 	for _, id := range commits {
 		switch {
-		case g.Words[id].LeavesOut():
-		case g.Holds(id):
+		case v.Words[id].LeavesOut():
+		case v.Holds(id):
 			waiting[id] = true
 		default:
 			lands = true
 		}
 	}
 	if !lands {
-		maps.DeleteFunc(waiting, func(id gitops.OID, _ bool) bool { return g.Words[id] != Fix })
+		maps.DeleteFunc(waiting, func(id gitops.OID, _ bool) bool { return v.Words[id] != Fix })
 	}
 	return waiting
 }

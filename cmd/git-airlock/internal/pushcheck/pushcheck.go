@@ -1,6 +1,6 @@
-// Package pushgate finds the landed commits that need a verdict before they are pushed (airlock.review=push). It prints
+// Package pushcheck finds the landed commits that need a verdict before they are pushed (airlock.review=push). It prints
 // nothing.
-package pushgate
+package pushcheck
 
 import (
 	"context"

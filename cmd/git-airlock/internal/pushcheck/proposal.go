@@ -1,4 +1,4 @@
-package pushgate
+package pushcheck
 
 import (
 	"bytes"
