@@ -36,9 +36,9 @@ func TestAmendOfOneThatLacks(t *testing.T) {
 			w.commits("old", "old", "2\n")
 			w.cycle()
 			if c.first == review.Reject {
-				w.judge(review.Reject, "no", "older")
+				w.verdict(review.Reject, "no", "older")
 			}
-			w.judge(review.Approve, "", "old")
+			w.verdict(review.Approve, "", "old")
 			w.wantLanded("old")
 			w.agent("rm", "-q", "old")
 			w.commits("amended", "better", "3\n")
@@ -46,7 +46,7 @@ func TestAmendOfOneThatLacks(t *testing.T) {
 			w.agent("commit", "-q", "-m", "better")
 			w.cycle()
 			for _, s := range c.steps {
-				w.judge(s.word, "", strings.Fields(s.subject)...)
+				w.verdict(s.word, "", strings.Fields(s.subject)...)
 				w.wantLanded(s.landed)
 				w.wantStates(s.states)
 			}
@@ -65,8 +65,8 @@ func TestMergeOfOneWithOldVerdict(t *testing.T) {
 	w := reviewedMerge(t)
 	w.agent("reset", "-q", "--hard", "HEAD~1")
 	w.cycle()
-	w.judge(review.Reject, "no", "one")
-	w.judge(review.Approve, "", "side", "merge")
+	w.verdict(review.Reject, "no", "one")
+	w.verdict(review.Approve, "", "side", "merge")
 	w.wantLanded("merge side")
 	dir := w.engine.Dir()
 	d, err := ledger.ReadDecisions(dir)
@@ -77,7 +77,7 @@ func TestMergeOfOneWithOldVerdict(t *testing.T) {
 	w.agent("commit", "-q", "--amend", "-m", "better")
 	w.cycle()
 	w.wantStates("one:rejected better:new")
-	w.judge(review.Approve, "", "better")
+	w.verdict(review.Approve, "", "better")
 	w.wantLanded("better merge side")
 }
 
@@ -96,11 +96,11 @@ func TestAmendOfOneThatLacksARename(t *testing.T) {
 	move("a", "a", "older")
 	move("b", "b", "old")
 	w.cycle()
-	w.judge(review.Approve, "", "old")
+	w.verdict(review.Approve, "", "old")
 	w.wantLanded("old")
 	w.agent("commit", "-q", "--amend", "-m", "better")
 	w.cycle()
-	w.judge(review.Approve, "", "oldest", "older", "better")
+	w.verdict(review.Approve, "", "oldest", "older", "better")
 	w.wantLanded("better older oldest old")
 	if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
 		t.Errorf("the branch has %q", w.git("ls-tree", "-r", "--name-only", "HEAD"))
@@ -121,13 +121,13 @@ func TestSideOfOneThatLacks(t *testing.T) {
 	w.agent("merge", "-q", "--no-edit", "-m", "merge", "other")
 	w.commits("last", "last", "4\n")
 	w.cycle()
-	w.judge(review.Approve, "", "last")
+	w.verdict(review.Approve, "", "last")
 	w.wantLanded("last")
 	w.agent("commit", "-q", "--amend", "-m", "better")
 	w.cycle()
-	w.judge(review.Approve, "", "kept")
+	w.verdict(review.Approve, "", "kept")
 	w.wantLanded("kept last")
-	w.judge(review.Approve, "", "older", "side", "merge", "better")
+	w.verdict(review.Approve, "", "older", "side", "merge", "better")
 	w.cycle()
 	if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
 		t.Errorf("all commits have landed, and the branch has %q", w.git("ls-tree", "-r", "--name-only", "HEAD"))

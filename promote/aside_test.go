@@ -158,15 +158,15 @@ func TestRenamedFolder(t *testing.T) {
 				}
 			}
 			if w.cycle(); byUser {
-				w.judge(review.Approve, "", "adds")
+				w.verdict(review.Approve, "", "adds")
 				if o := w.cycle(); !o.Held(ledger.Conflict) || w.subjects() != "renames" {
 					t.Errorf("%q, %+v", w.subjects(), o)
 				}
 				return
 			}
-			w.judge(review.Approve, "", "renames")
+			w.verdict(review.Approve, "", "renames")
 			w.wantLanded("renames")
-			w.judge(review.Approve, "", "adds")
+			w.verdict(review.Approve, "", "adds")
 			w.wantLanded("adds renames")
 			if got, want := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); got != strings.TrimSpace(want) {
 				t.Errorf("the branch has %q", w.git("ls-tree", "-r", "HEAD"))

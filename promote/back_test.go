@@ -23,26 +23,26 @@ func TestBackToOneThatLacks(t *testing.T) {
 			w.commits("old", "old", "2\n")
 			w.cycle()
 			if word != "" {
-				w.judge(word, "because", "older")
+				w.verdict(word, "because", "older")
 			}
-			w.judge(review.Approve, "", "old")
+			w.verdict(review.Approve, "", "old")
 			w.wantLanded("old")
 			w.agent("branch", "before")
 			w.agent("reset", "-q", "--hard", "HEAD~2")
 			w.commits("other", "other", "3\n")
 			w.cycle()
-			w.judge(review.Approve, "", "other")
+			w.verdict(review.Approve, "", "other")
 			w.wantLanded("other old")
 			w.agent("reset", "-q", "--hard", "before")
 			w.commits("new", "new", "4\n")
 			w.commits("newer", "newer", "5\n")
 			w.cycle()
-			w.judge(review.Approve, "", "new", "newer")
+			w.verdict(review.Approve, "", "new", "newer")
 			w.wantLanded("newer new other old")
 			if got, want := w.git("ls-tree", "-r", "--name-only", "HEAD"), "a\nnew\nnewer\nold"; got != want {
 				t.Fatalf("the branch has %q, want %q", got, want)
 			}
-			w.judge(review.Approve, "", "older")
+			w.verdict(review.Approve, "", "older")
 			w.wantLanded("older newer new other old")
 			if got, want := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); got != want {
 				t.Errorf("the branch has %q, want %q", w.git("ls-tree", "-r", "HEAD"), want)
@@ -60,7 +60,7 @@ func TestBackToOneThatLacksAndNeeds(t *testing.T) {
 	approve := func(names ...string) func(w *world) {
 		return func(w *world) {
 			for _, name := range names {
-				w.judge(review.Approve, "", name)
+				w.verdict(review.Approve, "", name)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func TestBackToOneThatLacksAndNeeds(t *testing.T) {
 		"together":   {[]func(*world){approve("older", "new")}, "new older other old"},
 		"one by one": {[]func(*world){approve("older"), approve("new")}, "new older other old"},
 		"new first":  {[]func(*world){approve("new"), approve("older")}, "new older other old"},
-		"rejected": {[]func(*world){func(w *world) { w.judge(review.Reject, "because", "older"); w.judge(review.Approve, "", "new") }, func(w *world) {
+		"rejected": {[]func(*world){func(w *world) { w.verdict(review.Reject, "because", "older"); w.verdict(review.Approve, "", "new") }, func(w *world) {
 			if o := w.cycle(); w.subjects() != "other old" || !o.Held(ledger.Conflict) {
 				w.t.Fatalf("%q, %+v", w.subjects(), o)
 			}
@@ -99,13 +99,13 @@ func TestBackToOneThatLacksAndNeeds(t *testing.T) {
 			w.commits("older", "older", "1\n")
 			w.commits("old", "old", "2\n")
 			w.cycle()
-			w.judge(review.Approve, "", "old")
+			w.verdict(review.Approve, "", "old")
 			w.wantLanded("old")
 			w.agent("branch", "before")
 			w.agent("reset", "-q", "--hard", "HEAD~2")
 			w.commits("other", "other", "3\n")
 			w.cycle()
-			w.judge(review.Approve, "", "other")
+			w.verdict(review.Approve, "", "other")
 			w.wantLanded("other old")
 			w.agent("reset", "-q", "--hard", "before")
 			w.commits("new", "older", "1\n4\n")
@@ -127,7 +127,7 @@ func TestBackToOneThatLacksAndNeeds(t *testing.T) {
 			}
 			w.commits("newest", "newest", "6\n")
 			w.cycle()
-			w.judge(review.Approve, "", "newest")
+			w.verdict(review.Approve, "", "newest")
 			if o := w.wantLanded("newest " + c.landed); o.Pending > 0 || len(o.Holds) > 0 {
 				t.Errorf("%+v", o)
 			}
@@ -149,7 +149,7 @@ func TestResetOfOneThatLandedAside(t *testing.T) {
 			approved := func(landed, files string, subjects ...string) {
 				t.Helper()
 				w.cycle()
-				w.judge(review.Approve, "", subjects...)
+				w.verdict(review.Approve, "", subjects...)
 				w.wantLanded(landed)
 				if got := w.git("ls-tree", "-r", "--name-only", "HEAD"); got != files {
 					t.Fatalf("the branch has %q, want %q", got, files)
@@ -170,7 +170,7 @@ func TestResetOfOneThatLandedAside(t *testing.T) {
 				w.cycle()
 				landed, next = "other old", "a\nnext\nother"
 			}
-			w.judge(review.Approve, "", "older")
+			w.verdict(review.Approve, "", "older")
 			w.wantLanded("older " + landed)
 			w.agent("reset", "-q", "--hard", map[bool]string{true: "else", false: "before~2"}[other])
 			w.commits("next", "next", "5\n")
@@ -203,22 +203,22 @@ func TestMergeOfOneThatLacks(t *testing.T) {
 			w.commits("older", "older", "1\n")
 			w.commits("old", "old", "2\n")
 			w.cycle()
-			w.judge(review.Approve, "", "old")
+			w.verdict(review.Approve, "", "old")
 			w.cycle()
 			w.agent("branch", "before")
 			w.agent("reset", "-q", "--hard", "HEAD~2")
 			w.commits("other", "other", "3\n")
 			w.cycle()
-			w.judge(review.Approve, "", "other")
+			w.verdict(review.Approve, "", "other")
 			w.cycle()
 			w.agent("reset", "-q", "--hard", c.onto)
 			w.agent("merge", "-q", "--no-ff", "--allow-unrelated-histories", "-m", "merge", "before")
 			w.cycle()
-			w.judge(review.Approve, "", "merge")
+			w.verdict(review.Approve, "", "merge")
 			if o := w.cycle(); !o.Held(ledger.Review) || w.git("ls-tree", "-r", "--name-only", "HEAD") != "a\nmine\nother" {
 				t.Fatalf("the branch has %q, %+v", w.git("ls-tree", "-r", "--name-only", "HEAD"), o)
 			}
-			w.judge(review.Approve, "", "older")
+			w.verdict(review.Approve, "", "older")
 			if o := w.cycle(); o.Pending > 0 || len(o.Holds) > 0 || w.git("ls-tree", "-r", "--name-only", "HEAD") != c.files {
 				t.Errorf("the branch has %q, %+v", w.git("ls-tree", "-r", "--name-only", "HEAD"), o)
 			}

@@ -36,24 +36,24 @@ func TestForkOfOneThatLacks(t *testing.T) {
 			w.agent("branch", "side")
 			w.commits("old", "old", "2\n")
 			w.cycle()
-			w.judge(review.Approve, "", "old")
+			w.verdict(review.Approve, "", "old")
 			w.cycle()
 			if c.later {
 				fetch()
 				w.commits("last", "last", "3\n")
 				w.cycle()
-				w.judge(review.Approve, "", "last")
+				w.verdict(review.Approve, "", "last")
 				w.cycle()
 			}
 			w.agent("reset", "-q", "--hard", "FETCH_HEAD")
 			w.agent("merge", "-q", "--no-ff", "--allow-unrelated-histories", "-m", "merge", "side")
 			w.cycle()
 			w.wantStates("older:new merge:new")
-			w.judge(review.Approve, "", "older")
+			w.verdict(review.Approve, "", "older")
 			if c.alone {
 				w.cycle()
 			}
-			w.judge(review.Approve, "", "merge")
+			w.verdict(review.Approve, "", "merge")
 			if o := w.cycle(); o.Pending > 0 || len(o.Holds) > 0 {
 				t.Fatalf("%+v", o)
 			}
@@ -89,8 +89,8 @@ func TestRewriteOfOneThatWasLeftOut(t *testing.T) {
 			w.commits("older", "older", "1\n")
 			w.commits("old", "old", "2\n")
 			w.cycle()
-			w.judge(review.Fix, "better", "older")
-			w.judge(review.Approve, "", "old")
+			w.verdict(review.Fix, "better", "older")
+			w.verdict(review.Approve, "", "old")
 			w.wantLanded("old")
 			w.agent("reset", "-q", "--hard", c.onto)
 			w.commits("amended", "older", c.content)
@@ -100,7 +100,7 @@ func TestRewriteOfOneThatWasLeftOut(t *testing.T) {
 				names = append(names, "again")
 			}
 			w.cycle()
-			w.judge(review.Approve, "", names...)
+			w.verdict(review.Approve, "", names...)
 			if o := w.cycle(); o.Pending > 0 || len(o.Holds) > 0 {
 				t.Fatalf("%+v", o)
 			}
@@ -124,7 +124,7 @@ func TestConflictWithALandedOne(t *testing.T) {
 		w.commits("back", "a", "1\n")
 		w.commits("old", "a", "3\n")
 		w.cycle()
-		w.judge(review.Approve, "", "kept", "old")
+		w.verdict(review.Approve, "", "kept", "old")
 		w.wantLanded("old kept")
 		if w.mine("mine", "m\n"); own {
 			w.mine("a", "mine\n")
@@ -132,7 +132,7 @@ func TestConflictWithALandedOne(t *testing.T) {
 		w.agent("reset", "-q", "--hard", "HEAD~1")
 		w.commits("amended", "a", "4\n")
 		w.cycle()
-		w.judge(review.Approve, "", "older", "back", "amended")
+		w.verdict(review.Approve, "", "older", "back", "amended")
 		holds := w.cycle().Of(ledger.Conflict)
 		if len(holds) != 1 || strings.Contains(holds[0].Message, "of your own") != own || len(holds[0].Paths) != 1 || len(holds[0].Next) == 0 {
 			t.Fatalf("%t: %+v", own, holds)

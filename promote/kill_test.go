@@ -23,9 +23,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
-	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/undo"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // daemonRequest is the variable with which a kill test makes its helper process the daemon of an airlock, or lets it undo or
@@ -49,7 +49,7 @@ func daemonHelper(text string) int {
 		} else if request.Do == "redo" {
 			_, err = undo.Redo(context.Background(), engine)
 		} else if request.Do == "approve" {
-			_, err = judgement.Judge(context.Background(), engine, judgement.Judgement{Word: review.Approve, All: true, Cycle: true})
+			_, err = verdict.Record(context.Background(), engine, verdict.Request{Word: review.Approve, All: true, Cycle: true})
 			killpoint.Reach("verdict") // before the cycle
 		} else if request.Do == "cycle" {
 			_, err = engine.Drain(context.Background(), promote.Options{})

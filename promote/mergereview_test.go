@@ -95,13 +95,13 @@ func TestApproveBeforePending(t *testing.T) {
 				w.commits(c[0], c[1], c[2])
 			}
 			w.cycle()
-			w.judge(review.Approve, "", "three", "four")
+			w.verdict(review.Approve, "", "three", "four")
 			w.cycle()
 			_, err := undo.Undo(t.Context(), w.engine, 0)
 			check(t, err)
-			w.judge(review.Reject, "no", "zero")
-			w.judge(review.Fix, "mend it", "six")
-			w.judge(review.Approve, "", "one", "three")
+			w.verdict(review.Reject, "no", "zero")
+			w.verdict(review.Fix, "mend it", "six")
+			w.verdict(review.Approve, "", "one", "three")
 			w.cycle()
 			w.wantStates("zero:rejected one:blocked four:undone six:asked")
 			w.follow(steps)
@@ -113,7 +113,7 @@ func TestApproveBeforePending(t *testing.T) {
 func (w *world) follow(steps []reviewed) {
 	w.t.Helper()
 	for _, s := range steps {
-		w.judge(s.word, "", strings.Fields(s.subject)...)
+		w.verdict(s.word, "", strings.Fields(s.subject)...)
 		o := w.cycle()
 		if w.subjects() != s.landed || w.states() != s.states {
 			w.t.Fatalf("%s %s: landed %q, want %q, states %q, want %q: %+v", s.word, s.subject, w.subjects(), s.landed, w.states(), s.states, o.Holds)
@@ -149,8 +149,8 @@ func TestReviewBeforeFork(t *testing.T) {
 			w.agent("checkout", "-q", "main")
 			w.agent("merge", "-q", "--no-ff", "-m", "merge", "other")
 			w.cycle()
-			w.judge(review.Reject, "no", "one")
-			w.judge(review.Approve, "", "two")
+			w.verdict(review.Reject, "no", "one")
+			w.verdict(review.Approve, "", "two")
 			w.cycle()
 			w.wantStates("one:rejected side:new merge:new")
 			w.follow(steps)
@@ -167,7 +167,7 @@ func TestReviewBeforeFork(t *testing.T) {
 func TestRedoAfterAmend(t *testing.T) {
 	t.Parallel()
 	w := newReviewed(t)
-	w.judge(review.Approve, "", "one", "two")
+	w.verdict(review.Approve, "", "one", "two")
 	w.cycle()
 	landed := w.tip()
 	_, err := undo.Undo(t.Context(), w.engine, 0)
@@ -181,7 +181,7 @@ func TestRedoAfterAmend(t *testing.T) {
 		t.Fatalf("the branch has %q, %+v", w.subjects(), o)
 	}
 	w.wantStates("better:new")
-	w.judge(review.Approve, "", "better")
+	w.verdict(review.Approve, "", "better")
 	w.cycle()
 	if w.subjects() != "better two one" || noteValue(w.notes()[w.tip()], "Supersedes") != string(landed) {
 		t.Errorf("landed %q, %q", w.subjects(), w.notes()[w.tip()])

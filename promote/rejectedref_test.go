@@ -11,23 +11,23 @@ import (
 func TestRefsOfRejectedCommits(t *testing.T) {
 	t.Parallel()
 	w := newReviewed(t)
-	w.judge(review.Approve, "", "one")
+	w.verdict(review.Approve, "", "one")
 	w.wantLanded("one")
 	_, err := undo.Undo(t.Context(), w.engine, 0)
 	check(t, err)
 	w.cycle()
-	w.judge(review.Fix, "tests, please", "one")
+	w.verdict(review.Fix, "tests, please", "one")
 	_, err = undo.Redo(t.Context(), w.engine)
 	check(t, err)
 	_, err = undo.Undo(t.Context(), w.engine, 0)
 	check(t, err)
 	w.cycle()
 	w.git("update-ref", w.record.Ref("rejected/2"), string(w.record.Base))
-	w.judge(review.Reject, "no", "two")
+	w.verdict(review.Reject, "no", "two")
 	if got := w.git("log", "-1", "--format=%s", w.record.Ref("rejected/3")); got != "two" {
 		t.Errorf("rejected/3 is %q", got)
 	}
-	w.judge(review.Approve, "", "one")
+	w.verdict(review.Approve, "", "one")
 	w.wantLanded("one")
 	if w.ref(w.record.Ref("rejected/1")) != "" {
 		t.Error("the ref of an approved commit is left")

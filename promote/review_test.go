@@ -11,19 +11,19 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
-	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
-// judge records a verdict on the pending commit with a subject.
-func (w *world) judge(word review.Word, reason string, subjects ...string) {
+// verdict records a verdict on the pending commit with a subject.
+func (w *world) verdict(word review.Word, reason string, subjects ...string) {
 	w.t.Helper()
-	j := judgement.Judgement{Word: word, Reason: reason}
+	j := verdict.Request{Word: word, Reason: reason}
 	for _, s := range subjects {
 		j.Names = append(j.Names, w.innerOf(s))
 	}
-	_, err := judgement.Judge(w.t.Context(), w.engine, j)
+	_, err := verdict.Record(w.t.Context(), w.engine, j)
 	check(w.t, err)
 }
 
@@ -36,7 +36,7 @@ func (w *world) innerOf(subject string) string {
 // states returns the subjects and states of the commits to review.
 func (w *world) states() string {
 	w.t.Helper()
-	list, err := judgement.List(w.t.Context(), w.engine)
+	list, err := verdict.List(w.t.Context(), w.engine)
 	check(w.t, err)
 	var words []string
 	for _, r := range list {
@@ -68,7 +68,7 @@ func TestCloseAfterVerdict(t *testing.T) {
 	w.git("config", "airlock.review", "land")
 	w.commits("one", "one", "1\n")
 	w.cycle()
-	_, err := judgement.Judge(t.Context(), w.engine, judgement.Judgement{Word: review.Approve, All: true, Cycle: true})
+	_, err := verdict.Record(t.Context(), w.engine, verdict.Request{Word: review.Approve, All: true, Cycle: true})
 	check(t, err)
 	check(t, w.engine.Close())
 	w.engine = newEngine(w.Repository, w.record, w.inner)
@@ -92,7 +92,7 @@ func TestReviewOfEach(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 	w.wantStates("one:new two:new needstwo:new four:new")
-	w.judge(review.Approve, "", "four")
+	w.verdict(review.Approve, "", "four")
 	w.wantStates("one:new two:new needstwo:new four:approved")
 	if o := w.wantLanded("four"); o.Pending != 3 || !o.Held(ledger.Review) {
 		t.Fatalf("%+v", o)
@@ -105,15 +105,15 @@ func TestReviewOfEach(t *testing.T) {
 	if len(lines) != 1 || lines[0].Word != review.Approve || string(lines[0].Inner) != w.innerOf("four") {
 		t.Errorf("the verdicts: %+v", lines)
 	}
-	w.judge(review.Reject, "not this", "two")
+	w.verdict(review.Reject, "not this", "two")
 	w.wantStates("one:new two:rejected needstwo:blocked")
-	w.judge(review.Approve, "fine", "one")
+	w.verdict(review.Approve, "fine", "one")
 	w.wantLanded("one four")
 	if two := w.ref(w.record.Ref("rejected/1")); w.git("log", "-1", "--format=%s", string(two)) != "two" {
 		t.Errorf("rejected/1 is %s", two)
 	}
 	// Taking the rejection back lands both, in the agent's order, on top.
-	w.judge(review.Approve, "after all", "two", "needstwo")
+	w.verdict(review.Approve, "after all", "two", "needstwo")
 	if o := w.wantLanded("needstwo two one four"); o.Pending != 0 || len(o.Holds) != 0 {
 		t.Fatalf("%+v", o)
 	}
@@ -137,9 +137,9 @@ func TestApprovedNeedsALaterVerdict(t *testing.T) {
 	w.commits("d", "d", "d\n")
 	w.commits("c", "b", "b\nb2\n")
 	w.wantLanded("")
-	w.judge(review.Approve, "", "c")
+	w.verdict(review.Approve, "", "c")
 	w.wantLanded("")
-	w.judge(review.Approve, "", "d")
+	w.verdict(review.Approve, "", "d")
 	for range 2 {
 		if o := w.wantLanded("d"); o.Pending != 3 {
 			t.Fatalf("%+v", o)
@@ -149,12 +149,12 @@ func TestApprovedNeedsALaterVerdict(t *testing.T) {
 	if got := w.git("log", "--format=%s", string(w.tip())+".."+string(w.ref(w.record.Ref("pending")))); got != "c\nb\na" {
 		t.Errorf("pending: %q", got)
 	}
-	w.judge(review.Reject, "no", "b")
+	w.verdict(review.Reject, "no", "b")
 	if o := w.wantLanded("d"); w.ref(w.record.Ref("rejected/1")) == "" {
 		t.Errorf("%+v", o)
 	}
 	w.wantStates("a:new b:rejected c:blocked")
-	w.judge(review.Approve, "", "b", "a")
+	w.verdict(review.Approve, "", "b", "a")
 	w.cycle()
 	w.wantLanded("c b a d")
 	w.nothingLeft()
@@ -164,11 +164,11 @@ func TestApprovedNeedsALaterVerdict(t *testing.T) {
 func TestRejectionsTakenBack(t *testing.T) {
 	t.Parallel()
 	w := newReviewed(t)
-	w.judge(review.Reject, "no", "one", "two")
+	w.verdict(review.Reject, "no", "one", "two")
 	w.cycle()
 	w.commits("three", "three", "3\n")
 	w.cycle()
-	w.judge(review.Approve, "", "two", "three")
+	w.verdict(review.Approve, "", "two", "three")
 	if o := w.wantLanded("three two"); o.Landed != 2 {
 		t.Errorf("%+v", o)
 	}
@@ -185,8 +185,8 @@ func TestVerdictsFollow(t *testing.T) {
 	w.commits("two", "two", "if x:\n  a()\n  b()\n")
 	w.commits("three", "three", "3\n")
 	w.cycle()
-	w.judge(review.Fix, "tests, please", "one")
-	w.judge(review.Reject, "no", "three")
+	w.verdict(review.Fix, "tests, please", "one")
+	w.verdict(review.Reject, "no", "three")
 	w.cycle()
 	w.wantStates("one:asked two:new three:rejected")
 	// The agent amends one, and rebases the others.
@@ -197,7 +197,7 @@ func TestVerdictsFollow(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 	w.wantStates("one, with tests:changed two:new three:rejected")
-	w.judge(review.Approve, "", "two")
+	w.verdict(review.Approve, "", "two")
 	w.agent("reset", "-q", "--hard", "HEAD~2")
 	// White space is a change, although git patch-id ignores it.
 	w.commits("two", "two", "if x:\n  a()\nb()\n")
@@ -223,14 +223,14 @@ func TestVerdictNeedsNoLook(t *testing.T) {
 		check(t, err)
 		return o
 	}
-	w.judge(review.Approve, "", "one")
+	w.verdict(review.Approve, "", "one")
 	if text := w.git("for-each-ref", review.NotesRef); text != "" {
 		t.Errorf("the verdict has a transaction of its own: %s", text)
 	}
 	if o := blind(); o.Landed != 1 || o.Pending != 2 || w.git("rev-parse", w.record.Ref("pending")) != pending {
 		t.Fatalf("%+v, and pending has moved from %s", o, pending)
 	}
-	w.judge(review.Approve, "", "two", "three")
+	w.verdict(review.Approve, "", "two", "three")
 	if o := blind(); o.Landed != 2 || w.tip() != gitops.OID(pending) || w.git("for-each-ref", w.record.Ref("pending")) != "" {
 		t.Fatalf("%+v, at %s", o, w.tip())
 	}
@@ -254,7 +254,7 @@ func TestVerdictWithoutItsCycle(t *testing.T) {
 	w.git("config", "airlock.review", "land")
 	w.commits("one", "one", "1\n")
 	w.wantLanded("")
-	w.judge(review.Approve, "", "one")
+	w.verdict(review.Approve, "", "one")
 	w.git("checkout", "-q", "-b", "other")
 	for range 2 { // the second one finds nothing to write
 		if o := w.cycle(); o.Landed != 0 {
@@ -286,7 +286,7 @@ func TestVerdictsOfKilledCommands(t *testing.T) {
 	w.killDaemon(string(request), "verdict", patience, false)
 	w.git("config", "user.email", "second@example.org")
 	w.killDaemon(string(request), "verdict", patience, false)
-	w.judge(review.Reject, "no", "one")
+	w.verdict(review.Reject, "no", "one")
 	w.wantLanded("")
 	w.wantStates("one:rejected")
 	words := map[review.Word]int{}
@@ -305,7 +305,7 @@ func TestNoCycleBetweenVerdictAndLanding(t *testing.T) {
 	w.git("config", "airlock.review", "land")
 	w.commits("one", "one", "1\n")
 	w.wantLanded("")
-	_, err := judgement.Judge(t.Context(), w.engine, judgement.Judgement{Word: review.Approve, All: true, Cycle: true})
+	_, err := verdict.Record(t.Context(), w.engine, verdict.Request{Word: review.Approve, All: true, Cycle: true})
 	check(t, err)
 	atOnce, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()

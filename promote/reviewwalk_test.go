@@ -15,11 +15,11 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/history"
-	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/undo"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // TestReviewWalk approves, rejects, asks for fixes, undoes and redoes at random, with kills, while the agent works and the user
@@ -305,7 +305,7 @@ func (m *reviewer) intact() {
 func (m *reviewer) decide(word review.Word) {
 	m.t.Helper()
 	landed := m.landed()
-	j := judgement.Judgement{Word: word, Reason: "because"}
+	j := verdict.Request{Word: word, Reason: "because"}
 	var about []*commit
 	for _, c := range m.order {
 		if landed[c] == "" && m.r.IntN(3) == 0 {
@@ -315,7 +315,7 @@ func (m *reviewer) decide(word review.Word) {
 	if len(about) == 0 {
 		return
 	}
-	_, err := judgement.Judge(m.t.Context(), m.engine, j)
+	_, err := verdict.Record(m.t.Context(), m.engine, j)
 	if errors.Is(err, history.ErrNotPending) {
 		return // no cycle has seen it yet
 	}
@@ -444,14 +444,14 @@ func (m *reviewer) sequence() {
 func (m *reviewer) approve(some func(*commit) bool) {
 	m.t.Helper()
 	landed := m.landed()
-	j := judgement.Judgement{Word: review.Approve}
+	j := verdict.Request{Word: review.Approve}
 	for _, c := range m.order {
 		if landed[c] == "" && some(c) {
 			j.Names, m.words[c] = append(j.Names, string(c.id)), review.Approve
 		}
 	}
 	if len(j.Names) > 0 {
-		_, err := judgement.Judge(m.t.Context(), m.engine, j)
+		_, err := verdict.Record(m.t.Context(), m.engine, j)
 		check(m.t, err)
 	}
 	m.cycle()

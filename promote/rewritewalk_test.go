@@ -13,8 +13,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/history"
-	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // TestReviewWalkRewritten does what TestReviewWalk does with an agent that rewrites its history: it rebases the newest commits, of which it
@@ -276,14 +276,14 @@ func (m *rewriter) cycle(beside review.Word) {
 	}
 	o := m.world.cycle()
 	after := m.landed()
-	list, err := judgement.List(m.t.Context(), m.engine)
+	list, err := verdict.List(m.t.Context(), m.engine)
 	check(m.t, err)
 	for _, c := range m.order {
 		fresh := after[c] != "" && before[c] == ""
 		if fresh && !could[c] && m.word(c) != review.Approve {
 			m.t.Fatalf("%q landed, its verdict is %q\n%s", c.message, m.word(c), m.history())
 		}
-		listed := slices.ContainsFunc(list, func(r judgement.Reviewable) bool { return r.Inner == c.id })
+		listed := slices.ContainsFunc(list, func(r verdict.Reviewable) bool { return r.Inner == c.id })
 		if after[c] == "" && !listed && !m.brought(c) {
 			m.t.Fatalf("%q %.7s has not landed and is not listed: %s\n%+v\n%s", c.message, c.id, m.states(), o, m.history())
 		}
@@ -405,7 +405,7 @@ func (m *rewriter) approveAll() {
 		if landed[c] != "" {
 			continue
 		}
-		_, err := judgement.Judge(m.t.Context(), m.engine, judgement.Judgement{Word: review.Approve, Names: []string{string(c.id)}})
+		_, err := verdict.Record(m.t.Context(), m.engine, verdict.Request{Word: review.Approve, Names: []string{string(c.id)}})
 		if errors.Is(err, history.ErrNotPending) {
 			continue // only a merge that is left out brings it
 		}

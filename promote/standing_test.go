@@ -94,9 +94,9 @@ func TestUndoneBelowALeftOutCommit(t *testing.T) {
 		w.commits("last", "last", "last\n")
 		w.cycle()
 		if rejected {
-			w.judge(review.Reject, "no", "left")
+			w.verdict(review.Reject, "no", "left")
 		}
-		w.judge(review.Approve, "", "first", "secret", "last")
+		w.verdict(review.Approve, "", "first", "secret", "last")
 		w.cycle()
 		if got := w.subjects(); got != "last secret first" {
 			t.Fatalf("landed %q", got)
@@ -108,7 +108,7 @@ func TestUndoneBelowALeftOutCommit(t *testing.T) {
 		w.agent("switch", "-q", "main")
 		w.agent("merge", "-q", "--no-ff", "-m", "merge", "side")
 		w.cycle()
-		w.judge(review.Approve, "", "beside", "merge")
+		w.verdict(review.Approve, "", "beside", "merge")
 		if o := w.cycle(); o.Pending > 0 && rejected {
 			t.Fatalf("%s: %+v, states %q", format, o, w.states())
 		}

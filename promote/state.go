@@ -207,34 +207,34 @@ func otherRefsOf(ctx context.Context, exporter Exporter, have []string) ([]Other
 	return list, nil
 }
 
-// Judged lists the policy gate's findings in the commits of an airlock, and the user's decisions about them. All its
+// Findings lists the policy gate's findings in the commits of an airlock, and the user's decisions about them. All its
 // text is escaped.
-type Judged struct {
+type Findings struct {
 	Held     []ledger.GateResult `json:"held"`    // waiting commits, oldest first
 	Flagged  []ledger.Flagged    `json:"flagged"` // landed commits, oldest first
 	Accepted []ledger.Accepted   `json:"accepted"`
 	Dropped  []ledger.Dropped    `json:"dropped"`
 }
 
-// Judged returns the last findings of the gate. It changes nothing.
-func (e *Engine) Judged(ctx context.Context) (Judged, error) {
-	j := Judged{Held: []ledger.GateResult{}, Flagged: []ledger.Flagged{}, Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}
+// Findings returns the last findings of the gate. It changes nothing.
+func (e *Engine) Findings(ctx context.Context) (Findings, error) {
+	all := Findings{Held: []ledger.GateResult{}, Flagged: []ledger.Flagged{}, Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}
 	f, state, err := e.outside(ctx)
 	defer f.close()
 	if err != nil {
-		return j, err
+		return all, err
 	}
 	results, err := ledger.ReadGateResults(e.Dir(), ledger.NoRules, f.ledger)
 	if err != nil {
-		return j, err
+		return all, err
 	}
 	for _, t := range f.ledger.Tail {
 		if v := results.Last(t.Outer); v.Holds() {
-			j.Held = append(j.Held, *v)
+			all.Held = append(all.Held, *v)
 		}
 	}
-	j.Flagged = state.Flagged
+	all.Flagged = state.Flagged
 	decided, err := ledger.ReadDecisions(e.Dir())
-	j.Accepted, j.Dropped = append(j.Accepted, decided.Accepted...), append(j.Dropped, decided.Dropped...)
-	return j, err
+	all.Accepted, all.Dropped = append(all.Accepted, decided.Accepted...), append(all.Dropped, decided.Dropped...)
+	return all, err
 }

@@ -18,10 +18,10 @@ func TestTakingALeftOutCommitBack(t *testing.T) {
 			w.commits("out", "a", "a\nout\n")
 			w.commits("one", "one", "1\n")
 			w.wantLanded("")
-			w.judge(review.Reject, "no", "out")
+			w.verdict(review.Reject, "no", "out")
 			landed := ""
 			if c.before {
-				w.judge(review.Approve, "", "one")
+				w.verdict(review.Approve, "", "one")
 				w.wantLanded("one")
 				landed = " one"
 			}
@@ -32,13 +32,13 @@ func TestTakingALeftOutCommitBack(t *testing.T) {
 			w.commits("back", "a", back)
 			w.commits("two", "two", "2\n")
 			w.cycle()
-			w.judge(review.Approve, "", "back", "two")
+			w.verdict(review.Approve, "", "back", "two")
 			w.wantLanded("two" + landed)
 			w.cycle()
 			if got := w.states(); got != "out:rejected back:blocked" && got != "out:rejected one:new back:blocked" {
 				t.Errorf("states %q", got)
 			}
-			w.judge(review.Approve, "", "out")
+			w.verdict(review.Approve, "", "out")
 			w.cycle()
 			w.wantLanded("back out two" + landed)
 			w.nothingLeft()
@@ -58,9 +58,9 @@ func TestTakingSeveralBack(t *testing.T) {
 			w.commits("out", "out", "1\n")
 			w.commits("in", "in", "2\n")
 			w.cycle()
-			w.judge(review.Reject, "no", "out")
+			w.verdict(review.Reject, "no", "out")
 			if before {
-				w.judge(review.Approve, "", "in")
+				w.verdict(review.Approve, "", "in")
 				w.wantLanded("in")
 			}
 			w.agent("rm", "-q", "out", "in")
@@ -70,7 +70,7 @@ func TestTakingSeveralBack(t *testing.T) {
 			if before {
 				names = names[:1]
 			}
-			w.judge(review.Approve, "", names...)
+			w.verdict(review.Approve, "", names...)
 			w.wantLanded("back in")
 			if got := w.git("ls-tree", "-r", "--name-only", "HEAD"); got != "a" {
 				t.Errorf("the branch has %q", got)

@@ -244,7 +244,7 @@ func TestUndoneIsApproved(t *testing.T) {
 	w.commits("two", "two", "2\n")
 	w.wantLanded("two")
 	w.wantStates("one:undone")
-	w.judge(review.Approve, "after all", "one")
+	w.verdict(review.Approve, "after all", "one")
 	w.wantLanded("one two")
 	w.wantStates("")
 	if o := w.cycle(); len(o.Holds) > 0 {
@@ -257,7 +257,7 @@ func TestUndoneIsApprovedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newReviewed(t)
 	for range 5 {
-		w.judge(review.Approve, "", "one")
+		w.verdict(review.Approve, "", "one")
 		w.wantLanded("one")
 		w.wantStates("two:new")
 		_, err := w.undo()

@@ -43,7 +43,7 @@ func TestUndoRemovesNotes(t *testing.T) {
 	}
 	w.cycle()
 	w.wantNotes("pending")
-	w.judge(review.Approve, "", "one", "two")
+	w.verdict(review.Approve, "", "one", "two")
 	w.wantLanded("two one")
 	landed := w.notes()
 	w.wantNotes("landed")
@@ -61,7 +61,7 @@ func TestUndoRemovesNotes(t *testing.T) {
 			t.Errorf("%s has the note %q after redo, and had %q", id, got, landed[id])
 		}
 	}
-	w.judge(review.Approve, "", "three")
+	w.verdict(review.Approve, "", "three")
 	w.wantLanded("three two one")
 	w.wantNotes("all landed")
 }
@@ -70,7 +70,7 @@ func TestUndoRemovesNotes(t *testing.T) {
 func TestRefusedRedoKeepsPending(t *testing.T) {
 	t.Parallel()
 	w := newReviewed(t)
-	w.judge(review.Approve, "", "one")
+	w.verdict(review.Approve, "", "one")
 	w.wantLanded("one")
 	_, err := w.undo()
 	check(t, err)
@@ -81,7 +81,7 @@ func TestRefusedRedoKeepsPending(t *testing.T) {
 	w.refuses(err, "not committed: one")
 	w.engine = newEngine(w.Repository, w.record, w.inner)
 	w.wantStates("one:undone two:new")
-	w.judge(review.Reject, "no", "two")
+	w.verdict(review.Reject, "no", "two")
 	if got := w.git("rev-parse", w.record.Ref("rejected/1")); got != pending {
 		t.Errorf("%s was rejected, want the pending commit %s", got, pending)
 	}

@@ -81,11 +81,11 @@ func (k *known) held() (all []manual.Candidate) {
 		seen[text] = true
 	}
 	k.withEngine(func(engine *promote.Engine) {
-		judged, err := engine.Judged(k.ctx)
+		findings, err := engine.Findings(k.ctx)
 		if err != nil {
 			return
 		}
-		for _, v := range judged.Held {
+		for _, v := range findings.Held {
 			for _, f := range v.Findings {
 				if f.Action != policy.Hold {
 					continue

@@ -53,7 +53,7 @@
 //   - New commits and notes stay in memory until they are copied together.
 //   - Notes trees are written here, with subfolders as git reads them beyond 256 notes. git
 //     fast-import reads all existing notes first; this costs the same with 5,000 notes as with none.
-//   - Independent reads run at the same time, and many commits are judged on all processors.
+//   - Independent reads run at the same time, and many commits are checked on all processors.
 //   - Nothing grows with the number of landed commits: the ledger stays in memory while its file is
 //     unchanged, and the quarantine's packs are joined geometrically, after the landing.
 package quarantine

@@ -30,7 +30,7 @@ func TestVet(t *testing.T) {
 	}
 }
 
-// TestVetEmbedded judges an IPv4 address alike in every form that carries it.
+// TestVetEmbedded checks that an IPv4 address has the same answer in every form that carries it.
 func TestVetEmbedded(t *testing.T) {
 	for i := range 1 << 16 {
 		four := [4]byte{byte(i >> 8), byte(i), byte(i * 7), byte(i * 13)}

@@ -43,8 +43,8 @@ func withCredentials(generation uint64, texts ...string) control.Rules {
 // newCredentialed returns an engine with these credentials before servers that answer with h.
 func newCredentialed(t testing.TB, h http.HandlerFunc) (*Engine, *stack.Stack) {
 	t.Helper()
-	all := []string{"api.test", "other.test", "limited.test", "unknown.test", "base.test:443", "GET judged.test"}
-	e, s := newJudged(t, h, all...)
+	all := []string{"api.test", "other.test", "limited.test", "unknown.test", "base.test:443", "GET paths.test"}
+	e, s := newSeen(t, h, all...)
 	e.obey(control.Order{Rules: new(withCredentials(2, all...)), Values: map[string]string{"api": realKey, "base": realKey, "other": "sk-real-for-the-other", "limited": realKey + "-l"}})
 	if failed := e.state().Error; failed != "" {
 		t.Fatal(failed)
@@ -94,17 +94,17 @@ func TestCredentialsAreReplaced(t *testing.T) {
 		want        string
 	}{
 		{"api.test/v1/x?a=b", "Authorization: Bearer " + placeholder, 200, whole + "a=b"}, {"api.test/v1/x", "X-Api-Key: " + placeholder, 200, whole}, {"api.test/v1/x", basic, 200, whole},
-		{"api.test/v1/x", "Accept: */*", 200, "[] [] [] map[]"}, {"api.test/x", "Cookie: own=1", 200, "[] [] [] map[]"}, {"judged.test/", "X-Api-Key: foreign", 200, "[foreign]"},
+		{"api.test/v1/x", "Accept: */*", 200, "[] [] [] map[]"}, {"api.test/x", "Cookie: own=1", 200, "[] [] [] map[]"}, {"paths.test/", "X-Api-Key: foreign", 200, "[foreign]"},
 
 		{"api.test/v1/x", "Authorization: Bearer foreign", 403, "not this prison's"}, {"api.test/x", "X-Api-Key: foreign", 403, "not this prison's"},
 		{"api.test/v1/x?key=foreign", "Accept: */*", 403, "query"}, {"api.test/x", "Authorization: Bearer " + placeholder, 403, "not for this request"},
-		{"api.test/v1/x", "Authorization: Bearer " + foreignPlaceholder, 403, "not for this request"}, {"judged.test/", "Authorization: Bearer " + placeholder, 403, "not for this request"},
+		{"api.test/v1/x", "Authorization: Bearer " + foreignPlaceholder, 403, "not for this request"}, {"paths.test/", "Authorization: Bearer " + placeholder, 403, "not for this request"},
 		{"unknown.test/", "Authorization: Bearer sk-unknown-0000000000000000", 502, "no value"},
 		{"limited.test/", "Authorization: Bearer sk-limited-0000000000000000", 200, "REAL-l"}, {"limited.test/", "Authorization: Bearer sk-limited-0000000000000000", 200, "REAL-l"},
 		{"limited.test/", "Authorization: Bearer sk-limited-0000000000000000", 429, "used up"}, {"limited.test/", "Accept: */*", 200, "[]"},
 	} {
 		method := "POST"
-		if strings.HasPrefix(c.url, "judged") {
+		if strings.HasPrefix(c.url, "paths") {
 			method = "GET"
 		}
 		if status, text := send(t, client, method, "https://"+c.url, c.header); status != c.status || !strings.Contains(text, c.want) || strings.Contains(text, placeholder) {
@@ -163,7 +163,7 @@ func talk(t testing.TB, c io.ReadWriteCloser, sent string) string {
 }
 
 // TestRawCredentials sends what an HTTP library does not, inside TLS and to a service that is reached without TLS inside. The server,
-// which speaks TLS alone, must see each request as it was judged.
+// which speaks TLS alone, must see each request as it was decided about.
 func TestRawCredentials(t *testing.T) {
 	e, s := newCredentialed(t, show)
 	const first, end = "GET /v1/x HTTP/1.1\r\nHost: api.test\r\n", "Connection: close\r\n\r\n"

@@ -15,7 +15,7 @@
 // the name is refused. In an open network every public address is allowed that no rule denies.
 //
 // In a network by names, TLS at port 443 must name the same server ([ReadHello]) and hide no other, and each request at port 80
-// is judged by itself. Clients of both are told about a refusal: by an alert, or by an answer with the status 403. Other
+// has a decision of its own. Clients of both are told about a refusal: by an alert, or by an answer with the status 403. Other
 // connections are refused with a reset, and datagrams with "port unreachable".
 //
 // Where rules are about methods or paths, requests inside TLS are seen, too: the engine answers in the place of the server, with a

@@ -58,7 +58,7 @@ func (f *flow) stopWith(stop func()) {
 	}
 }
 
-// decide judges a flow by the policy of the moment.
+// decide sets the decision about a flow by the policy of the moment.
 func (f *flow) decide(current func() *Policy) Decision {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,19 +66,19 @@ func (f *flow) decide(current func() *Policy) Decision {
 	return f.decision
 }
 
-// connected sets where a flow leads to, and judges it once more: other rules may be in force since it was decided.
+// connected sets where a flow leads to, and decides once more: other rules may be in force since it was decided.
 func (f *flow) connected(far net.Addr, current func() *Policy) Decision {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if at, err := netip.ParseAddrPort(far.String()); err == nil {
 		f.address = at.Addr().Unmap()
 	}
-	f.decision = f.judge(current())
+	f.decision = f.decisionBy(current())
 	return f.decision
 }
 
-// judge decides about a flow that leads to an address. The caller has the lock.
-func (f *flow) judge(p *Policy) Decision {
+// decisionBy decides about a flow that leads to an address. The caller has the lock.
+func (f *flow) decisionBy(p *Policy) Decision {
 	d := p.Decide(f.name, f.to)
 	if d.Allowed && f.address.IsValid() {
 		if err := d.Rule.Vet(f.address); err != nil {
@@ -95,17 +95,17 @@ func (f *flow) enforce(p *Policy) bool {
 	if !f.decision.Allowed || f.ended {
 		return false
 	}
-	switch d := f.judge(p); {
+	switch d := f.decisionBy(p); {
 	case !d.Allowed:
 		f.decision, f.closed = d, d.Reason
 		f.end()
-	case d.Judged && f.opaque:
-		f.closed = "its requests are judged from now on"
+	case d.PerRequest && f.opaque:
+		f.closed = "its requests are checked from now on"
 		f.end()
 	default:
-		f.decision.Judged = d.Judged
+		f.decision.PerRequest = d.PerRequest
 		for x := range f.trips {
-			if d.Judged && !p.Request(f.name, f.to.Port(), x.method, x.path).Allowed {
+			if d.PerRequest && !p.Request(f.name, f.to.Port(), x.method, x.path).Allowed {
 				x.end()
 			}
 		}
@@ -114,13 +114,13 @@ func (f *flow) enforce(p *Policy) bool {
 	return true
 }
 
-// carryAs decides whether the requests of a connection with TLS are seen and judged, rather than copied.
-func (f *flow) carryAs() (judged bool) {
+// carryAs decides whether the requests of a connection with TLS are seen and decided about, rather than copied.
+func (f *flow) carryAs() (perRequest bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	judged = f.decision.Judged
-	f.opaque = !judged && f.proto == control.ProtoTLS
-	return judged
+	perRequest = f.decision.PerRequest
+	f.opaque = !perRequest && f.proto == control.ProtoTLS
+	return perRequest
 }
 
 // begin counts a request; it reports false if the flow has ended.
@@ -165,7 +165,7 @@ func (f *flow) record(kind, verdict, reason string) control.Record {
 	}
 	if kind == control.KindFlow {
 		r.Seen = control.SeenOpaque
-		if f.proto == control.ProtoTLS && f.decision.Judged && !f.opaque {
+		if f.proto == control.ProtoTLS && f.decision.PerRequest && !f.opaque {
 			r.Seen = control.SeenRequest
 		}
 	}

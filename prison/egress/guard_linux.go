@@ -31,7 +31,7 @@ func (e *deniedError) Error() string { return e.reason }
 
 func (e *Engine) current() *Policy { return e.policy.Load() }
 
-// reach judges a flow, makes room for its records and connects it to the world. After success, the caller must write its
+// reach decides about a flow, makes room for its records and connects it to the world. After success, the caller must write its
 // last record with [pending.Queue.End].
 func (e *Engine) reach(f *flow) (net.Conn, error) {
 	if f.to.Addr() == e.wire.Gateway || f.to.Addr() == e.wire.Resolver {
@@ -63,7 +63,7 @@ func (e *Engine) reach(f *flow) (net.Conn, error) {
 	return far, nil
 }
 
-// dial connects a flow to the world, and judges it before and after.
+// dial connects a flow to the world, and decides about it before and after.
 func (e *Engine) dial(ctx context.Context, f *flow) (net.Conn, error) {
 	d := f.decide(e.current)
 	if !d.Allowed {
@@ -147,7 +147,7 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused 
 	defer near.Close()
 	long := time.AfterFunc(control.LongFlow, func() { e.journal.Add(f.record(control.KindFlow, control.VerdictBegun, "")) })
 	defer long.Stop()
-	judged := f.carryAs()
+	perRequest := f.carryAs()
 	switch f.proto {
 	case control.ProtoTLS:
 		f.stopWith(n.Abort)
@@ -155,7 +155,7 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused 
 		if err != nil {
 			return true
 		}
-		if judged {
+		if perRequest {
 			e.serveTLS(f, n, &countedConn{TCPConn: near, flow: f, before: hello}, far)
 			return false
 		}
@@ -222,7 +222,7 @@ func (e *Engine) use(rules control.Rules) {
 	}
 	p.Open = e.open
 	if err == nil {
-		_, err = e.trusted.Update(p.judged(), time.Now())
+		_, err = e.trusted.Update(p.requestNames(), time.Now())
 	}
 	if err != nil {
 		e.failed = err.Error()

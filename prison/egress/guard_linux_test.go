@@ -195,8 +195,8 @@ func serveWeb(c net.Conn) {
 	}))
 }
 
-// TestRequestsAreJudgedOneByOne sends requests over kept connections.
-func TestRequestsAreJudgedOneByOne(t *testing.T) {
+// TestEachRequestIsDecided sends requests over kept connections.
+func TestEachRequestIsDecided(t *testing.T) {
 	e, s := newGuarded(t, &fakeWorld{serve: serveWeb}, "files.test", "api.test")
 	for name, x := range map[string]struct {
 		sent string

@@ -115,7 +115,7 @@ func (*oneListener) Close() error { return nil }
 
 func (l *oneListener) Addr() net.Addr { return l.conn.LocalAddr() }
 
-// serveHTTP passes requests on, each judged by itself. They are read and written anew, so that both sides agree on where
+// serveHTTP passes requests on, and decides about each. They are read and written anew, so that both sides agree on where
 // each ends. With secure, client and server speak TLS; the network answers the client in the place of the server. For a flow that
 // is secured, only the server speaks TLS.
 func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secure *tls.Config) error {
@@ -183,7 +183,7 @@ func (p *requests) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = p.scheme, host, host
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, also what Go cannot parse
 	x := roundTripOf(r.In.Context())
-	if x.judged {
+	if x.perRequest {
 		for _, name := range overrides {
 			r.Out.Header.Del(name)
 		}
@@ -194,7 +194,7 @@ func (p *requests) rewrite(r *httputil.ProxyRequest) {
 // overrides are headers by which some servers replace the method or the path of a request.
 var overrides = []string{"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url"}
 
-// serveTLS answers a client in the place of a server whose requests are judged.
+// serveTLS answers a client in the place of a server whose requests are seen.
 func (e *Engine) serveTLS(f *flow, n end, near *countedConn, far net.Conn) {
 	err := e.serveHTTP(f, n, near, far, &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true,
@@ -219,7 +219,7 @@ type requests struct {
 // roundTrip is a request and its answer.
 type roundTrip struct {
 	method, path string // the path is decoded
-	judged       bool   // the rules are about some requests to this server
+	perRequest   bool   // the rules are about some requests to this server
 	guarded      bool   // there is a credential for this server
 	end          context.CancelFunc
 
@@ -242,14 +242,14 @@ func roundTripOf(ctx context.Context) *roundTrip {
 	return &roundTrip{}
 }
 
-// serve judges a request, passes it on if it is allowed, and writes a record.
+// serve decides about a request, passes it on if it is allowed, and writes a record.
 func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	begun := time.Now()
 	ctx, end := context.WithCancel(r.Context())
 	defer end()
 	x := &roundTrip{method: r.Method, end: end}
 	defer p.flow.finish(x)
-	decision, err := p.judge(r, x)
+	decision, err := p.decide(r, x)
 	if err == nil {
 		if err = p.engine.journal.Admit(ctx); err == nil {
 			if err = p.spend(x); err != nil {
@@ -259,7 +259,7 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 	}
 	record := p.flow.record(control.KindRequest, control.VerdictAllow, "")
 	record.Seen, record.Method, record.Path, record.Sent, record.Received = control.SeenRequest, clip(r.Method), clip(r.URL.EscapedPath()), 0, 0
-	if x.judged && decision.Rule.text != "" {
+	if x.perRequest && decision.Rule.text != "" {
 		record.Rule = decision.label()
 	}
 	if x.used != nil {
@@ -289,8 +289,8 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 	whole = true
 }
 
-// judge returns the decision about a request, or why it may not be passed on. New rules end a request that they do not allow.
-func (p *requests) judge(r *http.Request, x *roundTrip) (Decision, error) {
+// decide returns the decision about a request, or why it may not be passed on. New rules end a request that they do not allow.
+func (p *requests) decide(r *http.Request, x *roundTrip) (Decision, error) {
 	if err := p.checkForm(r); err != nil {
 		return Decision{}, &deniedError{reason: err.Error()}
 	}
@@ -301,7 +301,7 @@ func (p *requests) judge(r *http.Request, x *roundTrip) (Decision, error) {
 	}
 	rules := p.engine.current()
 	d := rules.Decide(p.flow.name, p.flow.to)
-	if x.judged = d.Judged; d.Allowed && d.Judged {
+	if x.perRequest = d.PerRequest; d.Allowed && d.PerRequest {
 		if d = rules.Request(p.flow.name, p.flow.to.Port(), x.method, x.path); d.Allowed && unclear != nil {
 			d = Decision{Reason: unclear.Error()}
 		}
@@ -411,7 +411,7 @@ func (w finalOnly) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // ruleFor returns the rule about a request and no other, if the rules are about requests.
 func ruleFor(x *roundTrip, name, path string) string {
-	if !x.judged {
+	if !x.perRequest {
 		return ""
 	}
 	return fmt.Sprintf("'%s %s%s'", clip(x.method), name, clip(path))

@@ -75,7 +75,7 @@ func NewPolicy(rules control.Rules, now time.Time) (Policy, error) {
 	return p, nil
 }
 
-// guards reports whether there is a credential for a name. Requests to it are judged, so that they have no other credential.
+// guards reports whether there is a credential for a name. Requests to it are seen, so that they have no other credential.
 func (p Policy) guards(name string) bool {
 	return !p.Open && slices.ContainsFunc(p.credentials, func(c boundCredential) bool { return c.about(name) })
 }
@@ -124,7 +124,7 @@ type Question struct {
 	Method, Path string // the path is percent-encoded
 }
 
-// Ask judges a connection, or a request over it.
+// Ask decides about a connection, or a request over it.
 func (p Policy) Ask(q Question) (Decision, error) {
 	if q.IsAddress {
 		a, err := netip.ParseAddr(q.Host)
@@ -134,7 +134,7 @@ func (p Policy) Ask(q Question) (Decision, error) {
 		return p.Decide("", netip.AddrPortFrom(a, q.Port)), nil
 	}
 	d := p.Decide(q.Host, netip.AddrPortFrom(netip.Addr{}, q.Port))
-	if !d.Allowed || !d.Judged || q.Method == "" {
+	if !d.Allowed || !d.PerRequest || q.Method == "" {
 		return d, nil
 	}
 	path, err := request.Path(q.Path)
@@ -144,8 +144,8 @@ func (p Policy) Ask(q Question) (Decision, error) {
 	return p.Request(q.Host, q.Port, q.Method, path), nil
 }
 
-// judged returns the names whose requests are judged, without those before a wildcard.
-func (p Policy) judged() (names []string) {
+// requestNames returns the names whose requests are seen, without those before a wildcard.
+func (p Policy) requestNames() (names []string) {
 	if p.Open {
 		return nil
 	}
@@ -179,11 +179,11 @@ type Decision struct {
 	Allowed bool
 	Rule    Rule   // zero where no rule decided
 	Reason  string // of a refusal
-	// Judged reports that a connection is allowed only for requests that [Policy.Request] allows, each by itself.
-	Judged bool
+	// PerRequest reports that a connection is allowed only for requests that [Policy.Request] allows, each by itself.
+	PerRequest bool
 }
 
-// Decide judges a connection to a name, which is canonical, or to an address where the name is empty. Without a rule it is
+// Decide decides about a connection to a name, which is canonical, or to an address where the name is empty. Without a rule it is
 // refused. A denial counts for more than any permission. In an open network requests are not seen, so a rule that denies
 // some of them denies the connection.
 func (p Policy) Decide(name string, to netip.AddrPort) Decision {
@@ -207,18 +207,18 @@ func (p Policy) Decide(name string, to netip.AddrPort) Decision {
 	}
 	some := guarded || slices.ContainsFunc(p.Deny, about)
 	if i := slices.IndexFunc(p.Allow, func(r Rule) bool { return about(r) && !r.Requests() }); i >= 0 {
-		return Decision{Allowed: true, Rule: p.Allow[i], Judged: some}
+		return Decision{Allowed: true, Rule: p.Allow[i], PerRequest: some}
 	}
 	if p.Open || p.Learn && name != "" {
-		return Decision{Allowed: true, Judged: some}
+		return Decision{Allowed: true, PerRequest: some}
 	}
 	if i := slices.IndexFunc(p.Allow, about); i >= 0 {
-		return Decision{Allowed: true, Rule: p.Allow[i], Judged: true}
+		return Decision{Allowed: true, Rule: p.Allow[i], PerRequest: true}
 	}
 	return Decision{Reason: "no rule allows it"}
 }
 
-// Request judges a request on a connection that is [Decision.Judged]. path is the result of [request.Path].
+// Request decides about a request on a connection with [Decision.PerRequest]. path is the result of [request.Path].
 func (p Policy) Request(name string, port uint16, method, path string) Decision {
 	port = p.leaving(name, port)
 	about := func(r Rule) bool { return r.Names(name, port) && r.requests.Matches(method, path) }
@@ -229,10 +229,10 @@ func (p Policy) Request(name string, port uint16, method, path string) Decision 
 		return Decision{Rule: p.Deny[i], Reason: "a rule denies the request"}
 	}
 	if i := slices.IndexFunc(p.Allow, about); i >= 0 {
-		return Decision{Allowed: true, Rule: p.Allow[i], Judged: true}
+		return Decision{Allowed: true, Rule: p.Allow[i], PerRequest: true}
 	}
 	if p.Learn {
-		return Decision{Allowed: true, Judged: true}
+		return Decision{Allowed: true, PerRequest: true}
 	}
 	return Decision{Reason: "no rule allows the request"}
 }

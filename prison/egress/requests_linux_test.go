@@ -19,9 +19,9 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// newJudged returns an engine before servers that speak TLS, and the interface's stack. Servers of the
+// newSeen returns an engine before servers that speak TLS, and the interface's stack. Servers of the
 // names *.test prove who they are.
-func newJudged(t testing.TB, h http.HandlerFunc, texts ...string) (*Engine, *stack.Stack) {
+func newSeen(t testing.TB, h http.HandlerFunc, texts ...string) (*Engine, *stack.Stack) {
 	t.Helper()
 	var outside, unknown authority.Set
 	for name, set := range map[string]*authority.Set{"test": &outside, "example": &unknown} {
@@ -76,7 +76,7 @@ func tell(w http.ResponseWriter, r *http.Request) {
 
 // TestRequestsInsideTLS sends requests of HTTP/2 and HTTP/1 to a server of which some paths are allowed.
 func TestRequestsInsideTLS(t *testing.T) {
-	e, s := newJudged(t, tell, "GET,POST files.test/pub/**", "!files.test/pub/private/**")
+	e, s := newSeen(t, tell, "GET,POST files.test/pub/**", "!files.test/pub/private/**")
 	client := clientOf(t, e, s)
 	for _, c := range []struct {
 		method, url string
@@ -115,7 +115,7 @@ func TestRequestsInsideTLS(t *testing.T) {
 
 // TestRawRequestsInsideTLS sends what an HTTP library does not.
 func TestRawRequestsInsideTLS(t *testing.T) {
-	e, s := newJudged(t, tell, "files.test/pub/**", "api.test")
+	e, s := newSeen(t, tell, "files.test/pub/**", "api.test")
 	for name, c := range map[string]struct {
 		sent string
 		want []int
@@ -143,7 +143,7 @@ func TestRawRequestsInsideTLS(t *testing.T) {
 // TestStreamsInsideTLS wants each part of an answer at once, and a WebSocket to carry bytes both ways.
 func TestStreamsInsideTLS(t *testing.T) {
 	next := make(chan struct{})
-	e, s := newJudged(t, func(w http.ResponseWriter, r *http.Request) {
+	e, s := newSeen(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/ws" {
 			c, rw, err := http.NewResponseController(w).Hijack()
 			if err != nil {
@@ -196,7 +196,7 @@ func TestStreamsInsideTLS(t *testing.T) {
 // network to end it.
 func TestServerIsVerified(t *testing.T) {
 	asked := make(chan string, 10)
-	e, s := newJudged(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }, "GET files.test", "GET other.example")
+	e, s := newSeen(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }, "GET files.test", "GET other.example")
 	client := clientOf(t, e, s)
 	answer, err := client.Get("https://files.test/")
 	if err != nil || answer.StatusCode != 200 {
@@ -224,7 +224,7 @@ func TestServerIsVerified(t *testing.T) {
 
 // TestChangesEndRequests changes rules while an answer comes. What is still allowed goes on.
 func TestChangesEndRequests(t *testing.T) {
-	e, s := newJudged(t, func(w http.ResponseWriter, r *http.Request) {
+	e, s := newSeen(t, func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "begun\n")
 		http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -270,7 +270,7 @@ func TestChangesEndRequests(t *testing.T) {
 
 // TestSuccessorIsTrusted gives a second engine what the first one has reported.
 func TestSuccessorIsTrusted(t *testing.T) {
-	first, _ := newJudged(t, tell, "GET files.test")
+	first, _ := newSeen(t, tell, "GET files.test")
 	all, err := first.trusted.Save()
 	if err != nil {
 		t.Fatal(err)
@@ -284,8 +284,8 @@ func TestSuccessorIsTrusted(t *testing.T) {
 	speak(t, first, s, "files.test").Close()
 }
 
-// FuzzJudge sends any bytes as requests to a server of which some paths are allowed. What is passed on must be for one of them.
-func FuzzJudge(f *testing.F) {
+// FuzzServedRequests sends any bytes as requests to a server of which some paths are allowed. What is passed on must be for one of them.
+func FuzzServedRequests(f *testing.F) {
 	for _, seed := range []string{
 		"GET /pub/a HTTP/1.1\r\nHost: files.test\r\n\r\n", "GET /pub/../b HTTP/1.1\r\nHost: files.test\r\n\r\n", "GET /pub/%2e%2e/b HTTP/1.1\r\nHost: files.test\r\n\r\n",
 		"GET //files.test/pub/ HTTP/1.1\r\nHost: files.test\r\n\r\n", "GET /pub/a?b#c HTTP/1.0\r\nHost: files.test\r\n\r\n",

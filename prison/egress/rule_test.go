@@ -77,18 +77,18 @@ func TestRefusedRules(t *testing.T) {
 	}
 }
 
-// TestPolicyJudgesRequests checks which connections are judged by their requests, and which requests are allowed.
-func TestPolicyJudgesRequests(t *testing.T) {
+// TestPolicyDecidesRequests checks on which connections each request is decided, and which requests are allowed.
+func TestPolicyDecidesRequests(t *testing.T) {
 	p := Policy{
 		Allow: mustParse(t, "GET,HEAD files.test/pub/**", "POST files.test:443/in", "all.test", "mixed.test", "GET mixed.test/x", "*.a.test/x", "closed.test/x"),
 		Deny:  mustParse(t, "all.test/private/**", "closed.test"),
 	}
 	to := func(port uint16) netip.AddrPort { return netip.AddrPortFrom(netip.Addr{}, port) }
 	for name, want := range map[string]Decision{
-		"files.test": {Allowed: true, Judged: true}, "all.test": {Allowed: true, Judged: true}, "mixed.test": {Allowed: true}, "www.a.test": {Allowed: true, Judged: true},
+		"files.test": {Allowed: true, PerRequest: true}, "all.test": {Allowed: true, PerRequest: true}, "mixed.test": {Allowed: true}, "www.a.test": {Allowed: true, PerRequest: true},
 		"a.test": {}, "closed.test": {}, "evil.test": {},
 	} {
-		if d := p.Decide(name, to(443)); d.Allowed != want.Allowed || d.Judged != want.Judged {
+		if d := p.Decide(name, to(443)); d.Allowed != want.Allowed || d.PerRequest != want.PerRequest {
 			t.Errorf("%s: %+v", name, d)
 		}
 		if p.Decide(name, to(22)).Allowed {
@@ -107,8 +107,8 @@ func TestPolicyJudgesRequests(t *testing.T) {
 	if p.Request("files.test", 80, "POST", "/in").Allowed {
 		t.Error("a rule for one port is about another")
 	}
-	if got := strings.Join(p.judged(), " "); got != "files.test mixed.test a.test closed.test all.test" {
-		t.Errorf("judged: %s", got)
+	if got := strings.Join(p.requestNames(), " "); got != "files.test mixed.test a.test closed.test all.test" {
+		t.Errorf("names: %s", got)
 	}
 	p.Open = true
 	if d := p.Decide("all.test", to(443)); d.Allowed {

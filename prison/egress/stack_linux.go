@@ -85,7 +85,7 @@ type Engine struct {
 	known   *names        // that rules allow
 	others  *names
 	stack   *stack.Stack
-	trusted authority.Set // answers in the place of servers whose requests are judged
+	trusted authority.Set // answers in the place of servers whose requests are seen
 	roots   func() (*x509.CertPool, error)
 	// credentials has the values that requests get, and stale the names of those that a server has refused.
 	credentials credential.Store

@@ -387,7 +387,7 @@ func compareTruth(t *testing.T, s prison.Spec, last uint64, printed []byte, tota
 		if w.Any {
 			total.Raced++
 		}
-		judge(t, w, r)
+		checkRecord(t, w, r)
 	}
 	for _, left := range byKey {
 		for _, r := range left {
@@ -435,8 +435,8 @@ func brief(w truth) truth {
 	return w
 }
 
-// judge checks that a record does not say anything that did not happen.
-func judge(t *testing.T, w truth, r execs.Record) {
+// checkRecord checks that a record does not say anything that did not happen.
+func checkRecord(t *testing.T, w truth, r execs.Record) {
 	t.Helper()
 	wrong := ""
 	switch {

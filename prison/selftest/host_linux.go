@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// judgePrivate compares file systems by their device numbers, which the kernel assigns.
-func judgePrivate(_ Subject, out string) (seen, broken string) {
+// evaluatePrivate compares file systems by their device numbers, which the kernel assigns.
+func evaluatePrivate(_ Subject, out string) (seen, broken string) {
 	answers := lines(out)
 	if len(answers) != 2 {
 		return "", "stat printed " + out

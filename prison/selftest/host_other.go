@@ -4,8 +4,8 @@ package selftest
 
 import "context"
 
-// judgePrivate has nothing to compare: the prison runs on another system.
-func judgePrivate(_ Subject, out string) (seen, broken string) { return "another system's", "" }
+// evaluatePrivate has nothing to compare: the prison runs on another system.
+func evaluatePrivate(_ Subject, out string) (seen, broken string) { return "another system's", "" }
 
 // leastOfGroups finds no control groups on this system.
 func leastOfGroups(int, groupLimit) (least float64, known bool) { return 0, false }

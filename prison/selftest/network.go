@@ -51,7 +51,7 @@ func networkProbes() []probe {
 		{
 			name: "denied-name", promise: "a name that no rule allows is refused", tried: "git, " + unknownName,
 			script: "LC_ALL=C git -c protocol.git.allow=always ls-remote git://" + unknownName + "/x 2>&1; true",
-			judge: func(_ Subject, out string) (seen, broken string) {
+			evaluate: func(_ Subject, out string) (seen, broken string) {
 				if strings.Contains(out, "Connection refused") {
 					return "connection refused", ""
 				}

@@ -23,19 +23,19 @@ func probes() []probe { //nolint:funlen // a table
 		{
 			name: "identity", promise: "uid and gid are the phantom's, with no other group",
 			tried: "id", script: "echo $(id -u) $(id -g) $(id -G)",
-			judge: func(s Subject, out string) (string, string) {
+			evaluate: func(s Subject, out string) (string, string) {
 				return expect(out, fmt.Sprintf("%d %d %d", s.Spec.UID, s.Spec.GID, s.Spec.GID))
 			},
 		},
 		{
 			name: "privileges", promise: "no capability, and no way to gain one",
 			tried: "/proc/self/status", script: "grep -E '^(Cap|NoNewPrivs)' /proc/self/status",
-			judge: judgePrivileges,
+			evaluate: evaluatePrivileges,
 		},
 		{
 			name: "set-id", promise: "no file can be made setuid or setgid", tried: "chmod in the workspace and at home",
 			script: inEach(`"$PWD" "$HOME"`, `chmod 4755 "$d" 2>/dev/null; chmod u-s,g+s "$d" 2>/dev/null; stat -c %a "$d"`),
-			judge: func(_ Subject, out string) (string, string) {
+			evaluate: func(_ Subject, out string) (string, string) {
 				for _, mode := range lines(out) {
 					if len(mode) > 3 {
 						return "", "a file has mode " + mode
@@ -52,12 +52,12 @@ func probes() []probe { //nolint:funlen // a table
 		{
 			name: "namespaces", promise: "mounts, processes, network, names and shared memory are its own",
 			tried: "/proc/self/ns", script: "cd /proc/self/ns && for n in mnt pid net uts ipc; do echo $n $(readlink $n); done",
-			judge: judgeNamespaces,
+			evaluate: evaluateNamespaces,
 		},
 		{
 			name: "processes", promise: "no process of the host is visible", tried: "/proc/*/status",
 			script: "cat /proc/[0-9]*/status 2>/dev/null | grep '^Uid:' | cut -f2 | sort | uniq -c",
-			judge: func(s Subject, out string) (string, string) {
+			evaluate: func(s Subject, out string) (string, string) {
 				for _, line := range lines(out) {
 					if f := strings.Fields(line); len(f) != 2 || f[1] != fmt.Sprint(s.Spec.UID) && f[1] != nobody {
 						return "", "processes (number, uid): " + out
@@ -69,16 +69,16 @@ func probes() []probe { //nolint:funlen // a table
 		{
 			name: "environment", promise: "only the requested variables of the caller's environment",
 			tried: "/proc/self/environ, /proc/1/environ", script: "cat /proc/self/environ /proc/1/environ 2>/dev/null; true",
-			judge: judgeEnvironment,
+			evaluate: evaluateEnvironment,
 		},
 		{
 			name: "descriptors", promise: "no file, socket or terminal of the caller", tried: "/proc/self/fd",
-			script: "ls -l /proc/$$/fd; true", judge: judgeDescriptors, // of the shell itself
+			script: "ls -l /proc/$$/fd; true", evaluate: evaluateDescriptors, // of the shell itself
 		},
 		{
 			name: "system-files", promise: "system files cannot be changed", tried: "writing to each mounted folder",
-			script: writable,
-			judge:  judgeWritable,
+			script:   writable,
+			evaluate: evaluateWritable,
 		},
 		{
 			name: "host-files", promise: "processes inside cannot watch or delay the host's use of its system files", tried: "inotify, flock",
@@ -86,50 +86,50 @@ func probes() []probe { //nolint:funlen // a table
 		},
 		{
 			name: "private-folders", promise: "/tmp and /dev are its own", tried: "stat", script: "stat -c '%d %n' /tmp /dev",
-			judge: judgePrivate,
+			evaluate: evaluatePrivate,
 		},
 		{
 			name: "devices", promise: "no device but those that every program needs", tried: "/dev",
-			script: `for f in /dev/* /dev/*/* /dev/*/*/*; do if [ -b "$f" ] || [ -c "$f" ]; then echo "$f"; fi; done`,
-			judge:  judgeDevices,
-			weaker: []prison.Missing{prison.OwnKernel},
+			script:   `for f in /dev/* /dev/*/* /dev/*/*/*; do if [ -b "$f" ] || [ -c "$f" ]; then echo "$f"; fi; done`,
+			evaluate: evaluateDevices,
+			weaker:   []prison.Missing{prison.OwnKernel},
 		},
 		{
 			name: "kernel-files", promise: "nothing of the kernel's own can be read or set", tried: "/proc/kcore, keys, sysrq-trigger, ...",
 			script: `for f in kcore keys kallsyms timer_list sched_debug cmdline sys/kernel/random/boot_id; do [ "$(head -c 1 /proc/$f 2>/dev/null | wc -c)" -gt 0 ] && echo "$f"; done
 				[ -w /proc/sysrq-trigger ] && [ -s /proc/sysrq-trigger -o ! -c /proc/sysrq-trigger ] && (: >>/proc/sysrq-trigger) 2>/dev/null && echo sysrq-trigger; true`,
-			judge: noneOf("can be used: "), weaker: []prison.Missing{prison.OwnKernel},
+			evaluate: noneOf("can be used: "), weaker: []prison.Missing{prison.OwnKernel},
 		},
 		{
 			name: "host-homes", promise: "no home of the host is there", tried: "/home, /root, /mnt, /media, /srv",
-			script: "ls -A -d /home/* /root/.[!.]* /root/* /mnt/* /media/* /srv/* 2>/dev/null; true", judge: judgeHomes,
+			script: "ls -A -d /home/* /root/.[!.]* /root/* /mnt/* /media/* /srv/* 2>/dev/null; true", evaluate: evaluateHomes,
 		},
 		{
 			name: "host-sockets", promise: "no socket of an engine, agent or bus of the host", tried: "/run, /proc/net/unix",
 			script: `ls -d /run/docker.sock /var/run/docker.sock /run/containerd* /run/podman /run/dbus /run/user /run/systemd /run/udev /tmp/ssh-* /tmp/.X11-unix 2>/dev/null
 				cat /proc/net/unix 2>/dev/null | grep -o '@.*'; true`,
-			judge: judgeSockets,
+			evaluate: evaluateSockets,
 		},
 		{
 			name: "network", promise: "the network is the requested one", tried: "/proc/net/dev, /proc/net/route",
-			script: "tail -n +3 /proc/net/dev | cut -d: -f1; tail -n +2 /proc/net/route | cut -f1-3", judge: judgeNetwork,
+			script: "tail -n +3 /proc/net/dev | cut -d: -f1; tail -n +2 /proc/net/route | cut -f1-3", evaluate: evaluateNetwork,
 		},
 		{
 			name: "host-name", promise: "the host name is the prison's", tried: "uname -n", script: "uname -n",
-			judge: func(s Subject, out string) (string, string) { return expect(out, s.Spec.Hostname) },
+			evaluate: func(s Subject, out string) (string, string) { return expect(out, s.Spec.Hostname) },
 		},
 		{
 			name: "time-zone", promise: "the time zone is not the host's", tried: "date, git log",
-			script: `(unset TZ; date '+%Z %z'); date '+%Z %z'; git log --all --format='%ad%n%cd' --date=format:%z 2>/dev/null | sort -u; true`, judge: judgeZone,
+			script: `(unset TZ; date '+%Z %z'); date '+%Z %z'; git log --all --format='%ad%n%cd' --date=format:%z 2>/dev/null | sort -u; true`, evaluate: evaluateZone,
 		},
 		{
 			name: "core-dumps", promise: "no core dumps, neither to a file nor to a program of the host's", tried: "ulimit -c 0, /proc/self/limits",
-			script: "cat /proc/self/limits; ulimit -c 0; cat /proc/self/limits", judge: judgeCores,
+			script: "cat /proc/self/limits; ulimit -c 0; cat /proc/self/limits", evaluate: evaluateCores,
 			weaker: []prison.Missing{prison.HostCoreProgram},
 		},
 		{
 			name: "workspace", promise: "the workspace is the agent's alone", tried: "stat .", script: "stat -c '%u %g %a' . && pwd && test -w . && echo writable",
-			judge: func(s Subject, out string) (string, string) {
+			evaluate: func(s Subject, out string) (string, string) {
 				return expect(out, fmt.Sprintf("%d %d 700\n%s\nwritable", s.Spec.UID, s.Spec.GID, prison.Workspace))
 			},
 		},
@@ -152,14 +152,14 @@ func probes() []probe { //nolint:funlen // a table
 	}, networkProbes()...)
 }
 
-// judgeCores accepts a core limit of 0 only if cores go to a file. If the kernel passes them to a program, only a
+// evaluateCores accepts a core limit of 0 only if cores go to a file. If the kernel passes them to a program, only a
 // limit of 1 stops them, see core(5).
-func judgeCores(s Subject, out string) (seen, broken string) {
+func evaluateCores(s Subject, out string) (seen, broken string) {
 	pattern, _ := os.ReadFile("/proc/sys/kernel/core_pattern") // missing on another kernel
-	return judgeCoresOf(string(pattern), s.ownKernel(), out)
+	return evaluateCoresOf(string(pattern), s.ownKernel(), out)
 }
 
-func judgeCoresOf(pattern string, ownKernel bool, out string) (seen, broken string) {
+func evaluateCoresOf(pattern string, ownKernel bool, out string) (seen, broken string) {
 	piped := strings.HasPrefix(pattern, "|") && !ownKernel
 	for _, line := range lines(out) {
 		limits, isCore := strings.CutPrefix(line, "Max core file size")
@@ -183,7 +183,7 @@ func expect(out, want string) (seen, broken string) {
 	return out, ""
 }
 
-// noneOf returns a judge that wants no output.
+// noneOf returns an evaluation that wants no output.
 func noneOf(words string) func(Subject, string) (string, string) {
 	return func(_ Subject, out string) (string, string) {
 		if found := lines(out); len(found) > 0 {
@@ -200,7 +200,7 @@ func inEach(folders, commands string) string {
 		` + commands + `; rm -f "$d"; done`
 }
 
-func judgePrivileges(_ Subject, out string) (seen, broken string) {
+func evaluatePrivileges(_ Subject, out string) (seen, broken string) {
 	found := map[string]string{}
 	for _, line := range lines(out) {
 		name, value, _ := strings.Cut(line, ":")
@@ -217,7 +217,7 @@ func judgePrivileges(_ Subject, out string) (seen, broken string) {
 	return "all sets are empty, NoNewPrivs is 1", ""
 }
 
-func judgeNamespaces(_ Subject, out string) (seen, broken string) {
+func evaluateNamespaces(_ Subject, out string) (seen, broken string) {
 	answers := lines(out)
 	if len(answers) != 5 {
 		return "", "namespaces: " + out
@@ -238,9 +238,9 @@ func judgeNamespaces(_ Subject, out string) (seen, broken string) {
 // ownVariables are the variables of every prison, and those that a shell sets.
 var ownVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_", "TERM"}
 
-// judgeEnvironment reads entries that end with a NUL each, since values may contain line ends. A variable of the
+// evaluateEnvironment reads entries that end with a NUL each, since values may contain line ends. A variable of the
 // image is accepted if it has exactly the image's value.
-func judgeEnvironment(s Subject, out string) (seen, broken string) {
+func evaluateEnvironment(s Subject, out string) (seen, broken string) {
 	for entry := range strings.SplitSeq(out, "\x00") {
 		name, _, _ := strings.Cut(entry, "=")
 		if entry != "" && !slices.Contains(ownVariables, name) && !slices.Contains(s.Variables, name) && !slices.Contains(s.image.env, entry) {
@@ -257,7 +257,7 @@ func sets(env []string, name string) bool {
 
 var descriptor = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([0-9]+) -> (.*)$`) })
 
-func judgeDescriptors(s Subject, out string) (seen, broken string) {
+func evaluateDescriptors(s Subject, out string) (seen, broken string) {
 	known := 0
 	for _, line := range lines(out) {
 		m := descriptor().FindStringSubmatch(line)
@@ -288,9 +288,9 @@ const writable = `for p in $(cut -d' ' -f5 /proc/self/mountinfo) / /etc /etc/pas
 		fi
 	done; true`
 
-// judgeWritable compares the output with the places that may be writable, including an image's volumes and everything
+// evaluateWritable compares the output with the places that may be writable, including an image's volumes and everything
 // below them.
-func judgeWritable(s Subject, out string) (seen, broken string) {
+func evaluateWritable(s Subject, out string) (seen, broken string) {
 	own := []string{prison.Workspace, "/home/" + s.Spec.User, "/tmp", "/run", "/var/tmp", "/var/run", "/dev", "/proc"}
 	own = append(own, s.image.volumes...)
 	for _, p := range lines(out) {
@@ -301,7 +301,7 @@ func judgeWritable(s Subject, out string) (seen, broken string) {
 	return "only the workspace, the home and scratch folders are writable", ""
 }
 
-func judgeDevices(_ Subject, out string) (seen, broken string) {
+func evaluateDevices(_ Subject, out string) (seen, broken string) {
 	own := []string{"null", "zero", "full", "random", "urandom", "tty", "ptmx", "console", "stdin", "stdout", "stderr"}
 	for _, d := range lines(out) {
 		name := strings.TrimPrefix(d, "/dev/")
@@ -312,8 +312,8 @@ func judgeDevices(_ Subject, out string) (seen, broken string) {
 	return fmt.Sprintf("%d, all harmless", len(lines(out))), ""
 }
 
-// judgeHomes accepts homes of an image that do not exist on the host.
-func judgeHomes(s Subject, out string) (seen, broken string) {
+// evaluateHomes accepts homes of an image that do not exist on the host.
+func evaluateHomes(s Subject, out string) (seen, broken string) {
 	for _, p := range lines(out) {
 		_, err := os.Lstat(p)
 		if p != "/home/"+s.Spec.User && (s.Spec.Image == "" || err == nil) {
@@ -323,8 +323,8 @@ func judgeHomes(s Subject, out string) (seen, broken string) {
 	return "only the agent's", ""
 }
 
-// judgeSockets compares the names with the host's abstract sockets, which no permission protects.
-func judgeSockets(_ Subject, out string) (seen, broken string) {
+// evaluateSockets compares the names with the host's abstract sockets, which no permission protects.
+func evaluateSockets(_ Subject, out string) (seen, broken string) {
 	outside, _ := os.ReadFile("/proc/net/unix") // missing on another system, whose sockets are out of reach
 	for _, line := range lines(out) {
 		if !strings.HasPrefix(line, "@") {
@@ -337,9 +337,9 @@ func judgeSockets(_ Subject, out string) (seen, broken string) {
 	return "none", ""
 }
 
-// judgeZone checks the system's time zone and the zone that TZ selects. Both must be UTC unless the user has chosen
+// evaluateZone checks the system's time zone and the zone that TZ selects. Both must be UTC unless the user has chosen
 // another one. Commits may have any zone except the host's, unless that zone is UTC or was requested.
-func judgeZone(s Subject, out string) (seen, broken string) {
+func evaluateZone(s Subject, out string) (seen, broken string) {
 	const everybody = "+0000"
 	ours := time.Now().Format("-0700")
 	isOurs := func(zone string) bool { return ours != everybody && strings.HasSuffix(zone, ours) }
@@ -362,7 +362,7 @@ func judgeZone(s Subject, out string) (seen, broken string) {
 	return shown, ""
 }
 
-func judgeNetwork(s Subject, out string) (seen, broken string) {
+func evaluateNetwork(s Subject, out string) (seen, broken string) {
 	const theirs = "eth0" // the interface of an open network, with its routes
 	seen = "loopback alone"
 	for _, line := range lines(out) {

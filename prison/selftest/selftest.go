@@ -1,6 +1,6 @@
 // Package selftest checks from inside a running prison, as the agent, whether the prison keeps its promises.
 //
-// A [probe] is a script that the prison's own shell runs, and a function on the host that judges its output.
+// A [probe] is a script that the prison's own shell runs, and a function on the host that evaluates its output.
 // Properties that must be compared with the host (names, namespaces, file systems) are read inside and compared on
 // the host. No information about the host goes into the prison, since the agent can read everything inside. Package
 // calls makes the system calls with odd arguments that no shell can make.
@@ -130,9 +130,9 @@ type probe struct {
 	name, promise, tried string
 	// script runs inside with sh(1), in the workspace.
 	script string
-	// judge evaluates the script's output. It returns the observed result, and the reason if the promise is broken.
-	judge func(s Subject, out string) (seen, broken string)
-	// try replaces script and judge if one command is not enough.
+	// evaluate reads the script's output. It returns the observed result, and the reason if the promise is broken.
+	evaluate func(s Subject, out string) (seen, broken string)
+	// try replaces script and evaluate if one command is not enough.
 	try func(ctx context.Context, s Subject) (seen, broken string, err error)
 	// weaker lists the weaknesses of a prison that cannot keep the promise.
 	weaker []prison.Missing
@@ -168,7 +168,7 @@ func (p probe) tryScript(ctx context.Context, s Subject) (seen, broken string, e
 	if err != nil {
 		return "", "", err
 	}
-	seen, broken = p.judge(s, out)
+	seen, broken = p.evaluate(s, out)
 	return seen, broken, nil
 }
 

@@ -218,11 +218,11 @@ func TestCores(t *testing.T) {
 		{"core", "0 0 bytes", true}, {"core", "unlimited unlimited bytes", false}, {"core", "0 unlimited bytes", false},
 		{"|/usr/lib/program", "1 1 bytes", true}, {"|/usr/lib/program", "0 0 bytes", false}, {"|/usr/lib/program", "0 1 bytes", false},
 	} {
-		if _, broken := judgeCoresOf(c.pattern, false, "Max data size 1 1 bytes\n"+line+c.limits+"\n"); (broken == "") != c.kept {
+		if _, broken := evaluateCoresOf(c.pattern, false, "Max data size 1 1 bytes\n"+line+c.limits+"\n"); (broken == "") != c.kept {
 			t.Errorf("%q with %q: %q", c.limits, c.pattern, broken)
 		}
 	}
-	if _, broken := judgeCoresOf("core", false, ""); broken == "" {
+	if _, broken := evaluateCoresOf("core", false, ""); broken == "" {
 		t.Error("no limit is fine")
 	}
 }
@@ -246,7 +246,7 @@ func TestZones(t *testing.T) {
 		{ofImages, "CET +0100\nJST +0900\n", true}, {ofImages, "ours +0930\nJST +0900\n", false},
 		{Subject{Spec: prison.Spec{Image: "i"}}, "UTC +0000\nJST +0900\n", false},
 	} {
-		if _, broken := judgeZone(c.s, c.out); (broken == "") != c.kept {
+		if _, broken := evaluateZone(c.s, c.out); (broken == "") != c.kept {
 			t.Errorf("%+v: %q: %q", c.s, c.out, broken)
 		}
 	}
@@ -258,13 +258,13 @@ func TestEnvironment(t *testing.T) {
 		"HOME=/home/x\x00X=a\nb\x00": true, "FOO=bar\x00HOME=y\x00": true, "FOO=secret\x00": false, "b=a\x00X=1\x00": false,
 		"HOME=\nb=\x00Y=\x00": false,
 	} {
-		if _, broken := judgeEnvironment(s, out); (broken == "") != kept {
+		if _, broken := evaluateEnvironment(s, out); (broken == "") != kept {
 			t.Errorf("%q: %q", out, broken)
 		}
 	}
 }
 
-// TestNetwork judges the interfaces and routes of both networks.
+// TestNetwork evaluates the interfaces and routes of both networks.
 func TestNetwork(t *testing.T) {
 	const open = "    lo\n  eth0\neth0\t0002000A\t00000000\neth0\t00000000\t0202000A\n"
 	for _, c := range []struct {
@@ -275,7 +275,7 @@ func TestNetwork(t *testing.T) {
 		{prison.NetworkNone, "    lo\n", true}, {prison.NetworkNone, open, false},
 		{prison.NetworkOpen, open, true}, {prison.NetworkOpen, open + "  eth1\n", false}, {prison.NetworkOpen, open + "docker0\t000011AC\t00000000\n", false},
 	} {
-		if seen, broken := judgeNetwork(Subject{Spec: prison.Spec{Network: c.network}}, c.out); (broken == "") != c.kept || c.kept && seen == "" {
+		if seen, broken := evaluateNetwork(Subject{Spec: prison.Spec{Network: c.network}}, c.out); (broken == "") != c.kept || c.kept && seen == "" {
 			t.Errorf("%v, %q: %q, %q", c.network, c.out, seen, broken)
 		}
 	}
@@ -284,7 +284,7 @@ func TestNetwork(t *testing.T) {
 func TestWritable(t *testing.T) {
 	s := Subject{image: ofImage{volumes: []string{"/data"}}}
 	for out, kept := range map[string]bool{"/data\n/data/x\n": true, "/database\n": false, "/tmp\n/etc\n": false} {
-		if _, broken := judgeWritable(s, out); (broken == "") != kept {
+		if _, broken := evaluateWritable(s, out); (broken == "") != kept {
 			t.Errorf("%q: %q", out, broken)
 		}
 	}

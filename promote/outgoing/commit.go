@@ -101,7 +101,7 @@ func Find(ctx context.Context, repo *gitops.Repository, in Range, who Reviewers)
 		}
 	}
 	return made, gitops.Together(
-		func() error { return judged(ctx, repo, made, who) },
+		func() error { return addVerdicts(ctx, repo, made, who) },
 		func() error { return reverted(ctx, repo, in, made) },
 	)
 }
@@ -181,8 +181,8 @@ func fields(note string) map[string]string {
 	return all
 }
 
-// judged adds the verdicts to commits.
-func judged(ctx context.Context, repo *gitops.Repository, made []Commit, who Reviewers) error {
+// addVerdicts adds the verdicts to commits.
+func addVerdicts(ctx context.Context, repo *gitops.Repository, made []Commit, who Reviewers) error {
 	var ids []string
 	for _, c := range made {
 		ids = append(ids, string(c.ID))

@@ -6,7 +6,7 @@
 
 network_rules=(files.test api.test '*.a.test' '**.b.test' bücher.test git.test:22 metadata.test lan.test loopback.test host.test late.test mapped.test
 	nat64.test sixtofour.test local6.test loopback6.test both.test shared.test zero.test azure.test rebind.test 'db.test:5432 =10.9.9.9'
-	'GET judged.test/pub/**' 'GET asks.test/pub/**')
+	'GET paths.test/pub/**' 'GET asks.test/pub/**')
 
 # The matrix: every id has a row, of the attempts or of the life of a network.
 matrix() {

@@ -92,9 +92,9 @@ func (k known) fits(p, name string) bool {
 	return false
 }
 
-// judgeName rates a file by its name, and by a secret value in it. more reports that the text has other findings:
+// rateName rates a file by its name, and by a secret value in it. more reports that the text has other findings:
 // then a possible secret is not reported in addition.
-func judgeName(p string, as role, text []byte, more bool) (Finding, bool) {
+func rateName(p string, as role, text []byte, more bool) (Finding, bool) {
 	name := path.Base(p)
 	lower := strings.ToLower(p)
 	for _, k := range knownFiles() {

@@ -250,7 +250,7 @@ func (s Scanner) file(path string, text []byte) []Finding {
 	}
 	found = append(found, passwordsInURLs(path, as, text)...)
 	found = append(found, s.Settings.custom(path, text)...)
-	if f, ok := judgeName(path, as, text, len(found) > 0); ok {
+	if f, ok := rateName(path, as, text, len(found) > 0); ok {
 		if text == nil { // a guess would only repeat the finding by name
 			found = slices.DeleteFunc(found, func(f Finding) bool { return f.guess })
 		}

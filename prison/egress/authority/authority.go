@@ -1,4 +1,4 @@
-// Package authority makes the certificates with which a network answers in the place of a server, so that it can judge the
+// Package authority makes the certificates with which a network answers in the place of a server, so that it can decide about the
 // requests inside TLS.
 //
 // Each name that rules of requests are about has an [Authority] of its own. Its certificate names this name as the only one that

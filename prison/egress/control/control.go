@@ -136,7 +136,7 @@ type State struct {
 	Admitted uint64 `json:"admitted"`
 	Refused  uint64 `json:"refused"`
 	// Authorities are the certificates (PEM) that programs inside must trust, because the network process answers instead of the
-	// servers whose requests it judges. It is empty without a rule of requests.
+	// servers whose requests it decides about. It is empty without a rule of requests.
 	Authorities string `json:"authorities,omitempty"`
 	// Credentials are those of the rules in force.
 	Credentials []CredentialUse `json:"credentials,omitempty"`

@@ -17,7 +17,7 @@ import (
 )
 
 // servedNames are in the certificate of the servers, beside others that are given.
-var servedNames = []string{"files.test", "api.test", "evil.test", "*.a.test", "judged.test", "key.test", "scoped.test", "limited.test", "plain.test", "keylan.test", "expired.test", "asks.test"}
+var servedNames = []string{"files.test", "api.test", "evil.test", "*.a.test", "paths.test", "key.test", "scoped.test", "limited.test", "plain.test", "keylan.test", "expired.test", "asks.test"}
 
 // tlsConfig has new certificates, and logs each hello. The authority of the good one is in the file ca.pem of the folder. Some names
 // are served badly: expired.test has an old certificate, nameless.test one for other names, stranger.test one of an

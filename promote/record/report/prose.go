@@ -17,7 +17,7 @@ func (v View) Calm() Text {
 		case len(c.Files) == 0:
 			continue
 		case len(v.Asked) == 0:
-			return Text(text + " Whether the changes are where you asked for them is not judged: the command names none of the changed files.")
+			return Text(text + " Whether the changes are where you asked for them is not checked: the command names none of the changed files.")
 		}
 		var names []string
 		for _, t := range v.Asked[:min(3, len(v.Asked))] {

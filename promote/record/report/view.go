@@ -39,7 +39,7 @@ type Level string
 // The levels.
 const (
 	Good  Level = "good"  // nothing to look at
-	Plain Level = "plain" // nothing that can be judged, such as a program that compares and ends with exit status 1
+	Plain Level = "plain" // nothing that can be rated, such as a program that compares and ends with exit status 1
 	Look  Level = "look"  // something to look at
 	Bad   Level = "bad"   // something failed, was refused, or broke a promise
 )
@@ -56,7 +56,7 @@ func rank(l Level) int { return map[Level]int{Good: 0, Plain: 0, Look: 1, Bad: 2
 
 // Word is the level as a word, since a colour alone is not readable for everybody.
 func (l Level) Word() string {
-	return map[Level]string{Good: "fine", Plain: "not judged", Look: "look", Bad: "attention"}[l]
+	return map[Level]string{Good: "fine", Plain: "not rated", Look: "look", Bad: "attention"}[l]
 }
 
 // Sign is a character for the level.

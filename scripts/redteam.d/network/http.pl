@@ -44,20 +44,20 @@ row H22 => 'a stream that is silent for a while', 'works', sub { http('files.tes
 # The variables of a proxy are set where the airlock starts. The world's proxy logs who asks it: see N.sh.
 row H18 => 'a proxy that the user has in variables is not used', 'works', sub { http('files.test') };
 row H19 => 'an answer of a megabyte that unpacks to a gigabyte', 'works', sub {
-	my ($s, $problem) = secured('judged.test');
+	my ($s, $problem) = secured('paths.test');
 	return $problem if $problem;
-	put($s, "GET /pub/bomb HTTP/1.1\r\nHost: judged.test\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n");
+	put($s, "GET /pub/bomb HTTP/1.1\r\nHost: paths.test\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n");
 	my ($said) = get($s, 900_000);
 	return $said =~ /^HTTP\/1.1 200/ && $said =~ /Content-Encoding: gzip/i && length $said >= 900_000 ? 'works' : 'no answer of a megabyte: ' . length $said;
 };
 row H23 => 'a path that servers read in two ways', '^works( (400|403)){7}$', sub {
 	our $marker;
-	join ' ', https('judged.test', target => '/pub/ping'), map { https('judged.test', target => "/pub/${_}try/$marker") } '../', '%2e%2e/', '/', '..;/', '..%2f', '..\\', '%2e./';
+	join ' ', https('paths.test', target => '/pub/ping'), map { https('paths.test', target => "/pub/${_}try/$marker") } '../', '%2e%2e/', '/', '..;/', '..%2f', '..\\', '%2e./';
 };
 row H24 => 'headers that replace the method or the path, and TRACE', '^works (403|405|400)$', sub {
 	our $marker;
-	my $hidden = https('judged.test', target => '/pub/headers', head => "Host: judged.test\r\n" . join '', map { "$_: /$marker\r\n" } 'X-HTTP-Method-Override', 'X-Original-URL', 'X-Rewrite-URL', 'X-HTTP-Method', 'X-Method-Override');
-	return "$hidden " . https('judged.test', method => 'TRACE', target => "/pub/$marker");
+	my $hidden = https('paths.test', target => '/pub/headers', head => "Host: paths.test\r\n" . join '', map { "$_: /$marker\r\n" } 'X-HTTP-Method-Override', 'X-Original-URL', 'X-Rewrite-URL', 'X-HTTP-Method', 'X-Method-Override');
+	return "$hidden " . https('paths.test', method => 'TRACE', target => "/pub/$marker");
 };
 row S06 => 'a line break, an escape and a quote in a name', '400|403|closed|no name', sub {
 	join ' ', http('files.test', head => "Host: s06\x1b[31m\"evil.test\r\n"), ask(question("s06\n\x1b\"", 1)), http('files.test', head => "Host: s06\"}\\n{\r\n");

@@ -32,7 +32,7 @@ row C11 => 'a header that claims the key ends here', '200', sub { keyed("${ours}
 row C12 => 'another Host with the placeholder', '403', sub { keyed('', head => "Host: evil.test\r\n$ours") };
 row C13 => 'another authority with the placeholder, HTTP/2', '403', sub { http2('key.test', 'evil.test', '/key', authorization => "Bearer $key") };
 row C14 => 'the placeholder without TLS', '403', sub { http('key.test', target => '/key', head => "Host: key.test\r\n$ours") };
-row C15 => 'a redirect to another host', '403', sub { our $marker; https('judged.test', target => "/pub/$marker", head => "Host: judged.test\r\n$ours") };
+row C15 => 'a redirect to another host', '403', sub { our $marker; https('paths.test', target => "/pub/$marker", head => "Host: paths.test\r\n$ours") };
 row C16 => 'a redirect to the host without TLS', '302 403', sub { join ' ', keyed($ours, target => '/redirect?to=http://key.test/key', until => qr/\r\n\r\n/), http('key.test', head => "Host: key.test\r\n$ours") };
 row C17 => 'the placeholder for another host', '403', sub { our $marker; keyed($ours, host => 'limited.test', target => "/try/$marker") };
 row C18 => 'the placeholder in a query, and in a body', '403 unchanged', sub {
@@ -76,7 +76,7 @@ row C38 => 'a path and a method that the credential is not for', 'works 403 403'
 	my $head = bearer($scoped);
 	join ' ', keyed($head, host => 'scoped.test', target => '/v1/ping'), keyed($head, host => 'scoped.test', target => '/v1x/key'), keyed($head, host => 'scoped.test', target => '/v1/ping', method => 'DELETE');
 };
-row C39 => 'a push with a token of the agent\'s own', '403', sub { our $marker; https('judged.test', method => 'POST', target => "/pub/r.git/git-receive-pack?$marker", head => "Host: judged.test\r\nAuthorization: $own\r\n") };
+row C39 => 'a push with a token of the agent\'s own', '403', sub { our $marker; https('paths.test', method => 'POST', target => "/pub/r.git/git-receive-pack?$marker", head => "Host: paths.test\r\nAuthorization: $own\r\n") };
 row C40 => 'publishing: PUT, and a mutation', '403 403', sub { our $marker; join ' ', map { keyed(bearer($scoped), host => 'scoped.test', method => $_, target => "/v1/$marker") } 'PUT', 'POST' };
 row C41 => 'git\'s first request, which has no key', '200', sub { keyed('', target => '/own.git/info/refs?service=git-upload-pack') };
 row C42 => 'a second token for the same host', '403', sub { keyed(bearer('ghs_a-scoped-token-that-the-server-gave')) };

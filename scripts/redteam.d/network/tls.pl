@@ -14,17 +14,17 @@ row T12 => 'an address as the name', 'denied|closed|reset', sub { tls('files.tes
 row T13 => 'a client that says nothing', 'closed|reset|denied', sub { tls('files.test', text => '') };
 row T14 => 'a denied host: TLS, HTTP, another port', 'denied 403 refused', sub { join ' ', tls('t14.evil.test'), http('t14.evil.test'), raw('t14.evil.test', 9000) };
 
-# Requests to judged.test are judged inside TLS: the rule is about its paths below /pub.
-row T16 => 'another Host inside TLS that is judged, HTTP/1 and HTTP/2', 'works 403 works 403', sub {
+# Requests to paths.test are decided about inside TLS: the rule is about its paths below /pub.
+row T16 => 'another Host inside TLS that is seen, HTTP/1 and HTTP/2', 'works 403 works 403', sub {
 	our $marker;
-	join ' ', https('judged.test', target => '/pub/ping'), https('judged.test', target => "/pub/$marker", head => "Host: evil.test\r\n"),
-		http2('judged.test', 'judged.test', '/pub/ping'), http2('judged.test', 'evil.test', "/pub/$marker");
+	join ' ', https('paths.test', target => '/pub/ping'), https('paths.test', target => "/pub/$marker", head => "Host: evil.test\r\n"),
+		http2('paths.test', 'paths.test', '/pub/ping'), http2('paths.test', 'evil.test', "/pub/$marker");
 };
 row T17 => 'a server with an expired certificate, of another name, of a stranger', '^502 502 502$', sub {
 	our $marker;
 	join ' ', map { https("$_.test", target => "/pub/$marker", head => "Host: $_.test\r\nAuthorization: Bearer " . ($ENV{BAD} // 'none') . "\r\n") } 'expired', 'nameless', 'stranger';
 };
-row T18 => 'the authority of the network may vouch for its names only', '^(?=.*judged\.test)(?!.*(files|evil|api)\.test).*all critical$', sub {
+row T18 => 'the authority of the network may vouch for its names only', '^(?=.*paths\.test)(?!.*(files|evil|api)\.test).*all critical$', sub {
 	my (%names, $loose);
 	# One process reads all certificates: a bundle has more than a hundred.
 	my $bundle = trusted();

@@ -10,7 +10,7 @@ To add a command, write internal/command/ROOM/NAME.go with one function, and add
 			Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 				engine := s.Engine(r)
 				defer engine.Close()
-				list, err := judgement.List(c.Context, engine) // no printing in there
+				list, err := verdict.List(c.Context, engine) // no printing in there
 				return errors.Join(err, edge.Show(c, s, true, func(out io.Writer, p ui.Paint) error { return print(out, p, list) }))
 			}),
 		}, edge.Takes{Most: 1})

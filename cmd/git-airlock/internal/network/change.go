@@ -67,9 +67,9 @@ const (
 	look     = 20 * time.Millisecond
 )
 
-// JudgesRequests reports whether there is a credential, or a rule that holds and is about requests. For these the network answers in
+// SeesRequests reports whether there is a credential, or a rule that holds and is about requests. For these the network answers in
 // the place of servers.
-func JudgesRequests(rules control.Rules, now time.Time) bool {
+func SeesRequests(rules control.Rules, now time.Time) bool {
 	return len(rules.Credentials) > 0 || slices.ContainsFunc(slices.Concat(rules.Allow, rules.Deny), func(r control.Rule) bool {
 		parsed, err := egress.ParseRule(r.Text)
 		return err == nil && InForce(r, now) && parsed.Requests()

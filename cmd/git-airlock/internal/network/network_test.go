@@ -41,7 +41,7 @@ func TestLearnedRulesAllowWhatWasReached(t *testing.T) {
 		for _, host := range hosts {
 			for _, port := range ports {
 				target := Target{Host: host, Port: port, IsAddress: host[0] <= '9'}
-				if got := Judge(rules, target, time.Now()).Allowed; got != reached[exact(target)] {
+				if got := Decide(rules, target, time.Now()).Allowed; got != reached[exact(target)] {
 					t.Errorf("seed %d: %v is allowed: %v, reached: %v, by %q", seed, target, got, !got, learned.Rules())
 				}
 			}
@@ -59,8 +59,8 @@ func TestLearnedSets(t *testing.T) {
 	}
 }
 
-// TestRequestsAreJudged asks about requests to a server of which some paths are allowed, and learns them.
-func TestRequestsAreJudged(t *testing.T) {
+// TestRequestsAreDecided asks about requests to a server of which some paths are allowed, and learns them.
+func TestRequestsAreDecided(t *testing.T) {
 	rules := control.Rules{
 		Allow: []control.Rule{{Text: "GET a.test/pub/**", Source: "config"}, {Text: "b.test", Source: "config"}}, Deny: []control.Rule{{Text: "b.test/x", Source: "team"}},
 	}
@@ -73,12 +73,12 @@ func TestRequestsAreJudged(t *testing.T) {
 		{Target{Host: "a.test", Port: 443, Method: "PUT", Path: "/pub/x"}, false, false, ""}, {Target{Host: "a.test", Port: 443, Method: "GET", Path: "/pub/../x"}, false, false, ""},
 		{Target{Host: "b.test", Port: 443, Method: "GET", Path: "/x"}, false, false, "b.test/x"}, {Target{Host: "b.test", Port: 443}, true, true, "b.test"},
 	} {
-		v := Judge(rules, c.target, time.Now())
+		v := Decide(rules, c.target, time.Now())
 		rule := ""
 		if v.Rule != nil {
 			rule = v.Rule.Text
 		}
-		if v.Allowed != c.allowed || v.Judged != c.seen || rule != c.rule || v.Allowed && v.Rule.Source != "config" {
+		if v.Allowed != c.allowed || v.PerRequest != c.seen || rule != c.rule || v.Allowed && v.Rule.Source != "config" {
 			t.Errorf("%v: %+v by %q", c.target, v, rule)
 		}
 	}
@@ -114,7 +114,7 @@ func TestLiveRules(t *testing.T) {
 		}
 	}
 	for host, want := range map[string]bool{"a.test": true, "b.test": false, "c.test": true, "d.test": false} {
-		if v := Judge(rules, Target{Host: host, Port: 443}, now); v.Allowed != want {
+		if v := Decide(rules, Target{Host: host, Port: 443}, now); v.Allowed != want {
 			t.Errorf("%s: %+v", host, v)
 		}
 	}
@@ -161,7 +161,7 @@ func TestSuggestions(t *testing.T) {
 		for _, text := range got {
 			var rules control.Rules
 			var err error
-			if rules.Allow, err = add(nil, []string{text}, ""); err != nil || !Judge(rules, c.target, time.Now()).Allowed {
+			if rules.Allow, err = add(nil, []string{text}, ""); err != nil || !Decide(rules, c.target, time.Now()).Allowed {
 				t.Errorf("%q does not allow %v: %v", text, c.target, err)
 			}
 		}

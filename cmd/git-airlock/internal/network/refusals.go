@@ -24,7 +24,7 @@ func Refusals(records []control.Record, rules control.Rules, after, now time.Tim
 			all[i].Count += r.Count
 			continue
 		}
-		if len(all) == most || Judge(rules, t, now).Allowed {
+		if len(all) == most || Decide(rules, t, now).Allowed {
 			continue
 		}
 		at[t] = len(all)
@@ -44,7 +44,7 @@ func Shown(r control.Record) control.Record {
 // Next returns the commands that would allow what a record is about, the narrowest first.
 func Next(rules control.Rules, r control.Record, at time.Time) (next []string) {
 	t := TargetOf(r)
-	now := Judge(rules, t, at)
+	now := Decide(rules, t, at)
 	switch {
 	case rules.Lockdown:
 		return []string{"git airlock net unlock"}

@@ -57,7 +57,7 @@ func (g *gathering) gather(ctx context.Context) (record.Run, error) {
 		}
 	}
 	g.resources()
-	g.judge()
+	g.addResults()
 	size := g.limit(most)
 	m.Status, m.Reasons = record.Worst(g.statuses...), g.reasons
 	m.Visibility, m.Files, m.Absent = g.visibility, g.about, g.absent
@@ -238,8 +238,8 @@ func (g *gathering) policies(ctx context.Context) error {
 	return err
 }
 
-// judge adds the results that follow from the exit status, the holds and the limits.
-func (g *gathering) judge() {
+// addResults adds the results that follow from the exit status, the holds and the limits.
+func (g *gathering) addResults() {
 	m := &g.Manifest
 	switch {
 	case g.result.Failure != "":

@@ -20,14 +20,14 @@ const (
 	maxComplaint = 200
 )
 
-// withTrust adds the variables for a network with rules, and those for certificates if it judges requests. The user's own variables win.
+// withTrust adds the variables for a network with rules, and those for certificates if it sees requests. The user's own variables win.
 func (c resolved) withTrust(spec prison.Spec) (prison.Spec, error) {
 	if spec.Network != prison.NetworkAllowlist {
 		return spec, nil
 	}
 	spec.Env = append(network.RetryVariables(), spec.Env...)
 	rules, err := control.ReadRules(spec.Dir)
-	if err != nil || !network.JudgesRequests(rules, c.session.Now()) {
+	if err != nil || !network.SeesRequests(rules, c.session.Now()) {
 		return spec, err
 	}
 	spec.Env = append(network.TrustVariables("/home/"+spec.User), spec.Env...)
@@ -42,7 +42,7 @@ func (s *Session) trust(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	rules, err := control.ReadRules(spec.Dir)
-	if err != nil || !network.JudgesRequests(rules, s.Now()) {
+	if err != nil || !network.SeesRequests(rules, s.Now()) {
 		return err
 	}
 	certificates, err := network.AwaitAuthorities(ctx, spec.Dir)

@@ -43,7 +43,7 @@ type policyDocument struct {
 	Team        *teamState  `json:"team"` // null if there is none
 	MaxFileSize int64       `json:"max_file_size"`
 	Rules       []ruleState `json:"rules"`
-	promote.Judged
+	promote.Findings
 }
 
 type teamState struct {
@@ -53,7 +53,7 @@ type teamState struct {
 
 // policyOf reads the settings, and the verdicts on commits of the airlock here, if there is one.
 func policyOf(ctx context.Context, s *session.Session) (policyDocument, error) {
-	d := policyDocument{Version: ui.DocumentVersion, Judged: promote.Judged{Held: []ledger.GateResult{}, Flagged: []ledger.Flagged{},
+	d := policyDocument{Version: ui.DocumentVersion, Findings: promote.Findings{Held: []ledger.GateResult{}, Flagged: []ledger.Flagged{},
 		Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}}
 	config := s.Config
 	r, err := s.Here(ctx)
@@ -65,7 +65,7 @@ func policyOf(ctx context.Context, s *session.Session) (policyDocument, error) {
 		engine := s.Engine(r)
 		defer engine.Close()
 		config = config.With(r.Settings)
-		if d.Judged, err = engine.Judged(ctx); err != nil {
+		if d.Findings, err = engine.Findings(ctx); err != nil {
 			return d, err
 		}
 	}
@@ -81,7 +81,7 @@ func policyOf(ctx context.Context, s *session.Session) (policyDocument, error) {
 		d.Team = &teamState{policy.TeamRef, team}
 	}
 	d.MaxFileSize = settings.MaxFileSize()
-	d.Rules = ruleStates(settings, d.Judged)
+	d.Rules = ruleStates(settings, d.Findings)
 	return d, nil
 }
 
@@ -132,7 +132,7 @@ type ruleState struct {
 }
 
 // ruleStates returns the rules with their findings.
-func ruleStates(s policy.Settings, j promote.Judged) []ruleState {
+func ruleStates(s policy.Settings, all promote.Findings) []ruleState {
 	var states []ruleState
 	for _, d := range s.Rules() {
 		state := ruleState{ID: d.ID, Action: s.Action(d.ID), Default: d.Default, Source: s.Source(d.ID), Key: d.Key, Doc: d.Doc,
@@ -140,14 +140,14 @@ func ruleStates(s policy.Settings, j promote.Judged) []ruleState {
 		if state.Source == "" {
 			state.Source = "default"
 		}
-		for _, v := range j.Held {
+		for _, v := range all.Held {
 			for _, f := range v.Findings {
 				if f.Rule == d.ID && f.Action == policy.Hold {
 					state.Holds = append(state.Holds, v.Commit)
 				}
 			}
 		}
-		for _, f := range j.Flagged {
+		for _, f := range all.Flagged {
 			for _, rule := range f.Rules {
 				if rule == d.ID {
 					state.Flags = append(state.Flags, f.Commit)

@@ -19,10 +19,10 @@ import (
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
-	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/outgoing"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 func statusCommand() *cli.Command {
@@ -117,7 +117,7 @@ func reviewOf(ctx context.Context, s *session.Session, r airlock.Record) (ui.Rev
 	}
 	engine := s.Engine(r)
 	defer engine.Close()
-	n, err := judgement.Summary(ctx, engine, mode)
+	n, err := verdict.Summary(ctx, engine, mode)
 	if mode == review.Push && err == nil {
 		var made []outgoing.Commit
 		made, err = pushcheck.MadeOn(ctx, s, r.Branch)

@@ -115,7 +115,7 @@ type checkedAddress struct {
 	Reason  string `json:"reason"`
 }
 
-// netCheck judges a host by the rules of the airlock, or of the settings where there is none. It looks a name up only if the rules
+// netCheck checks a host by the rules of the airlock, or of the settings where there is none. It looks a name up only if the rules
 // allow it.
 func netCheck(c *cli.Context, s *session.Session, args []string) error {
 	t, err := network.ParseTarget(args[0])
@@ -388,7 +388,7 @@ func netExplain(c *cli.Context, s *session.Session, args []string) error {
 	if err != nil {
 		return err
 	}
-	now := network.Judge(rules, network.TargetOf(*found), s.Now())
+	now := network.Decide(rules, network.TargetOf(*found), s.Now())
 	d := explainDocument{Version: ui.DocumentVersion, Record: network.Shown(*found), Allowed: now.Allowed, Next: []string{}}
 	if now.Rule != nil {
 		d.Rule, d.Source = now.Rule.Text, now.Rule.Source

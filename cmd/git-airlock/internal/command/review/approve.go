@@ -18,9 +18,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/history"
-	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -36,8 +36,8 @@ func approveCommand() *cli.Command {
 			&cli.BoolFlag{Name: "all", Usage: "approve all pending commits that you have not rejected"},
 			messageFlag(""),
 		},
-		Action: onCommits(func(c *cli.Context) (judgement.Judgement, error) {
-			wanted := judgement.Judgement{Word: review.Approve, Reason: c.String("message"), Names: edge.Words(c), UpTo: c.String("upto"), All: c.Bool("all")}
+		Action: onCommits(func(c *cli.Context) (verdict.Request, error) {
+			wanted := verdict.Request{Word: review.Approve, Reason: c.String("message"), Names: edge.Words(c), UpTo: c.String("upto"), All: c.Bool("all")}
 			if len(wanted.Names) == 0 && wanted.UpTo == "" && !wanted.All {
 				return wanted, ui.Usagef("approve: name a commit, or use --upto REV or --all")
 			}
@@ -64,7 +64,7 @@ func sayDecided(s *session.Session, word review.Word, id gitops.OID, subject str
 }
 
 // marked returns the subject of a commit, with a mark if no review has listed the commit.
-func marked(d judgement.Decided) string {
+func marked(d verdict.Decided) string {
 	if d.Unlisted {
 		return d.Subject + " (no review has listed it)"
 	}
@@ -72,7 +72,7 @@ func marked(d judgement.Decided) string {
 }
 
 // decide records a verdict, and makes a promotion cycle with it.
-func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted judgement.Judgement) error {
+func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted verdict.Request) error {
 	if err := inbound.CheckReason(s.Prisons(), wanted.Reason); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ju
 		return err
 	}
 	wanted.Cycle = true
-	decided, err := judgement.Judge(ctx, engine, wanted)
+	decided, err := verdict.Record(ctx, engine, wanted)
 	if errors.Is(err, history.ErrNotPending) || errors.Is(err, history.ErrAmbiguous) {
 		return environment.Advise(err, "git airlock review")
 	}
@@ -112,11 +112,11 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ju
 	}
 	session.HintAtNotes(s.Store, s.Report, r.ID, outcome.Total)
 	if wanted.Word == review.Approve { // listing what is left takes merges
-		if all, err := judgement.AllLanded(ctx, engine, decided); err != nil || all {
+		if all, err := verdict.AllLanded(ctx, engine, decided); err != nil || all {
 			return err
 		}
 	}
-	list, err := judgement.List(ctx, engine)
+	list, err := verdict.List(ctx, engine)
 	if err != nil {
 		return err
 	}
@@ -143,21 +143,21 @@ func handlesOf(ids []gitops.OID, all []reviewed) string {
 }
 
 // waiting returns the refusal for the approved commits that have not landed.
-func waiting(o ledger.Outcome, decided []judgement.Decided, list []judgement.Reviewable) error {
+func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewable) error {
 	var all []reviewed
 	for _, x := range list {
 		all = append(all, reviewedOf(x))
 	}
 	var texts, next []string
 	for _, x := range all {
-		if !slices.ContainsFunc(decided, func(d judgement.Decided) bool { return d.Inner == x.Inner }) {
+		if !slices.ContainsFunc(decided, func(d verdict.Decided) bool { return d.Inner == x.Inner }) {
 			continue
 		}
 		why := "waits"
 		if names := namesOf(x.Needs, all); len(names) > 0 {
 			why += " for " + strings.Join(names, ", ")
 			next = []string{"git airlock review", "git airlock approve" + handlesOf(x.Needs, all)}
-			if slices.ContainsFunc(list, func(n judgement.Reviewable) bool {
+			if slices.ContainsFunc(list, func(n verdict.Reviewable) bool {
 				return slices.Contains(x.Needs, n.Inner) && n.State == review.StateRejected
 			}) {
 				next = []string{"git airlock reject -m TEXT " + x.handle() + "  # as what it needs", next[1] + "  # takes the rejection back"}

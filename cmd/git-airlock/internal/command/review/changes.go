@@ -16,7 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
-	"github.com/git-airlock/git-airlock/promote/judgement"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // noSeenFlag is the option of commands that show changes.
@@ -28,7 +28,7 @@ type changes struct {
 	paths  []string              // pathspecs from the top of the work tree; none: all
 	inter  map[gitops.OID]string // interdiffs to show in the place of changes, by inner commit
 	unseen bool                  // only files that the user has not looked at
-	looked []judgement.Looked
+	looked []verdict.Looked
 }
 
 // show prints the change of a commit.
@@ -60,7 +60,7 @@ func (c *changes) show(ctx context.Context, out io.Writer, p ui.Paint, x reviewe
 		}
 	}
 	if to.failed == nil && !x.landed {
-		c.looked = append(c.looked, judgement.Looked{Inner: x.Inner, Files: files})
+		c.looked = append(c.looked, verdict.Looked{Inner: x.Inner, Files: files})
 	}
 	return to.failed
 }
@@ -72,7 +72,7 @@ func (c *changes) record(ctx context.Context, r airlock.Record) {
 	}
 	engine := c.s.Engine(r)
 	defer engine.Close()
-	if err := judgement.See(ctx, engine, c.looked); err != nil {
+	if err := verdict.See(ctx, engine, c.looked); err != nil {
 		c.s.Report.Say("what you have seen was not recorded: %s", err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
-	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // document is version 1 of review --json.
@@ -43,7 +43,7 @@ type reviewed struct {
 	At       *time.Time   `json:"at"`
 	Replaces gitops.OID   `json:"replaces"` // the commit with a verdict in whose place it is
 
-	of     judgement.Reviewable
+	of     verdict.Reviewable
 	landed bool
 }
 
@@ -90,14 +90,14 @@ func (d document) after(landed []reviewed) document {
 func (d document) pending(ctx context.Context, s *session.Session, r airlock.Record, names []string) (document, error) {
 	engine := s.Engine(r)
 	defer engine.Close()
-	list, err := judgement.List(ctx, engine)
+	list, err := verdict.List(ctx, engine)
 	if err != nil {
 		return d, err
 	}
-	d.Counts = judgement.Count(list)
+	d.Counts = verdict.Count(list)
 	var wanted []gitops.OID
 	for _, name := range names {
-		one, err := judgement.Find(ctx, engine, list, name)
+		one, err := verdict.Find(ctx, engine, list, name)
 		if err != nil {
 			return d, environment.Advise(err, "git airlock review")
 		}
@@ -135,7 +135,7 @@ func (r reviewed) name() string {
 	return strconv.Itoa(r.Number) + " " + r.short()
 }
 
-func reviewedOf(x judgement.Reviewable) reviewed {
+func reviewedOf(x verdict.Reviewable) reviewed {
 	r := reviewed{Number: x.Number, State: x.State, Commit: x.Commit, Inner: x.Inner, Subject: x.Subject, Added: x.Added(), Removed: x.Removed(),
 		Files: []file{}, Findings: []finding{}, Needs: append([]gitops.OID{}, x.Needs...), Reason: x.Reason, By: x.By, Replaces: x.Before, of: x}
 	if !x.At.IsZero() {

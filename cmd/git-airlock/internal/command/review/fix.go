@@ -5,8 +5,8 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
-	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 func fixCommand() *cli.Command {
@@ -16,11 +16,11 @@ func fixCommand() *cli.Command {
 		Description: "Records the reason, which the agent will read in git log, and lands nothing. The commit stays pending, and what does not\n" +
 			"apply without it is blocked. Once the agent has amended it, the new commit is shown as changed.",
 		Flags: []cli.Flag{messageFlag("; required")},
-		Action: onCommits(func(c *cli.Context) (judgement.Judgement, error) {
+		Action: onCommits(func(c *cli.Context) (verdict.Request, error) {
 			if c.String("message") == "" {
-				return judgement.Judgement{}, ui.Usagef("fix: the reason is missing: -m TEXT")
+				return verdict.Request{}, ui.Usagef("fix: the reason is missing: -m TEXT")
 			}
-			return judgement.Judgement{Word: review.Fix, Reason: c.String("message"), Names: edge.Words(c)}, nil
+			return verdict.Request{Word: review.Fix, Reason: c.String("message"), Names: edge.Words(c)}, nil
 		}),
 	}, edge.Takes{Least: 1, Most: 1})
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
-	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/outgoing"
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // verdictGarbage is how much the heap may grow, in percent, before garbage is collected. A verdict needs about 15 MB in all, and
@@ -24,7 +24,7 @@ const verdictGarbage = 400
 
 // onCommits makes an action of a verdict. With airlock.review=push the verdict can be about landed commits, too, also after
 // their airlock was cleared.
-func onCommits(wanted func(*cli.Context) (judgement.Judgement, error)) cli.ActionFunc {
+func onCommits(wanted func(*cli.Context) (verdict.Request, error)) cli.ActionFunc {
 	return edge.InRepository(func(c *cli.Context, s *session.Session) error {
 		defer debug.SetGCPercent(debug.SetGCPercent(verdictGarbage))
 		w, err := wanted(c)
@@ -70,7 +70,7 @@ func landedOf(ctx context.Context, s *session.Session, names []string) (list []r
 	if err != nil || !asks {
 		return nil, names, err
 	}
-	found, left, err := landedIn(ctx, s, judgement.Judgement{Names: names, All: len(names) == 0})
+	found, left, err := landedIn(ctx, s, verdict.Request{Names: names, All: len(names) == 0})
 	if err != nil || len(found) == 0 {
 		return nil, left.Names, err
 	}
@@ -81,7 +81,7 @@ func landedOf(ctx context.Context, s *session.Session, names []string) (list []r
 	stats, err := s.Repo.AllStats(ctx, ids)
 	for _, x := range found {
 		last := x.Last()
-		r := judgement.Reviewable{State: x.State(), Commit: x.ID, Inner: gitops.OID(x.Note["Inner-Commit"]), Subject: x.Subject.String(), Files: stats[x.ID],
+		r := verdict.Reviewable{State: x.State(), Commit: x.ID, Inner: gitops.OID(x.Note["Inner-Commit"]), Subject: x.Subject.String(), Files: stats[x.ID],
 			Reason: gitops.Text(last.Reason).String(), By: gitops.Text(last.By).String(), At: last.At}
 		shown := reviewedOf(r)
 		shown.landed = true
@@ -90,8 +90,8 @@ func landedOf(ctx context.Context, s *session.Session, names []string) (list []r
 	return list, left.Names, err
 }
 
-// landedPart returns the landed commits that a judgement is about where airlock.review=push is set, and the judgement without them.
-func landedPart(ctx context.Context, s *session.Session, wanted judgement.Judgement) (chosen []outgoing.Commit, rest judgement.Judgement, err error) {
+// landedPart returns the landed commits that a request is about where airlock.review=push is set, and the request without them.
+func landedPart(ctx context.Context, s *session.Session, wanted verdict.Request) (chosen []outgoing.Commit, rest verdict.Request, err error) {
 	asks, err := pushcheck.Asks(s)
 	if err != nil || !asks {
 		return nil, wanted, err
@@ -100,7 +100,7 @@ func landedPart(ctx context.Context, s *session.Session, wanted judgement.Judgem
 }
 
 // decideLanded records a verdict on landed commits.
-func decideLanded(ctx context.Context, s *session.Session, wanted judgement.Judgement, chosen []outgoing.Commit) error {
+func decideLanded(ctx context.Context, s *session.Session, wanted verdict.Request, chosen []outgoing.Commit) error {
 	if len(chosen) == 0 {
 		return nil
 	}
@@ -121,8 +121,8 @@ func decideLanded(ctx context.Context, s *session.Session, wanted judgement.Judg
 	return nil
 }
 
-// landedIn returns the landed commits that a judgement is about, and the judgement without them.
-func landedIn(ctx context.Context, s *session.Session, wanted judgement.Judgement) (chosen []outgoing.Commit, rest judgement.Judgement, err error) {
+// landedIn returns the landed commits that a request is about, and the request without them.
+func landedIn(ctx context.Context, s *session.Session, wanted verdict.Request) (chosen []outgoing.Commit, rest verdict.Request, err error) {
 	rest = wanted
 	rest.Names = nil
 	for _, name := range wanted.Names {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
-	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 func rejectCommand() *cli.Command {
@@ -16,11 +16,11 @@ func rejectCommand() *cli.Command {
 		Description: "Records the reason, which the agent will read in git log, and lands nothing. The commits are kept under\n" +
 			"refs/airlock/<id>/rejected/ until clear, and approve takes one back. What does not apply without them is blocked.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "with-dependents", Usage: "also reject the commits that do not apply without them"}, messageFlag("; required")},
-		Action: onCommits(func(c *cli.Context) (judgement.Judgement, error) {
+		Action: onCommits(func(c *cli.Context) (verdict.Request, error) {
 			if c.String("message") == "" {
-				return judgement.Judgement{}, ui.Usagef("reject: the reason is missing: -m TEXT")
+				return verdict.Request{}, ui.Usagef("reject: the reason is missing: -m TEXT")
 			}
-			return judgement.Judgement{Word: review.Reject, Reason: c.String("message"), Names: edge.Words(c), Dependents: c.Bool("with-dependents")}, nil
+			return verdict.Request{Word: review.Reject, Reason: c.String("message"), Names: edge.Words(c), Dependents: c.Bool("with-dependents")}, nil
 		}),
 	}, edge.Takes{Least: 1, Most: mostCommits})
 }

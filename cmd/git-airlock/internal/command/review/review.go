@@ -15,7 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/airlock"
-	"github.com/git-airlock/git-airlock/promote/judgement"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 func reviewCommand() *cli.Command {
@@ -104,7 +104,7 @@ func showUnseen(c *cli.Context, s *session.Session, r airlock.Record, d document
 	d.Commits = slices.DeleteFunc(d.Commits, func(x reviewed) bool { return !x.State.Waits() || len(x.of.Unseen()) == 0 && x.Replaces == "" })
 	engine := s.Engine(r)
 	defer engine.Close()
-	var list []judgement.Reviewable
+	var list []verdict.Reviewable
 	for _, x := range d.Commits {
 		if !x.landed {
 			list = append(list, x.of)
@@ -117,7 +117,7 @@ func showUnseen(c *cli.Context, s *session.Session, r airlock.Record, d document
 	}
 	whole, err := edge.ShowWhole(c, s, func(out io.Writer, p ui.Paint) (err error) {
 		if len(list) > 0 {
-			shown.inter, err = judgement.Interdiffs(c.Context, engine, list, bool(p))
+			shown.inter, err = verdict.Interdiffs(c.Context, engine, list, bool(p))
 		}
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package judgement
+package verdict
 
 import (
 	"context"
@@ -32,19 +32,19 @@ func See(ctx context.Context, e *promote.Engine, looked []Looked) error {
 	if e.Repo.Dry || len(looked) == 0 {
 		return nil
 	}
-	j, err := open(ctx, e, Judgement{Word: review.Seen})
+	q, err := open(ctx, e, Request{Word: review.Seen})
 	if err != nil {
 		return err
 	}
-	defer j.Close()
+	defer q.Close()
 	var notes []quarantine.Note
 	changed := false
 	for _, l := range looked {
-		fresh := unseen(j.Decisions.ReviewOf(l.Inner), l.Files)
-		if len(fresh) == 0 || !j.there(l.Inner) {
+		fresh := unseen(q.Decisions.ReviewOf(l.Inner), l.Files)
+		if len(fresh) == 0 || !q.there(l.Inner) {
 			continue
 		}
-		note, err := j.see(ctx, l.Inner, fresh)
+		note, err := q.see(ctx, l.Inner, fresh)
 		if err != nil {
 			return err
 		}
@@ -55,10 +55,10 @@ func See(ctx context.Context, e *promote.Engine, looked []Looked) error {
 	if !changed {
 		return nil
 	}
-	if err := j.note(ctx, notes); err != nil {
+	if err := q.note(ctx, notes); err != nil {
 		return fmt.Errorf("write what was seen: %w", err)
 	}
-	return j.Decisions.Write(e.Dir())
+	return q.Decisions.Write(e.Dir())
 }
 
 // unseen returns those of some files that a verdict, or nil, does not record as seen.
@@ -76,12 +76,12 @@ func unseen(r *ledger.Reviewed, files []gitops.Stat) map[string]gitops.OID {
 
 // see adds seen files to the decisions, and returns the new note of the outer commit. Its text is empty if there is no such
 // commit.
-func (j *judgement) see(ctx context.Context, inner gitops.OID, fresh map[string]gitops.OID) (note quarantine.Note, err error) {
-	outer, now := j.outerOf(inner), ledger.Timestamp(j.Now)
-	seen := review.Verdict{Word: review.Seen, By: j.Settings.User.String(), At: now, Commit: outer, Inner: inner}
-	r := j.Decisions.ReviewOf(inner)
+func (q *request) see(ctx context.Context, inner gitops.OID, fresh map[string]gitops.OID) (note quarantine.Note, err error) {
+	outer, now := q.outerOf(inner), ledger.Timestamp(q.Now)
+	seen := review.Verdict{Word: review.Seen, By: q.Settings.User.String(), At: now, Commit: outer, Inner: inner}
+	r := q.Decisions.ReviewOf(inner)
 	if r == nil {
-		about, err := j.Inside.About(ctx, inner)
+		about, err := q.Inside.About(ctx, inner)
 		if err != nil {
 			return note, err
 		}
@@ -89,16 +89,16 @@ func (j *judgement) see(ctx context.Context, inner gitops.OID, fresh map[string]
 		r.Verdict = seen
 	}
 	r.Paths = both(r.Paths, fresh)
-	j.Decisions = j.Decisions.Look(*r)
+	q.Decisions = q.Decisions.Look(*r)
 	if outer == "" {
 		return note, nil
 	}
-	_, look, err := j.Bridge(ctx)
+	_, look, err := q.Bridge(ctx)
 	if err != nil {
 		return note, err
 	}
 	note.Commit = outer
-	if note.Text, err = j.noteOf(ctx, look, outer); err != nil {
+	if note.Text, err = q.noteOf(ctx, look, outer); err != nil {
 		return note, err
 	}
 	for _, paths := range portions(fresh) {
@@ -134,16 +134,16 @@ func portions(paths map[string]gitops.OID) (list []map[string]gitops.OID) {
 }
 
 // note writes the notes with verdicts of several commits, and makes refs, at once.
-func (j *judgement) note(ctx context.Context, notes []quarantine.Note, refs ...gitops.RefUpdate) error {
-	old, err := j.e.Repo.Ref(ctx, review.NotesRef)
+func (q *request) note(ctx context.Context, notes []quarantine.Note, refs ...gitops.RefUpdate) error {
+	old, err := q.e.Repo.Ref(ctx, review.NotesRef)
 	if err != nil || len(notes) == 0 {
 		return err
 	}
-	bridge, look, err := j.Bridge(ctx)
+	bridge, look, err := q.Bridge(ctx)
 	if err != nil {
 		return err
 	}
-	drafted, made, err := bridge.DraftNotes(ctx, look, old, j.Settings.User.String(), notes)
+	drafted, made, err := bridge.DraftNotes(ctx, look, old, q.Settings.User.String(), notes)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (j *judgement) note(ctx context.Context, notes []quarantine.Note, refs ...g
 	if len(refs) == 0 {
 		return nil
 	}
-	return j.e.Repo.UpdateRefs(ctx, "airlock: "+string(j.Word), refs...)
+	return q.e.Repo.UpdateRefs(ctx, "airlock: "+string(q.Word), refs...)
 }
 
 // Unseen returns the files that the user has not looked at in this commit, or in the one that it replaces.

@@ -1,6 +1,6 @@
-// Package judgement records the user's verdicts on pending commits, and lists the commits with their states. A verdict
+// Package verdict records the user's verdicts on pending commits, and lists the commits with their states. A verdict
 // lands nothing: the next promotion cycle does.
-package judgement
+package verdict
 
 import (
 	"cmp"
@@ -31,8 +31,8 @@ type Decided struct {
 	Unlisted bool
 }
 
-// Judgement is a verdict of the user on some commits.
-type Judgement struct {
+// Request asks to record a verdict of the user on some commits.
+type Request struct {
 	Word   review.Word
 	Reason string
 	// Names are numbers that [List] gave, revisions of pending commits, or at least seven digits of inner ones.
@@ -45,40 +45,40 @@ type Judgement struct {
 	Cycle bool
 }
 
-// judgement is the state of one Judge or List.
-type judgement struct {
-	Judgement
+// request is a Request, or a listing, between two cycles.
+type request struct {
+	Request
 	*promote.Standing
 	e      *promote.Engine
 	all    []quarantine.Link  // commits that have not landed, parents first
 	lifted []gitops.RefUpdate // refs of rejected commits that are taken back
 }
 
-// Judge records a verdict, and returns the commits that it is about. It lands nothing. The error wraps
+// Record records a verdict, and returns the commits that it is about. It lands nothing. The error wraps
 // [history.ErrNotPending] if a name is not a pending or landed commit.
-func Judge(ctx context.Context, e *promote.Engine, wanted Judgement) ([]Decided, error) {
+func Record(ctx context.Context, e *promote.Engine, wanted Request) ([]Decided, error) {
 	if len(wanted.Reason) > review.ReasonLimit {
 		return nil, review.ErrReason
 	}
-	j, err := open(ctx, e, wanted)
+	q, err := open(ctx, e, wanted)
 	if err != nil {
 		return nil, err
 	}
-	leave := j.Close
+	leave := q.Close
 	defer func() { leave() }()
-	ids, err := j.chosen(ctx)
+	ids, err := q.chosen(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var decided []Decided
 	for batch := ids; len(batch) > 0; {
-		made, err := j.record(ctx, batch)
+		made, err := q.record(ctx, batch)
 		if err != nil {
 			return nil, err
 		}
 		decided = append(decided, made...)
-		if batch = nil; j.Dependents {
-			if batch, err = j.dependents(ctx, ids); err != nil {
+		if batch = nil; q.Dependents {
+			if batch, err = q.dependents(ctx, ids); err != nil {
 				return nil, err
 			}
 			ids = append(ids, batch...)
@@ -87,49 +87,49 @@ func Judge(ctx context.Context, e *promote.Engine, wanted Judgement) ([]Decided,
 	if e.Repo.Dry {
 		return decided, nil
 	}
-	err = j.Decisions.Write(e.Dir())
-	if err == nil && len(j.lifted) > 0 {
-		err = e.Repo.UpdateRefs(ctx, "airlock: approve", j.lifted...)
+	err = q.Decisions.Write(e.Dir())
+	if err == nil && len(q.lifted) > 0 {
+		err = e.Repo.UpdateRefs(ctx, "airlock: approve", q.lifted...)
 	}
 	if err == nil && wanted.Cycle {
-		leave = j.Keep
+		leave = q.Keep
 	}
 	return decided, err
 }
 
-func open(ctx context.Context, e *promote.Engine, wanted Judgement) (*judgement, error) {
+func open(ctx context.Context, e *promote.Engine, wanted Request) (*request, error) {
 	s, err := e.Standing(ctx)
 	if err != nil {
 		return nil, err
 	}
-	j := &judgement{Judgement: wanted, Standing: s, e: e}
+	q := &request{Request: wanted, Standing: s, e: e}
 	for _, a := range s.Plan.Facts.Aside {
-		j.all = append(j.all, a.Link)
+		q.all = append(q.all, a.Link)
 	}
-	j.all = append(j.all, s.Links...)
-	return j, nil
+	q.all = append(q.all, s.Links...)
+	return q, nil
 }
 
 // chosen returns the inner commits that the verdict is about.
-func (j *judgement) chosen(ctx context.Context) (ids []gitops.OID, err error) {
-	last := len(j.all)
-	if j.UpTo != "" {
-		id, err := j.find(ctx, j.UpTo)
+func (q *request) chosen(ctx context.Context) (ids []gitops.OID, err error) {
+	last := len(q.all)
+	if q.UpTo != "" {
+		id, err := q.find(ctx, q.UpTo)
 		if err != nil {
 			return nil, err
 		}
-		last = 1 + slices.IndexFunc(j.all, func(l quarantine.Link) bool { return l.Commit == id })
+		last = 1 + slices.IndexFunc(q.all, func(l quarantine.Link) bool { return l.Commit == id })
 	}
-	if j.UpTo != "" || j.All {
-		for _, l := range j.all[:last] {
-			r := j.Decisions.ReviewOf(l.Commit)
-			if !j.Plan.Drops(l.Commit) && (r == nil || r.Word != review.Fix) {
+	if q.UpTo != "" || q.All {
+		for _, l := range q.all[:last] {
+			r := q.Decisions.ReviewOf(l.Commit)
+			if !q.Plan.Drops(l.Commit) && (r == nil || r.Word != review.Fix) {
 				ids = append(ids, l.Commit)
 			}
 		}
 	}
-	for _, name := range j.Names {
-		id, err := j.find(ctx, name)
+	for _, name := range q.Names {
+		id, err := q.find(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -142,17 +142,17 @@ func (j *judgement) chosen(ctx context.Context) (ids []gitops.OID, err error) {
 
 // find returns the inner commit of a name: a pending one, a rejected one, or one that has landed. An agent can make
 // commits whose first digits are those of another one. The error wraps [history.ErrAmbiguous] for such a name.
-func (j *judgement) find(ctx context.Context, name string) (gitops.OID, error) {
-	revision, _ := j.e.Repo.Commit(ctx, name)
-	if id, err := j.numbered(name, revision); err != nil || id != "" {
+func (q *request) find(ctx context.Context, name string) (gitops.OID, error) {
+	revision, _ := q.e.Repo.Commit(ctx, name)
+	if id, err := q.numbered(name, revision); err != nil || id != "" {
 		return id, err
 	}
-	link, _, err := j.Plan.Find(name, revision)
+	link, _, err := q.Plan.Find(name, revision)
 	if errors.Is(err, history.ErrAmbiguous) {
 		return "", err
 	}
-	id := cmp.Or(link.Commit, j.decidedAs(revision))
-	for _, short := range j.abbreviated(name) {
+	id := cmp.Or(link.Commit, q.decidedAs(revision))
+	for _, short := range q.abbreviated(name) {
 		if id != "" && id != short {
 			return "", fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrAmbiguous)
 		}
@@ -165,17 +165,17 @@ func (j *judgement) find(ctx context.Context, name string) (gitops.OID, error) {
 }
 
 // decidedAs returns the inner commit of an outer one that has a verdict or has landed, or empty.
-func (j *judgement) decidedAs(revision gitops.OID) gitops.OID {
+func (q *request) decidedAs(revision gitops.OID) gitops.OID {
 	if revision == "" {
 		return ""
 	}
-	for _, r := range j.Decisions.Reviewed {
-		if r.Word != review.Seen && r.Commit == revision && j.there(r.Inner) {
+	for _, r := range q.Decisions.Reviewed {
+		if r.Word != review.Seen && r.Commit == revision && q.there(r.Inner) {
 			return r.Inner
 		}
 	}
-	for _, p := range j.Ledger.Landed {
-		if p.Outer == revision && j.Word == review.Approve {
+	for _, p := range q.Ledger.Landed {
+		if p.Outer == revision && q.Word == review.Approve {
 			return p.Inner
 		}
 	}
@@ -183,16 +183,16 @@ func (j *judgement) decidedAs(revision gitops.OID) gitops.OID {
 }
 
 // abbreviated returns the inner commits that begin with some digits.
-func (j *judgement) abbreviated(name string) (found []gitops.OID) {
+func (q *request) abbreviated(name string) (found []gitops.OID) {
 	if !history.Digits(name) {
 		return nil
 	}
-	for _, r := range j.Decisions.Reviewed {
-		if r.Word != review.Seen && strings.HasPrefix(string(r.Inner), strings.ToLower(name)) && j.there(r.Inner) {
+	for _, r := range q.Decisions.Reviewed {
+		if r.Word != review.Seen && strings.HasPrefix(string(r.Inner), strings.ToLower(name)) && q.there(r.Inner) {
 			found = append(found, r.Inner)
 		}
 	}
-	for _, l := range j.all {
+	for _, l := range q.all {
 		if strings.HasPrefix(string(l.Commit), strings.ToLower(name)) {
 			found = append(found, l.Commit)
 		}
@@ -201,113 +201,113 @@ func (j *judgement) abbreviated(name string) (found []gitops.OID) {
 }
 
 // there reports whether a commit waits, or was left out when later ones landed.
-func (j *judgement) there(inner gitops.OID) bool {
-	return slices.Contains(j.Ledger.LeftOut(), inner) || slices.ContainsFunc(j.all, func(l quarantine.Link) bool { return l.Commit == inner })
+func (q *request) there(inner gitops.OID) bool {
+	return slices.Contains(q.Ledger.LeftOut(), inner) || slices.ContainsFunc(q.all, func(l quarantine.Link) bool { return l.Commit == inner })
 }
 
 // outerOf returns the outer commit of an inner one, or empty if it has not been built.
-func (j *judgement) outerOf(inner gitops.OID) gitops.OID {
-	for _, t := range j.Ledger.Tail {
+func (q *request) outerOf(inner gitops.OID) gitops.OID {
+	for _, t := range q.Ledger.Tail {
 		if t.Inner == inner {
 			return t.Outer
 		}
 	}
-	if p, landed := j.Ledger.Image(inner); landed {
+	if p, landed := q.Ledger.Image(inner); landed {
 		return p.Outer
 	}
-	if r := j.Decisions.ReviewOf(inner); r != nil {
+	if r := q.Decisions.ReviewOf(inner); r != nil {
 		return r.Commit
 	}
 	return ""
 }
 
 // record adds the verdict on some commits to the decisions. It writes the notes, too, unless the next cycle does.
-func (j *judgement) record(ctx context.Context, ids []gitops.OID) ([]Decided, error) {
-	all, err := j.Inside.About(ctx, ids...)
+func (q *request) record(ctx context.Context, ids []gitops.OID) ([]Decided, error) {
+	all, err := q.Inside.About(ctx, ids...)
 	if err != nil {
 		return nil, err
 	}
-	patches, err := j.patches(ctx, ids)
+	patches, err := q.patches(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	numbers, err := ledger.ReadNumbers(j.e.Dir())
+	numbers, err := ledger.ReadNumbers(q.e.Dir())
 	if err != nil {
 		return nil, err
 	}
 	var decided []Decided
 	for i := range all {
 		r := &all[i]
-		r.Unwritten = j.waits(r.Inner)
-		r.Verdict = review.Verdict{Word: j.Word, By: j.Settings.User.String(), At: ledger.Timestamp(j.Now), Inner: r.Inner, Commit: j.outerOf(r.Inner), Reason: j.Reason}
-		decided = append(decided, Decided{Inner: r.Inner, Commit: cmp.Or(r.Commit, r.Inner), Subject: r.Subject, Unlisted: (j.All || j.UpTo != "") && numbers.Of[r.Inner] == 0})
-		if err := j.replace(ctx, r, j.Decisions.ReviewOf(r.Inner)); err != nil {
+		r.Unwritten = q.waits(r.Inner)
+		r.Verdict = review.Verdict{Word: q.Word, By: q.Settings.User.String(), At: ledger.Timestamp(q.Now), Inner: r.Inner, Commit: q.outerOf(r.Inner), Reason: q.Reason}
+		decided = append(decided, Decided{Inner: r.Inner, Commit: cmp.Or(r.Commit, r.Inner), Subject: r.Subject, Unlisted: (q.All || q.UpTo != "") && numbers.Of[r.Inner] == 0})
+		if err := q.replace(ctx, r, q.Decisions.ReviewOf(r.Inner)); err != nil {
 			return nil, err
 		}
 	}
-	if !j.e.Repo.Dry {
-		if err := j.publish(ctx, all, patches); err != nil {
+	if !q.e.Repo.Dry {
+		if err := q.publish(ctx, all, patches); err != nil {
 			return nil, err
 		}
 	}
 	parents := map[gitops.OID]gitops.OID{}
-	for _, l := range j.all {
+	for _, l := range q.all {
 		parents[l.Commit] = decision.FirstParent(l)
 	}
 	for _, r := range all {
-		j.Decisions = j.Decisions.Review(r, parents[r.Inner])
+		q.Decisions = q.Decisions.Review(r, parents[r.Inner])
 	}
 	return decided, nil
 }
 
 // replace lets a verdict take the place of an earlier one, or of none. An approval takes the ref of the rejected commit back.
-func (j *judgement) replace(ctx context.Context, r, before *ledger.Reviewed) error {
+func (q *request) replace(ctx context.Context, r, before *ledger.Reviewed) error {
 	if before == nil {
 		return nil
 	}
 	if r.Paths = before.Paths; before.Number == 0 {
 		return nil
 	}
-	ref := rejectedRef(j.e, before.Number)
-	old, err := j.e.Repo.Ref(ctx, ref)
-	if r.Number = before.Number; j.Word == review.Approve && old != "" {
-		j.lifted, r.Number = append(j.lifted, gitops.RefUpdate{Ref: ref, Old: old}), 0
+	ref := rejectedRef(q.e, before.Number)
+	old, err := q.e.Repo.Ref(ctx, ref)
+	if r.Number = before.Number; q.Word == review.Approve && old != "" {
+		q.lifted, r.Number = append(q.lifted, gitops.RefUpdate{Ref: ref, Old: old}), 0
 	}
 	return err
 }
 
 // waits reports whether the next cycle writes the verdict on an inner commit, in the transaction that lands the commit or makes it
 // pending again.
-func (j *judgement) waits(inner gitops.OID) bool {
-	return j.Word == review.Approve && slices.ContainsFunc(j.Ledger.Tail, func(t ledger.Pair) bool { return t.Inner == inner })
+func (q *request) waits(inner gitops.OID) bool {
+	return q.Word == review.Approve && slices.ContainsFunc(q.Ledger.Tail, func(t ledger.Pair) bool { return t.Inner == inner })
 }
 
 // patches returns the patch-ids of the outer commits of inner ones, without those of verdicts that the next cycle writes.
-func (j *judgement) patches(ctx context.Context, inner []gitops.OID) (map[gitops.OID]string, error) {
+func (q *request) patches(ctx context.Context, inner []gitops.OID) (map[gitops.OID]string, error) {
 	var outer []gitops.OID
 	for _, id := range inner {
-		if o := j.outerOf(id); o != "" && !j.waits(id) {
+		if o := q.outerOf(id); o != "" && !q.waits(id) {
 			outer = append(outer, o)
 		}
 	}
-	if j.e.Repo.Dry {
+	if q.e.Repo.Dry {
 		return nil, nil
 	}
-	return j.e.Repo.PatchIDs(ctx, outer)
+	return q.e.Repo.PatchIDs(ctx, outer)
 }
 
 // publish writes verdicts into the notes of their outer commits, and makes refs for rejected commits. It starts the same
 // number of processes for any number of commits.
-func (j *judgement) publish(ctx context.Context, all []ledger.Reviewed, patches map[gitops.OID]string) error {
+func (q *request) publish(ctx context.Context, all []ledger.Reviewed, patches map[gitops.OID]string) error {
 	direct := func(r ledger.Reviewed) bool { return r.Commit != "" && !r.Unwritten }
 	if !slices.ContainsFunc(all, direct) {
 		return nil
 	}
-	_, look, err := j.Bridge(ctx)
+	_, look, err := q.Bridge(ctx)
 	if err != nil {
 		return err
 	}
-	free, err := j.freeNumber(ctx)
+	free, err := q.freeNumber(ctx)
 	if err != nil {
 		return err
 	}
@@ -323,36 +323,36 @@ func (j *judgement) publish(ctx context.Context, all []ledger.Reviewed, patches 
 			return err
 		}
 		r.Tree, r.Patch = c.Tree, patches[r.Commit]
-		note, err := j.noteWith(ctx, look, r.Verdict)
+		note, err := q.noteWith(ctx, look, r.Verdict)
 		if err != nil {
 			return err
 		}
 		notes = append(notes, note)
 		if r.Word != review.Approve && r.Number == 0 {
 			r.Number = free
-			refs = append(refs, gitops.RefUpdate{Ref: rejectedRef(j.e, free), New: r.Commit})
+			refs = append(refs, gitops.RefUpdate{Ref: rejectedRef(q.e, free), New: r.Commit})
 			free++
 		}
 	}
-	if err := j.note(ctx, notes, refs...); err != nil {
+	if err := q.note(ctx, notes, refs...); err != nil {
 		return fmt.Errorf("write the verdict: %w", err)
 	}
 	return nil
 }
 
 // noteWith returns the note of an outer commit with one more verdict.
-func (j *judgement) noteWith(ctx context.Context, look *quarantine.Inspector, v review.Verdict) (quarantine.Note, error) {
+func (q *request) noteWith(ctx context.Context, look *quarantine.Inspector, v review.Verdict) (quarantine.Note, error) {
 	line, err := v.Line()
 	if err != nil {
 		return quarantine.Note{}, err
 	}
-	text, err := j.noteOf(ctx, look, v.Commit)
+	text, err := q.noteOf(ctx, look, v.Commit)
 	return quarantine.Note{Commit: v.Commit, Text: review.Add(text, line)}, err
 }
 
 // noteOf returns the note with the verdicts on an outer commit, or empty.
-func (j *judgement) noteOf(ctx context.Context, look *quarantine.Inspector, outer gitops.OID) (string, error) {
-	tip, err := j.e.Repo.Ref(ctx, review.NotesRef)
+func (q *request) noteOf(ctx context.Context, look *quarantine.Inspector, outer gitops.OID) (string, error) {
+	tip, err := q.e.Repo.Ref(ctx, review.NotesRef)
 	if err != nil || tip == "" {
 		return "", err
 	}
@@ -361,14 +361,14 @@ func (j *judgement) noteOf(ctx context.Context, look *quarantine.Inspector, oute
 }
 
 // freeNumber returns a number that no ref of a rejected commit has, including those that a kill left without a verdict.
-func (j *judgement) freeNumber(ctx context.Context) (n int, err error) {
-	refs, err := j.e.Repo.Refs(ctx, j.e.Record.Ref("rejected"))
+func (q *request) freeNumber(ctx context.Context) (n int, err error) {
+	refs, err := q.e.Repo.Refs(ctx, q.e.Record.Ref("rejected"))
 	for name := range refs {
 		if taken, err := strconv.Atoi(path.Base(name)); err == nil {
 			n = max(n, taken)
 		}
 	}
-	for _, r := range j.Decisions.Reviewed {
+	for _, r := range q.Decisions.Reviewed {
 		n = max(n, r.Number)
 	}
 	return n + 1, err
@@ -378,15 +378,15 @@ func (j *judgement) freeNumber(ctx context.Context) (n int, err error) {
 func rejectedRef(e *promote.Engine, n int) string { return e.Record.Ref(fmt.Sprintf("rejected/%d", n)) }
 
 // dependents returns the commits that do not apply without the given ones, and that are not among them.
-func (j *judgement) dependents(ctx context.Context, without []gitops.OID) ([]gitops.OID, error) {
+func (q *request) dependents(ctx context.Context, without []gitops.OID) ([]gitops.OID, error) {
 	held := map[gitops.OID]bool{}
 	for _, id := range without {
 		held[id] = true
 	}
-	blocked, err := j.blocked(ctx, held)
+	blocked, err := q.blocked(ctx, held)
 	var more []gitops.OID
-	for _, l := range j.all {
-		if _, needs := blocked[l.Commit]; needs && !held[l.Commit] && !j.Plan.Drops(l.Commit) {
+	for _, l := range q.all {
+		if _, needs := blocked[l.Commit]; needs && !held[l.Commit] && !q.Plan.Drops(l.Commit) {
 			more = append(more, l.Commit)
 		}
 	}
@@ -395,27 +395,27 @@ func (j *judgement) dependents(ctx context.Context, without []gitops.OID) ([]git
 
 // blocked maps the commits that do not apply without some others, and without the rejected ones, to the paths that
 // conflict.
-func (j *judgement) blocked(ctx context.Context, held map[gitops.OID]bool) (map[gitops.OID][]string, error) {
-	trees, err := j.Trees(ctx)
+func (q *request) blocked(ctx context.Context, held map[gitops.OID]bool) (map[gitops.OID][]string, error) {
+	trees, err := q.Trees(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(j.Ledger.LeftOut()) == 0 {
-		return j.Plan.Needs(ctx, held, trees)
+	if len(q.Ledger.LeftOut()) == 0 {
+		return q.Plan.Needs(ctx, held, trees)
 	}
-	return j.blockedOnBranch(ctx, held, trees)
+	return q.blockedOnBranch(ctx, held, trees)
 }
 
 // blockedOnBranch does the same if the branch already lacks commits that others have landed without. It applies the
 // change of each commit to the tree of the branch.
-func (j *judgement) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool, trees *build.Trees) (map[gitops.OID][]string, error) {
-	blocked, out := map[gitops.OID][]string{}, func(id gitops.OID) bool { return held[id] || j.Plan.Drops(id) }
-	brings := j.Plan.Brings(j.all, out)
-	for _, a := range j.Plan.Facts.Aside { // these also bring commits that were dropped before others landed
+func (q *request) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool, trees *build.Trees) (map[gitops.OID][]string, error) {
+	blocked, out := map[gitops.OID][]string{}, func(id gitops.OID) bool { return held[id] || q.Plan.Drops(id) }
+	brings := q.Plan.Brings(q.all, out)
+	for _, a := range q.Plan.Facts.Aside { // these also bring commits that were dropped before others landed
 		brings[a.Commit] = append(brings[a.Commit], a.Brings...)
 	}
-	ours, err := j.e.Repo.Tree(ctx, j.Tip)
-	for _, l := range j.all {
+	ours, err := q.e.Repo.Tree(ctx, q.Tip)
+	for _, l := range q.all {
 		if out(l.Commit) || len(l.Parents) == 0 || err != nil {
 			continue
 		}

@@ -1,4 +1,4 @@
-package judgement
+package verdict
 
 import (
 	"bytes"
@@ -24,17 +24,17 @@ func Interdiffs(ctx context.Context, e *promote.Engine, list []Reviewable, colou
 	if e.Repo.Dry || !slices.ContainsFunc(list, Reviewable.amended) {
 		return all, nil
 	}
-	j, err := open(ctx, e, Judgement{})
+	q, err := open(ctx, e, Request{})
 	if err != nil {
 		return nil, err
 	}
-	defer j.Close()
+	defer q.Close()
 	for _, r := range list {
 		if !r.amended() {
 			continue
 		}
 		var text bytes.Buffer
-		compared, err := j.interdiff(ctx, r, &text, colour)
+		compared, err := q.interdiff(ctx, r, &text, colour)
 		if err != nil {
 			return nil, err
 		}
@@ -48,8 +48,8 @@ func Interdiffs(ctx context.Context, e *promote.Engine, list []Reviewable, colou
 func (r Reviewable) amended() bool { return r.Before != "" && r.Commit != "" }
 
 // interdiff writes the difference between a commit and the one that it replaces.
-func (j *judgement) interdiff(ctx context.Context, r Reviewable, out io.Writer, colour bool) (compared bool, err error) {
-	bridge, look, err := j.Bridge(ctx)
+func (q *request) interdiff(ctx context.Context, r Reviewable, out io.Writer, colour bool) (compared bool, err error) {
+	bridge, look, err := q.Bridge(ctx)
 	if err != nil {
 		return false, err
 	}

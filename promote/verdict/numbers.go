@@ -1,4 +1,4 @@
-package judgement
+package verdict
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 )
 
 // number gives a number to each commit of a list. Without room to store it, a new commit has the number 0.
-func (j *judgement) number(list []Reviewable) error {
-	n, err := ledger.ReadNumbers(j.e.Dir())
+func (q *request) number(list []Reviewable) error {
+	n, err := ledger.ReadNumbers(q.e.Dir())
 	if err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (j *judgement) number(list []Reviewable) error {
 		ids = append(ids, list[i].Inner)
 		list[i].Number = n.Of[list[i].Inner]
 	}
-	if !n.Give(ids) || j.e.Repo.Dry || n.Write(j.e.Dir()) != nil {
+	if !n.Give(ids) || q.e.Repo.Dry || n.Write(q.e.Dir()) != nil {
 		return nil
 	}
 	for i := range list {
@@ -44,17 +44,17 @@ func numberOf(name string) int {
 
 // numbered returns the inner commit whose number a name is, or empty. The commit waits, or was left out. revision is the
 // outer commit that the name is otherwise. The error wraps [history.ErrAmbiguous] if that one is pending, too.
-func (j *judgement) numbered(name string, revision gitops.OID) (gitops.OID, error) {
+func (q *request) numbered(name string, revision gitops.OID) (gitops.OID, error) {
 	number := numberOf(name)
 	if number == 0 {
 		return "", nil
 	}
-	n, err := ledger.ReadNumbers(j.e.Dir())
+	n, err := ledger.ReadNumbers(q.e.Dir())
 	inner := n.Commit(number)
-	if err != nil || inner == "" || !j.there(inner) {
+	if err != nil || inner == "" || !q.there(inner) {
 		return "", err
 	}
-	for _, t := range j.Ledger.Tail {
+	for _, t := range q.Ledger.Tail {
 		if t.Outer == revision && t.Inner != inner {
 			return "", fmt.Errorf("%q is the number of %.12s and a name of %.12s: %w", name, inner, revision, history.ErrAmbiguous)
 		}

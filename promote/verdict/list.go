@@ -1,4 +1,4 @@
-package judgement
+package verdict
 
 import (
 	"context"
@@ -55,28 +55,28 @@ func (r Reviewable) Removed() (n int) {
 // List lists the commits that wait and the rejected ones, in the agent's order. It gives numbers to new ones, and changes
 // nothing else.
 func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
-	j, err := open(ctx, e, Judgement{})
+	q, err := open(ctx, e, Request{})
 	if err != nil {
 		return nil, err
 	}
-	defer j.Close()
-	results, err := j.Results()
+	defer q.Close()
+	results, err := q.Results()
 	if err != nil {
 		return nil, err
 	}
-	blocked, err := j.blockedByVerdicts(ctx)
+	blocked, err := q.blockedByVerdicts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list := []Reviewable{}
-	for _, l := range j.listed() {
-		r, err := j.reviewable(ctx, l)
+	for _, l := range q.listed() {
+		r, err := q.reviewable(ctx, l)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, r)
 	}
-	if err := j.addFiles(ctx, list); err != nil {
+	if err := q.addFiles(ctx, list); err != nil {
 		return nil, err
 	}
 	for i := range list {
@@ -84,10 +84,10 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 			list[i].Findings = v.Findings
 		}
 	}
-	if err := j.number(list); err != nil {
+	if err := q.number(list); err != nil {
 		return nil, err
 	}
-	j.pairChanged(list)
+	q.pairChanged(list)
 	for i := range list {
 		_, needs := blocked[list[i].Inner]
 		list[i].State = review.StateOf(list[i].word, needs, list[i].Before != "")
@@ -95,23 +95,23 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 	needing(list, blocked, func(r Reviewable) bool {
 		return r.State == review.StateRejected || r.State == review.StateUndone || r.State == review.StateAsked || r.State == review.StateBlocked
 	})
-	return list, j.whatApprovedNeed(ctx, list)
+	return list, q.whatApprovedNeed(ctx, list)
 }
 
 // whatApprovedNeed adds to approved commits the commits without a verdict that they need.
-func (j *judgement) whatApprovedNeed(ctx context.Context, list []Reviewable) error {
+func (q *request) whatApprovedNeed(ctx context.Context, list []Reviewable) error {
 	held, approved := map[gitops.OID]bool{}, false
 	for _, r := range list {
-		if held[r.Inner] = j.Verdicts.Holds(r.Inner); r.State == review.StateApproved {
+		if held[r.Inner] = q.Verdicts.Holds(r.Inner); r.State == review.StateApproved {
 			approved = true
 		}
 	}
-	if !j.Verdicts.Asks || !approved {
+	if !q.Verdicts.Asks || !approved {
 		return nil
 	}
-	blocked, err := j.blocked(ctx, held)
+	blocked, err := q.blocked(ctx, held)
 	for id := range blocked {
-		if j.Verdicts.Holds(id) {
+		if q.Verdicts.Holds(id) {
 			delete(blocked, id)
 		}
 	}
@@ -121,8 +121,8 @@ func (j *judgement) whatApprovedNeed(ctx context.Context, list []Reviewable) err
 
 // pairChanged finds the commits in the place of commits with verdicts that are gone: one with the same subject, or else
 // the first one with the author's date, which git commit --amend and git rebase keep.
-func (j *judgement) pairChanged(list []Reviewable) {
-	gone := decision.Replaced(j.Decisions, j.Ledger, j.all)
+func (q *request) pairChanged(list []Reviewable) {
+	gone := decision.Replaced(q.Decisions, q.Ledger, q.all)
 	for _, same := range []func(ledger.Reviewed, Reviewable) bool{
 		func(g ledger.Reviewed, r Reviewable) bool { return g.Subject == r.Subject },
 		func(g ledger.Reviewed, r Reviewable) bool { return g.Written == r.written },
@@ -142,45 +142,45 @@ func (j *judgement) pairChanged(list []Reviewable) {
 
 // listed returns the commits that have not landed, in the agent's order, with rejected ones that were left out when later
 // ones landed.
-func (j *judgement) listed() []quarantine.Link {
+func (q *request) listed() []quarantine.Link {
 	var all []quarantine.Link
-	for _, id := range j.Ledger.LeftOut() {
-		known := slices.ContainsFunc(j.all, func(l quarantine.Link) bool { return l.Commit == id })
-		if r := j.Decisions.ReviewOf(id); !known && r != nil && r.Word.LeavesOut() {
+	for _, id := range q.Ledger.LeftOut() {
+		known := slices.ContainsFunc(q.all, func(l quarantine.Link) bool { return l.Commit == id })
+		if r := q.Decisions.ReviewOf(id); !known && r != nil && r.Word.LeavesOut() {
 			all = append(all, quarantine.Link{Commit: id})
-		} else if i := slices.IndexFunc(j.Plan.Facts.Aside, func(a history.Aside) bool { return a.Commit == id }); i >= 0 {
-			all = append(all, j.Plan.Facts.Aside[i].Link)
+		} else if i := slices.IndexFunc(q.Plan.Facts.Aside, func(a history.Aside) bool { return a.Commit == id }); i >= 0 {
+			all = append(all, q.Plan.Facts.Aside[i].Link)
 		}
 	}
-	return append(all, j.all[len(j.Plan.Facts.Aside):]...)
+	return append(all, q.all[len(q.Plan.Facts.Aside):]...)
 }
 
 // blockedByVerdicts maps the commits that do not apply without the rejected ones, and without those that the agent must
 // fix, to the paths that conflict.
-func (j *judgement) blockedByVerdicts(ctx context.Context) (map[gitops.OID][]string, error) {
+func (q *request) blockedByVerdicts(ctx context.Context) (map[gitops.OID][]string, error) {
 	held := map[gitops.OID]bool{}
-	for id, word := range j.Verdicts.Words {
+	for id, word := range q.Verdicts.Words {
 		if word == review.Fix {
 			held[id] = true
 		}
 	}
-	if len(held)+len(j.Decisions.Dropped) == 0 || len(j.all) == 0 {
+	if len(held)+len(q.Decisions.Dropped) == 0 || len(q.all) == 0 {
 		return nil, nil
 	}
-	return j.blocked(ctx, held)
+	return q.blocked(ctx, held)
 }
 
 // reviewable reads one commit.
-func (j *judgement) reviewable(ctx context.Context, l quarantine.Link) (Reviewable, error) {
-	r := Reviewable{Inner: l.Commit, Commit: j.outerOf(l.Commit)}
-	c, err := j.Inside.Inspector.Commit(ctx, l.Commit)
+func (q *request) reviewable(ctx context.Context, l quarantine.Link) (Reviewable, error) {
+	r := Reviewable{Inner: l.Commit, Commit: q.outerOf(l.Commit)}
+	c, err := q.Inside.Inspector.Commit(ctx, l.Commit)
 	if err != nil {
 		return r, err
 	}
 	r.Subject = c.Subject()
-	if v := j.Decisions.ReviewOf(l.Commit); v != nil {
+	if v := q.Decisions.ReviewOf(l.Commit); v != nil {
 		r.word, r.By, r.At, r.Reason, r.looked = v.Word, gitops.Text(v.By).String(), v.At, gitops.Text(v.Reason).String(), v.Paths
-	} else if j.Plan.Drops(l.Commit) {
+	} else if q.Plan.Drops(l.Commit) {
 		r.word = review.Reject // by promote --drop
 	}
 	_, r.written = gitops.SplitIdent(c.Author)
@@ -189,14 +189,14 @@ func (j *judgement) reviewable(ctx context.Context, l quarantine.Link) (Reviewab
 
 // addFiles adds the changed files to the commits of a list: those of the outer commits, or of the inner ones that have none. It starts a
 // few git processes for all commits together.
-func (j *judgement) addFiles(ctx context.Context, list []Reviewable) error {
+func (q *request) addFiles(ctx context.Context, list []Reviewable) error {
 	var outer, inner []gitops.OID
 	for _, r := range list {
 		if r.Commit != "" {
 			outer = append(outer, r.Commit)
 		}
 	}
-	there, err := j.e.Repo.Present(ctx, outer)
+	there, err := q.e.Repo.Present(ctx, outer)
 	if err != nil {
 		return err
 	}
@@ -205,11 +205,11 @@ func (j *judgement) addFiles(ctx context.Context, list []Reviewable) error {
 			list[i].Commit, inner = "", append(inner, r.Inner)
 		}
 	}
-	files, err := j.e.Repo.AllStats(ctx, there)
+	files, err := q.e.Repo.AllStats(ctx, there)
 	if err != nil {
 		return err
 	}
-	inside, err := j.Inside.Quarantine.AllStats(ctx, inner)
+	inside, err := q.Inside.Quarantine.AllStats(ctx, inner)
 	for i := range list {
 		r := &list[i]
 		r.Files = files[r.Commit]

@@ -66,14 +66,14 @@ func ParseTarget(text string) (Target, error) {
 
 // Answer reports whether rules allow a target, and why.
 type Answer struct {
-	Allowed bool
-	Rule    *control.Rule // that decided; nil if none did
-	Reason  string        // of a refusal, and of a permission without a rule
-	Judged  bool          // requests are seen, and each is judged by itself
+	Allowed    bool
+	Rule       *control.Rule // that decided; nil if none did
+	Reason     string        // of a refusal, and of a permission without a rule
+	PerRequest bool          // requests are seen, and each has a decision of its own
 }
 
-// Judge returns the answer of rules about a target.
-func Judge(rules control.Rules, t Target, now time.Time) Answer {
+// Decide returns the answer of rules about a target.
+func Decide(rules control.Rules, t Target, now time.Time) Answer {
 	policy, err := egress.NewPolicy(rules, now)
 	if err != nil {
 		return Answer{Reason: err.Error()}
@@ -82,7 +82,7 @@ func Judge(rules control.Rules, t Target, now time.Time) Answer {
 	if err != nil {
 		return Answer{Reason: err.Error()}
 	}
-	v := Answer{Allowed: d.Allowed, Reason: d.Reason, Judged: d.Judged, Rule: original(rules, d)}
+	v := Answer{Allowed: d.Allowed, Reason: d.Reason, PerRequest: d.PerRequest, Rule: original(rules, d)}
 	switch {
 	case rules.Lockdown:
 		v.Reason = "lockdown: everything is refused"
@@ -172,10 +172,10 @@ type Checked struct {
 	Spoiled   bool // the rules allow it, but its addresses do not
 }
 
-// Check judges a target as the network of a prison does. It looks a name up only if a rule allows it: one address that is closed
+// Check decides about a target as the network of a prison does. It looks a name up only if a rule allows it: one address that is closed
 // spoils the name.
 func Check(ctx context.Context, rules control.Rules, t Target, now time.Time) Checked {
-	c := Checked{Answer: Judge(rules, t, now)}
+	c := Checked{Answer: Decide(rules, t, now)}
 	if !c.Allowed || t.IsAddress {
 		return c
 	}
