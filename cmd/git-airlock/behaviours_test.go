@@ -55,7 +55,7 @@ var behaviours = map[string][]string{
 	uiRoom:                     {"Reporter", "Document.Print"},                                      // messages, the text of status
 	manualRoom:                 {"Book.Pages", "Complete"},                                          // manual pages, completion
 	requestRoom:                {"Of", "Flags"},                                                     // options and settings of start
-	edgeRoom:                   {"Command", "ExitStatus"},                                           // the frame of a command, exit statuses
+	cmdlineRoom:                {"Command", "ExitStatus"},                                           // usage errors, exit statuses
 	commandsRoom:               nil,                                                                 // a command
 	"scripts/redteam.d":        nil,                                                                 // attacks
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
@@ -279,7 +279,7 @@ func (k *known) checkpoints() (all []manual.Candidate) {
 	}
 	ctx, cancel := context.WithTimeout(k.ctx, lockPatience)
 	defer cancel()
-	kept, _, err := edge.Checkpoints(k.session(), *r).List(ctx)
+	kept, _, err := cmdline.Checkpoints(k.session(), *r).List(ctx)
 	if err != nil {
 		return nil
 	}
@@ -296,7 +296,7 @@ func (k *known) refusedHosts() (all []manual.Candidate) {
 		return nil
 	}
 	refused := k.session().RecentRefusals(*r)
-	for _, host := range edge.RefusedHosts(refused.Rules, refused.Records) {
+	for _, host := range cmdline.RefusedHosts(refused.Rules, refused.Records) {
 		for _, rule := range host.Rules {
 			if gitops.Text(rule).Plain() && !strings.Contains(rule, " ") {
 				all = append(all, manual.Candidate{Text: rule, About: "refused: " + host.Reason})
@@ -355,8 +355,8 @@ func completeCommand() *cli.Command {
 		UsageText: "git airlock complete -- WORD...",
 		Hidden:    true,
 		Action: func(c *cli.Context) error {
-			if inside := edge.Inside(c); len(inside) > 0 {
-				manual.Complete(c.App.Writer, edge.ProgramPage(c.App), (&known{ctx: c.Context}).values(), inside)
+			if inside := cmdline.Inside(c); len(inside) > 0 {
+				manual.Complete(c.App.Writer, cmdline.ProgramPage(c.App), (&known{ctx: c.Context}).values(), inside)
 			}
 			return nil
 		},

@@ -28,7 +28,7 @@ Each command has its own file below internal/command: lifecycle (start, visit, r
 agents). A command reads options and settings, makes one call, and prints the result. "help", "completion" and its "complete"
 are in this folder, since they describe all commands. The other packages are:
 
-  - internal/edge is the frame of every command: usage, help, exit statuses. Its documentation shows how to add one.
+  - internal/cmdline has what all commands share: usage, help, exit statuses. Its documentation shows how to add one.
   - internal/request reads the options and settings of start.
   - internal/session is the workflow: start, resume, run, promote, stop, clear, status. It prints nothing.
   - internal/inbound brings the user's newer commits into a workspace.

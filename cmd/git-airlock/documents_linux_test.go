@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -34,7 +34,7 @@ func TestReadmeLinks(t *testing.T) {
 			t.Errorf("README.md points to %s: %v", target, err)
 		}
 	}
-	pages := manualOf(edge.ProgramPage(newProgram())).Pages()
+	pages := manualOf(cmdline.ProgramPage(newProgram())).Pages()
 	named := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(git-airlock[a-z-]*)\(([17])\)`).FindAllStringSubmatch(text, -1) {
 		named[m[1]+"."+m[2]] = true
@@ -51,7 +51,7 @@ func TestReadmeLinks(t *testing.T) {
 
 // TestMarkdownManual checks that the Markdown manual has the same pages, explains each rule, and has no dead links.
 func TestMarkdownManual(t *testing.T) {
-	book := manualOf(edge.ProgramPage(newProgram()))
+	book := manualOf(cmdline.ProgramPage(newProgram()))
 	pages := book.Markdown()
 	if len(pages) != len(book.Pages()) {
 		t.Errorf("%d pages of Markdown, %d of troff", len(pages), len(book.Pages()))

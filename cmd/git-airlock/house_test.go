@@ -27,7 +27,7 @@ const (
 	environmentRoom = command + "/internal/environment"
 	networkRoom     = command + "/internal/network"
 	agentsRoom      = command + "/internal/agents"
-	edgeRoom        = command + "/internal/edge"
+	cmdlineRoom     = command + "/internal/cmdline"
 	requestRoom     = command + "/internal/request"
 	commandsRoom    = command + "/internal/command"
 	checkpointsRoom = command + "/internal/checkpoints"
@@ -43,8 +43,8 @@ const (
 // rooms is the import table. It maps each folder to the folders of this module that it may import. A folder without a row uses the row
 // of the nearest folder above it.
 var rooms = map[string][]string{
-	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/records", commandsRoom + "/review", edgeRoom, pushcheckRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote", "promote/record/store", "snapshot"},
-	edgeRoom:        {checkpointsRoom, launchedRoom, runsRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote", "promote/record"},
+	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/records", commandsRoom + "/review", cmdlineRoom, pushcheckRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote", "promote/record/store", "snapshot"},
+	cmdlineRoom:     {checkpointsRoom, launchedRoom, runsRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote", "promote/record"},
 	requestRoom:     {agentsRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},
@@ -58,12 +58,12 @@ var rooms = map[string][]string{
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
-	lifecycleRoom:             {edgeRoom, launchedRoom, terminalRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
-	commandsRoom + "/landing": {edgeRoom, pushcheckRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
-	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
-	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/egress/control", "promote", "identity", "promote/record", "promote/record/replay", "promote/record/store", "snapshot"},
-	commandsRoom + "/review":  {edgeRoom, inboundRoom, pushcheckRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},
-	commandsRoom + "/prepare": {agentsRoom, edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
+	lifecycleRoom:             {cmdlineRoom, launchedRoom, terminalRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
+	commandsRoom + "/landing": {cmdlineRoom, pushcheckRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
+	commandsRoom + "/net":     {cmdlineRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
+	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, cmdlineRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/egress/control", "promote", "identity", "promote/record", "promote/record/replay", "promote/record/store", "snapshot"},
+	commandsRoom + "/review":  {cmdlineRoom, inboundRoom, pushcheckRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},
+	commandsRoom + "/prepare": {agentsRoom, cmdlineRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 
 	agentsRoom:   {"gitops", "prison", "prison/recipe"},
 	launchedRoom: {"gitops", "prison"},
@@ -121,8 +121,8 @@ var doors = map[string][]string{
 	"C":                                 nil,
 	"github.com/containerd/errdefs":     {"prison/docker/dialect"},
 	"golang.org/x/sys/":                 {"gitops", "prison/egress", "prison/egress/frames", "prison/egress/route", "prison/hosttree", "prison/native", "prison/native/inside", "prison/native/inotify", "prison/native/usernet", "prison/native/walls", "prison/native/wire", "prison/prisontest", "prison/selftest", "prison/watch", "prison/watch/containers", "prison/watch/execs", "promote", "promote/airlock", "promote/daemon", "promote/disk", "promote/events", "snapshot/checkpoint/files", uiRoom, runsRoom},
-	"golang.org/x/term":                 {edgeRoom, lifecycleRoom, uiRoom},
-	"github.com/urfave/cli/":            {command, edgeRoom, requestRoom, commandsRoom + "/"},
+	"golang.org/x/term":                 {cmdlineRoom, lifecycleRoom, uiRoom},
+	"github.com/urfave/cli/":            {command, cmdlineRoom, requestRoom, commandsRoom + "/"},
 	"github.com/fsnotify/fsnotify":      {"promote/daemon"},
 	"github.com/rogpeppe/go-internal/":  nil, // tests only
 	"github.com/cpuguy83/go-md2man/":    nil, // comes with urfave/cli

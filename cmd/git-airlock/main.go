@@ -10,13 +10,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/landing"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/lifecycle"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/net"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/prepare"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/records"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/review"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
@@ -28,12 +28,12 @@ func main() {
 	if cwd, err := os.Getwd(); err == nil {
 		hostenv.Enter(cwd)
 	}
-	os.Exit(edge.Run(newProgram(), os.Args))
+	os.Exit(cmdline.Run(newProgram(), os.Args))
 }
 
 // newProgram describes the program with all its commands, in the order of the help.
 func newProgram() *cli.App {
-	return edge.Program(versionText(), slices.Concat(
+	return cmdline.Program(versionText(), slices.Concat(
 		lifecycle.Commands(), landing.Commands(), review.Commands(), records.Commands(), net.Commands(), prepare.Commands(),
 		[]*cli.Command{manualCommand(), completionCommand(), completeCommand(), helpCommand()},
 	))

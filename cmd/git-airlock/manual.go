@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -26,11 +26,11 @@ func helpCommand() *cli.Command {
 		UsageText: "git airlock help [COMMAND]",
 		Hidden:    true,
 		Action: func(c *cli.Context) error {
-			p := edge.ProgramPage(c.App)
+			p := cmdline.ProgramPage(c.App)
 			for _, word := range c.Args().Slice() {
 				i := slices.IndexFunc(p.Commands, func(sub manual.Page) bool { return sub.Name == p.Name+" "+word })
 				if i < 0 {
-					return edge.NoCommand(p, word)
+					return cmdline.NoCommand(p, word)
 				}
 				p = p.Commands[i]
 			}
@@ -69,7 +69,7 @@ func manualCommand() *cli.Command {
 		},
 		Hidden: true,
 		Action: func(c *cli.Context) error {
-			book := manualOf(edge.ProgramPage(c.App))
+			book := manualOf(cmdline.ProgramPage(c.App))
 			pages := book.Pages()
 			if c.Bool("markdown") {
 				pages = book.Markdown()

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
@@ -42,7 +42,7 @@ func needPrograms(t *testing.T, names ...string) {
 func TestManual(t *testing.T) {
 	needPrograms(t, "man", "mandoc")
 	t.Setenv("SOURCE_DATE_EPOCH", "1750000000")
-	for name, text := range manualOf(edge.ProgramPage(newProgram())).Pages() {
+	for name, text := range manualOf(cmdline.ProgramPage(newProgram())).Pages() {
 		for _, argv := range [][]string{
 			{"man", "--warnings", "-E", "UTF-8", "-l", "-"},
 			{"mandoc", "-Tlint", "-Wwarning"},
@@ -68,7 +68,7 @@ func TestManual(t *testing.T) {
 // TestManualIsComplete checks that each command has a page, and that each option and hold is explained.
 func TestManualIsComplete(t *testing.T) {
 	app := newProgram()
-	pages := manualOf(edge.ProgramPage(app)).Pages()
+	pages := manualOf(cmdline.ProgramPage(app)).Pages()
 	for _, c := range app.VisibleCommands() {
 		page, ok := pages["git-airlock-"+c.Name+".1"]
 		if c.Name == "help" {
@@ -116,7 +116,7 @@ func TestSettingsAreExplained(t *testing.T) {
 
 // TestPagesNameTheirSettings checks that pages have the settings of their options, also if their names differ.
 func TestPagesNameTheirSettings(t *testing.T) {
-	pages := manualOf(edge.ProgramPage(newProgram())).Pages()
+	pages := manualOf(cmdline.ProgramPage(newProgram())).Pages()
 	for command, keys := range map[string][]string{
 		"start": {"backend", "tool", "rootfs", "recipe", "buildNetwork", "selftest", "autoLand", "engine", "allowSecrets"},
 		"run":   {"recipe", "buildNetwork", "autoLand", "allowSecrets"},

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 )
 
@@ -12,7 +12,7 @@ import (
 func TestHelpFitsTheTerminal(t *testing.T) {
 	app := newProgram()
 	app.Setup()
-	top := edge.ProgramPage(app)
+	top := cmdline.ProgramPage(app)
 	pages := append([]manual.Page{top}, top.Commands...)
 	for _, p := range top.Commands {
 		pages = append(pages, p.Commands...)

@@ -22,7 +22,7 @@ var model = []string{
 		"`git airlock status` prints the reason and the next command. Landing continues by itself when the reason is gone.",
 }
 
-// ExitStatuses lists all exit statuses of the program. edge.ExitStatus assigns them.
+// ExitStatuses lists all exit statuses of the program. cmdline.ExitStatus assigns them.
 var ExitStatuses = []Explained{
 	{"0", "success"},
 	{"1", "failure"},

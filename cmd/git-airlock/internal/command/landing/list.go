@@ -5,19 +5,19 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
 func listCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "list", Usage: "list the airlocks of all worktrees of this repository",
 		UsageText:   "git airlock list [--json]",
 		Description: "git-airlock(1) explains the fields of --json.",
-		Flags:       []cli.Flag{edge.JSONFlag},
-		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
+		Flags:       []cli.Flag{cmdline.JSONFlag},
+		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			all, err := s.List(c.Context)
 			if err != nil {
 				return err
@@ -30,9 +30,9 @@ func listCommand() *cli.Command {
 				}
 				documents = append(documents, d)
 			}
-			return edge.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "airlocks": documents}, edge.Lines(documents, listLine))
+			return cmdline.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "airlocks": documents}, cmdline.Lines(documents, listLine))
 		}),
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }
 
 func listLine(p ui.Paint, d ui.Document) string {

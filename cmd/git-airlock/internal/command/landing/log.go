@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -24,13 +24,13 @@ func logCommand() *cli.Command {
 		Action: func(c *cli.Context) error {
 			args := c.Args().Slice()
 			if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
-				edge.PageOf(c).Help(c.App.Writer, manual.WidthOf(c.App.Writer))
+				cmdline.PageOf(c).Help(c.App.Writer, manual.WidthOf(c.App.Writer))
 				return nil
 			}
 			if len(args) > 0 && args[0] == "--ops" {
 				return showOperations(c, args[1:])
 			}
-			return edge.InRepository(func(c *cli.Context, s *session.Session) error { return showGitLog(c, s, args) })(c)
+			return cmdline.InRepository(func(c *cli.Context, s *session.Session) error { return showGitLog(c, s, args) })(c)
 		},
 	}
 }
@@ -41,10 +41,10 @@ func showGitLog(c *cli.Context, s *session.Session, args []string) error {
 	if err != nil {
 		return err
 	}
-	return edge.Show(c, s, true, func(out io.Writer, p ui.Paint) error {
+	return cmdline.Show(c, s, true, func(out io.Writer, p ui.Paint) error {
 		err := s.Repo.Log(c.Context, cwd, out, bool(p), append([]string{"--notes=" + promote.NotesRef}, args...)...)
 		if err != nil {
-			err = edge.GitSaid(err)
+			err = cmdline.GitSaid(err)
 		}
 		return err
 	})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -33,11 +33,11 @@ type listed struct {
 
 // showOperations prints the operations of the airlock here, newest first.
 func showOperations(c *cli.Context, args []string) error {
-	asJSON := len(args) == 1 && args[0] == "--"+edge.JSONFlag.Name
+	asJSON := len(args) == 1 && args[0] == "--"+cmdline.JSONFlag.Name
 	if len(args) > 0 && !asJSON {
 		return ui.Usagef("log --ops: unexpected argument %q", gitops.Text(args[0]))
 	}
-	return edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+	return cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 		engine := s.Engine(r)
 		defer engine.Close()
 		chain, err := undo.List(c.Context, engine)
@@ -52,7 +52,7 @@ func showOperations(c *cli.Context, args []string) error {
 			_, err := fmt.Fprintln(c.App.Writer, "nothing has landed")
 			return err
 		}
-		return edge.Show(c, s, true, edge.Lines(list, operationLine))
+		return cmdline.Show(c, s, true, cmdline.Lines(list, operationLine))
 	})(c)
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -21,20 +21,20 @@ import (
 )
 
 func policyCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "policy", Usage: "list the rules that commits must pass, and the commits that they hold",
 		UsageText: "git airlock policy [--json]",
 		Description: "A rule holds a commit, flags it or is off. Set a rule with git config airlock.policy.<rule> hold|flag|off. A team's\n" +
 			"policy in " + policy.TeamRef + " can make rules stricter. Works without an airlock, too.",
-		Flags: []cli.Flag{edge.JSONFlag},
-		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
+		Flags: []cli.Flag{cmdline.JSONFlag},
+		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			d, err := policyOf(c.Context, s)
 			if err != nil {
 				return err
 			}
-			return edge.Print(c, s, true, d, d.print)
+			return cmdline.Print(c, s, true, d, d.print)
 		}),
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }
 
 // policyDocument is version 1 of policy --json.

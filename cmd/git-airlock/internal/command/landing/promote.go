@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -17,7 +17,7 @@ import (
 )
 
 func promoteCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "promote", Usage: "land pending commits now",
 		UsageText: "git airlock promote [--engine tree|patch] [--upto REV | --from REF | --rescue | --resolve]\n   git airlock promote [--engine tree|patch] [--accept RULE[:PATH]]... [--drop COMMIT]...",
 		Description: "Lands all commits that nothing holds, also those that wait for a review (airlock.autoLand=false). With --accept or\n" +
@@ -31,7 +31,7 @@ func promoteCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "drop", Usage: "leave the pending `COMMIT` out; the commits that apply without it land, or wait for their review"},
 			&cli.BoolFlag{Name: "resolve", Usage: "start a merge of the first conflicting commit, which you then finish"},
 		},
-		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		Action: cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			if err := s.Heal(c.Context, r); err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func promoteCommand() *cli.Command {
 				return err
 			}
 			if wanted.Rescue && !s.Dry {
-				edge.Checkpoints(s, r).Automatic(c.Context, "before promote --rescue", nil)
+				cmdline.Checkpoints(s, r).Automatic(c.Context, "before promote --rescue", nil)
 			}
 			err = s.Promote(c.Context, r, wanted)
 			if errors.Is(err, gitops.ErrNoCommit) {
@@ -51,7 +51,7 @@ func promoteCommand() *cli.Command {
 			}
 			return err
 		}),
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }
 
 // promotionOf reads the options of promote.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -26,26 +26,26 @@ import (
 )
 
 func statusCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "status", Usage: "show the airlock's state, landed commits, and why others are held",
 		UsageText: "git airlock status [--json | --watch]",
 		Description: "With --watch, prints the status again whenever it changes, until ^C. On a terminal the new status replaces the\n" +
 			"previous one. Elsewhere it follows the previous one after an empty line.",
-		Flags: []cli.Flag{edge.JSONFlag, &cli.BoolFlag{Name: "watch", Usage: "print the status again whenever it changes"}},
-		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
-			asJSON := c.Bool(edge.JSONFlag.Name)
+		Flags: []cli.Flag{cmdline.JSONFlag, &cli.BoolFlag{Name: "watch", Usage: "print the status again whenever it changes"}},
+		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
+			asJSON := c.Bool(cmdline.JSONFlag.Name)
 			switch {
 			case c.Bool("watch") && asJSON:
 				return ui.Usagef("status: --watch and --json exclude each other")
 			case c.Bool("watch"):
-				return edge.Watch(c, readStatus)
+				return cmdline.Watch(c, readStatus)
 			}
 			r, err := s.Here(c.Context)
 			if errors.Is(err, session.ErrNoAirlock) && asJSON {
 				if err := ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "state": "none"}); err != nil {
 					return err
 				}
-				return edge.Shown(err)
+				return cmdline.Shown(err)
 			}
 			if err != nil {
 				return err
@@ -61,7 +61,7 @@ func statusCommand() *cli.Command {
 			if asJSON {
 				return ui.PrintJSON(c.App.Writer, d)
 			}
-			if err := edge.Show(c, s, false, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }); err != nil {
+			if err := cmdline.Show(c, s, false, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }); err != nil {
 				return err
 			}
 			if ui.CanAsk() { // a program that reads standard error may take a hint for an error
@@ -69,7 +69,7 @@ func statusCommand() *cli.Command {
 			}
 			return nil
 		}),
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }
 
 // documentOf converts a status to a document.
@@ -80,20 +80,20 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName().Raw(), State: s.State, Backend: r.Backend,
 		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
 		Promoted: p.Promoted, InnerTip: p.InnerTip, Daemon: ui.Daemon{Running: s.Daemon, PID: s.DaemonPID},
-		Holds: edge.Holds(p.Holds), Pending: p.Pending, Uncommitted: p.Uncommitted, Waiting: []ui.Waiting{},
+		Holds: cmdline.Holds(p.Holds), Pending: p.Pending, Uncommitted: p.Uncommitted, Waiting: []ui.Waiting{},
 		Landed: p.Landed, Flagged: []ui.Flagged{}, LastLandedAt: p.LastLandedAt, Failure: p.Failure,
 		Isolation: ui.Isolation{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Weaker: []string{}, Limits: ui.Limits{
 			Memory: policy.SizeText(r.Isolation.Limits.Memory), CPUs: strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), PIDs: r.Isolation.Limits.PIDs}},
-		Named: p.Named, Newest: p.Newest, Began: identity.SessionBegan(r.Session), LeftOut: edge.LeftOut(led), Filters: filterLines(of.Config), Lost: s.Lost,
+		Named: p.Named, Newest: p.Newest, Began: identity.SessionBegan(r.Session), LeftOut: cmdline.LeftOut(led), Filters: filterLines(of.Config), Lost: s.Lost,
 	}
 	for _, w := range r.Isolation.Weaker {
 		d.Isolation.Weaker = append(d.Isolation.Weaker, w.Text)
 	}
-	d.Refusals, d.RefusedCredentials = edge.RefusedHosts(s.Refusals.Rules, s.Refusals.Records), edge.RefusedCredentials(s.Refusals)
+	d.Refusals, d.RefusedCredentials = cmdline.RefusedHosts(s.Refusals.Rules, s.Refusals.Records), cmdline.RefusedCredentials(s.Refusals)
 	if c := s.Command; c != nil {
 		d.Command = &ui.Command{Argv: c.Argv, State: "running"}
 		if c.Exited {
-			d.Command.State, d.Command.Exit, d.Command.Again = "exited", &c.Status, edge.Again(of, r)
+			d.Command.State, d.Command.Exit, d.Command.Again = "exited", &c.Status, cmdline.Again(of, r)
 		}
 	}
 	if len(d.Holds) > 0 {

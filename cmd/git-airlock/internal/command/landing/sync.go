@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -17,7 +17,7 @@ import (
 )
 
 func syncCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "sync", Usage: "bring your newer commits to the agent",
 		UsageText: "git airlock sync [--wait] [--allow-secrets]",
 		Description: "Lands what can land, and then gives the agent the files of your branch as one commit of an invented colleague on top of\n" +
@@ -29,7 +29,7 @@ func syncCommand() *cli.Command {
 			&cli.BoolFlag{Name: "wait", Usage: "wait for the agent's next commit if it has uncommitted changes or is in the middle of an operation"},
 			&cli.BoolFlag{Name: session.AllowSecretsFlag, Usage: "bring files even if they contain secrets"},
 		},
-		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		Action: cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			allow, err := s.Config.With(r.Settings).Bool("airlock.allowSecrets", false)
 			if err != nil {
 				return &gitops.SettingError{Key: "airlock.allowSecrets", Value: s.Config.String("airlock.allowSecrets", ""), Want: "a boolean"}
@@ -59,7 +59,7 @@ func syncCommand() *cli.Command {
 			brought(s, r, change)
 			return nil
 		}),
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }
 
 // screen prints the secrets of severity high that the agent would get, and refuses them unless they are allowed.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -17,7 +17,7 @@ import (
 )
 
 func undoCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "undo", Usage: "take the last landing back",
 		UsageText: "git airlock undo [OP] [--revert]",
 		Description: "Takes back all commits of the last landing: the branch, the index, the landed files and the notes are as they were before\n" +
@@ -26,9 +26,9 @@ func undoCommand() *cli.Command {
 			"have changed a landed file: --revert then makes a commit. OP is the number of a landing in git airlock log --ops. Without\n" +
 			"--revert it must be the last one. To take back one commit of several, undo their landing, and approve the others again.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "revert", Usage: "make a commit of yours that takes the landing back"}},
-		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		Action: cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			number := 0
-			for _, word := range edge.Words(c) {
+			for _, word := range cmdline.Words(c) {
 				var err error
 				if number, err = strconv.Atoi(word); err != nil || number < 1 {
 					return ui.Usagef("undo: %q is not the number of an operation", gitops.Text(word))
@@ -47,7 +47,7 @@ func undoCommand() *cli.Command {
 			}
 			return err
 		}),
-	}, edge.Takes{Most: 1})
+	}, cmdline.Takes{Most: 1})
 }
 
 // moved reports what was done with an operation, or its refusal. tip is the commit of the branch after it.

@@ -3,7 +3,7 @@ package lifecycle
 import (
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -14,7 +14,7 @@ var taskFlag = &cli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: "t
 // asked returns the agent that a command line names, or the command after "--". The words after "--" are then the agent's arguments.
 // A task is for the agent of the settings if none is named.
 func asked(c *cli.Context, s *session.Session) (*session.Agent, []string, error) {
-	inside, words, task := edge.Inside(c), edge.Words(c), c.String(taskFlag.Name)
+	inside, words, task := cmdline.Inside(c), cmdline.Words(c), c.String(taskFlag.Name)
 	var name string
 	switch {
 	case len(words) > 0:

@@ -3,19 +3,19 @@ package lifecycle
 import (
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 )
 
 func clearCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "clear", Usage: "land pending commits, then remove prison, workspace and refs",
 		UsageText: "git airlock clear [--discard-pending]",
 		Description: "Landed commits and their notes stay. clear refuses (exit status 3) if commits or uncommitted changes of the agent would\n" +
 			"be lost.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: session.DiscardFlag, Usage: "discard pending commits and uncommitted changes of the agent"}},
-		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
+		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			return s.Clear(c.Context, c.Bool(session.DiscardFlag))
 		}),
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }

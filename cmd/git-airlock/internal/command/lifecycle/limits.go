@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 )
@@ -28,7 +28,7 @@ func maxTime(c *cli.Context) (time.Duration, error) {
 }
 
 // errLate is the error of a command that the time limit ended. Its status is that of timeout(1).
-var errLate = fmt.Errorf("the time limit: %w", edge.EndedWith(124))
+var errLate = fmt.Errorf("the time limit: %w", cmdline.EndedWith(124))
 
 // within calls act with a context that ends after a time, if that is not 0. If it ended act, the result is [errLate].
 func within(ctx context.Context, s *session.Session, most time.Duration, act func(context.Context) error) error {

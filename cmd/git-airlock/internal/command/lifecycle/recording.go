@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -23,7 +23,7 @@ func (o *recording) begin(ctx context.Context, s *session.Session, r airlock.Rec
 	if agent != nil {
 		c.Agent, c.Argv = agent.Name, []string{agent.Name, "-p", agent.Task}
 	}
-	o.Active, err = edge.Runs(s, r).Begin(ctx, c)
+	o.Active, err = cmdline.Runs(s, r).Begin(ctx, c)
 	return err
 }
 
@@ -31,7 +31,7 @@ func (o *recording) begin(ctx context.Context, s *session.Session, r airlock.Rec
 func (o *recording) ended(ctx context.Context, s *session.Session, err error) {
 	o.result.At = s.Now().UTC()
 	o.Sample(ctx)
-	status, known := edge.ChildStatus(err)
+	status, known := cmdline.ChildStatus(err)
 	switch {
 	case known:
 		o.result.Exit = &status

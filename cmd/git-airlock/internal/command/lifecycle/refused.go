@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -17,7 +17,7 @@ const refusalPoll = 3 * time.Second
 
 // errSpent is the error of an agent that failed, or was ended, because its credential's own limit is used up. Its status is that of the
 // time limit.
-var errSpent = fmt.Errorf("the limit of requests: %w", edge.EndedWith(124))
+var errSpent = fmt.Errorf("the limit of requests: %w", cmdline.EndedWith(124))
 
 // noticeRefusals calls act, and prints a message when a server goes on to refuse a credential meanwhile, because some agents try again
 // for minutes and show nothing. If the limit of the agent's own credential is used up, noticeRefusals ends act, and returns [errSpent],
@@ -39,7 +39,7 @@ func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, a
 				last = true
 			}
 			now := map[string]int{}
-			for _, c := range edge.RefusedCredentials(s.RecentRefusals(r)) {
+			for _, c := range cmdline.RefusedCredentials(s.RecentRefusals(r)) {
 				now[c.Name] = c.Status
 				if said[c.Name] != c.Status && (last || before[c.Name] == c.Status) {
 					said[c.Name] = c.Status
@@ -56,7 +56,7 @@ func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, a
 	err := act(ctx)
 	close(done)
 	<-ended
-	status, _ := edge.ChildStatus(err)
+	status, _ := cmdline.ChildStatus(err)
 	failed := status != 0 && !errors.Is(err, errLate)
 	stopped := errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errSpent)
 	if spent && failed || stopped {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
@@ -20,7 +20,7 @@ import (
 )
 
 func runCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "run", Usage: "run a command in a prison to its end, and land its commits",
 		UsageText: "git airlock run [options] -- COMMAND...\ngit airlock run [AGENT] -p TASK [options] [-- ARGUMENTS...]",
 		Description: "Uses the airlock if it is running, and starts it otherwise. If run started the airlock, it also stops it. With several\n" +
@@ -29,8 +29,8 @@ func runCommand() *cli.Command {
 			"one of airlock.agent.default. git-airlock-agents(1) lists the agents.\n\n" +
 			"With --json, run prints one document when the commits have landed: the exit status of the command, the end of its output,\n" +
 			"the branch before and after, and what is held. The output of the command itself goes to standard error.",
-		Flags: append(request.Flags(), taskFlag, maxTimeFlag, edge.JSONFlag),
-		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
+		Flags: append(request.Flags(), taskFlag, maxTimeFlag, cmdline.JSONFlag),
+		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			agent, argv, err := asked(c, s)
 			switch {
 			case err != nil:
@@ -48,14 +48,14 @@ func runCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if c.Bool(edge.JSONFlag.Name) && !s.Dry {
+			if c.Bool(cmdline.JSONFlag.Name) && !s.Dry {
 				return runForJSON(c, s, wanted, argv, most)
 			}
 			return runInside(c.Context, s, wanted, argv, most, func(ctx context.Context, r airlock.Record, run *runs.Active) error {
 				return visit(ctx, s, r, argv, wanted.Agent, nil, run)
 			})
 		}),
-	}, edge.Takes{Most: 1, Inside: true, Status: true})
+	}, cmdline.Takes{Most: 1, Inside: true, Status: true})
 }
 
 // runForJSON runs a command as runInside does, and prints a summary of the run.
@@ -83,7 +83,7 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 // failure of the command has priority over a hold.
 func runInside(ctx context.Context, s *session.Session, wanted session.Request, argv []string, most time.Duration,
 	run func(context.Context, airlock.Record, *runs.Active) error) error {
-	edge.KeepWorking()
+	cmdline.KeepWorking()
 	var recorded recording
 	ran, held := s.Run(ctx, wanted, func(ctx context.Context, r airlock.Record) error {
 		switch {
@@ -98,7 +98,7 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 		if wanted.Agent != nil {
 			what = []string{wanted.Agent.Name, wanted.Agent.Task}
 		}
-		return edge.Checkpoints(s, r).Around(ctx, what, func() error {
+		return cmdline.Checkpoints(s, r).Around(ctx, what, func() error {
 			if err := recorded.begin(ctx, s, r, argv, wanted.Agent); err != nil {
 				return err
 			}
@@ -113,13 +113,13 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 	var refused *environment.Refusal
 	switch {
 	case errors.Is(ran, syscall.EPIPE):
-		return edge.Shown(edge.ErrUnread)
+		return cmdline.Shown(cmdline.ErrUnread)
 	case ran != nil:
 		return ran
 	case errors.As(held, &refused):
 		s.Report.Say("%s", refused.Text)
 		s.Report.Hint(refused.Next...)
-		return edge.Shown(held)
+		return cmdline.Shown(held)
 	}
 	return held
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -14,7 +14,7 @@ import (
 )
 
 func startCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "start", Usage: "take a snapshot of the branch, start the prison and the daemon",
 		UsageText: "git airlock start [options] [-- COMMAND...]\ngit airlock start AGENT [options] [-- ARGUMENTS...]",
 		Description: "If the airlock is running, start repairs what has died. If it is stopped, start resumes the same workspace. Network and\n" +
@@ -30,7 +30,7 @@ func startCommand() *cli.Command {
 			"With an AGENT, such as claude, start launches that agent: with its program from this machine or the image, the hosts that it\n" +
 			"needs, and a home in which it asks no questions. git-airlock-agents(1) lists the agents.",
 		Flags: request.Flags(),
-		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
+		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			agent, command, err := asked(c, s) // by name, or as a command
 			if err != nil {
 				return err
@@ -44,7 +44,7 @@ func startCommand() *cli.Command {
 			}
 			return sayEnded(c.Context, s)
 		}),
-	}, edge.Takes{Most: 1, Inside: true})
+	}, cmdline.Takes{Most: 1, Inside: true})
 }
 
 // sayEnded reports that the launched command has ended. It does not run again by itself, because an agent would do its task twice.
@@ -54,7 +54,7 @@ func sayEnded(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	l, err := s.Prisons().Launched(ctx, r)
-	again := edge.Again(s, r)
+	again := cmdline.Again(s, r)
 	if err != nil || l == nil || !l.Exited || again == "" {
 		return err
 	}

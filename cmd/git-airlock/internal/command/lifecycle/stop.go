@@ -6,18 +6,18 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 func stopCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "stop", Usage: "land pending commits, stop the daemon and the prison, keep the workspace",
 		UsageText:   "git airlock stop",
 		Description: "\"git airlock start\" resumes the same workspace.",
-		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		Action: cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			err := s.Stop(c.Context, r)
 			if !s.Dry {
 				s.Recorder.Ended(context.WithoutCancel(c.Context), r)
@@ -29,5 +29,5 @@ func stopCommand() *cli.Command {
 			}
 			return err
 		}),
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }

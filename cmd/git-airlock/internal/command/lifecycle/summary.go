@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -53,7 +53,7 @@ func (d *summary) begin(ctx context.Context, s *session.Session, r airlock.Recor
 
 // end completes the document when the command has ended and its commits have landed. err is the error that run returns.
 func (d *summary) end(ctx context.Context, s *session.Session, err error) error {
-	d.Version, d.Exit, d.Late = ui.DocumentVersion, edge.ExitStatus(err), errors.Is(err, errLate)
+	d.Version, d.Exit, d.Late = ui.DocumentVersion, cmdline.ExitStatus(err), errors.Is(err, errLate)
 	d.Spent = errors.Is(err, errSpent)
 	d.Seconds = ui.Now().Sub(d.begun).Seconds()
 	d.Message = ui.PlainText(d.output.text())
@@ -63,7 +63,7 @@ func (d *summary) end(ctx context.Context, s *session.Session, err error) error 
 	if err != nil {
 		return err
 	}
-	d.Landed, d.Pending, d.Holds = state.Landed-d.total, state.Pending, edge.Holds(state.Holds)
+	d.Landed, d.Pending, d.Holds = state.Landed-d.total, state.Pending, cmdline.Holds(state.Holds)
 	d.After, err = s.Repo.Ref(ctx, d.record.Branch)
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/launched"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
@@ -23,7 +23,7 @@ import (
 )
 
 func visitCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "visit", Usage: "open a shell, or run a command, in the running prison as the agent",
 		UsageText: "git airlock visit [-- COMMAND...]\ngit airlock visit AGENT [-- ARGUMENTS...]\ngit airlock visit --attach | --log",
 		Description: "The command gets a terminal if visit has one, and pipes otherwise. visit never starts a prison. It ends when the command\n" +
@@ -37,7 +37,7 @@ func visitCommand() *cli.Command {
 			&cli.BoolFlag{Name: "attach", Usage: "join the terminal of the launched command"},
 			&cli.BoolFlag{Name: "log", Usage: "print what the launched command's terminal shows, and its latest output"},
 		},
-		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		Action: cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			agent, inside, err := asked(c, s)
 			if err != nil {
 				return err
@@ -58,18 +58,18 @@ func visitCommand() *cli.Command {
 			if s.Dry {
 				return visit(c.Context, s, r, inside, agent, nil, nil)
 			}
-			return edge.Checkpoints(s, r).AfterCommand(c.Context, inside, func() error {
+			return cmdline.Checkpoints(s, r).AfterCommand(c.Context, inside, func() error {
 				return visit(c.Context, s, r, inside, agent, nil, nil)
 			})
 		}),
-	}, edge.Takes{Most: 1, Inside: true, Status: true})
+	}, cmdline.Takes{Most: 1, Inside: true, Status: true})
 }
 
 // shell starts the agent's shell.
 var shell = []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}"`}
 
 // visit runs a command, or an agent, in the prison with this process's standard streams. If out is not nil, the command gets no terminal,
-// and its output goes there. run, which may be nil, keeps the output. visit returns the command's status in its error, see [edge.EndedWith].
+// and its output goes there. run, which may be nil, keeps the output. visit returns the command's status in its error, see [cmdline.EndedWith].
 func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent, out io.Writer, run *runs.Active) error {
 	if len(argv) == 0 {
 		argv = shell
@@ -93,7 +93,7 @@ func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []str
 	restore := func() {}
 	if out != nil {
 		p.Stdout = out
-	} else if restore, err = edge.ConnectTerminal(&p); err != nil {
+	} else if restore, err = cmdline.ConnectTerminal(&p); err != nil {
 		return err
 	}
 	run.Keep(&p)
@@ -102,14 +102,14 @@ func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []str
 	if err != nil {
 		return agent.Advise(err)
 	}
-	return edge.EndedWith(status)
+	return cmdline.EndedWith(status)
 }
 
 // detachKey is ^], as for telnet(1).
 const detachKey = 0x1d
 
 // join connects this terminal to the launched command's terminal, until the command ends or the user types ^]. It returns the
-// command's status in its error, see [edge.EndedWith].
+// command's status in its error, see [cmdline.EndedWith].
 func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 	box, err := s.Prisons().Attach(ctx, r)
 	if err != nil {
@@ -125,12 +125,12 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 	}
 	p := prison.Process{Stdin: os.Stdin, Stdout: os.Stdout}
 	resize := func() error { return nil }
-	restore, err := edge.ConnectTerminal(&p)
+	restore, err := cmdline.ConnectTerminal(&p)
 	if err != nil {
 		return err
 	}
 	if p.Terminal != nil {
-		resize = func() error { return launched.Resize(s.Store.Dir(r.ID), edge.TerminalSize()) }
+		resize = func() error { return launched.Resize(s.Store.Dir(r.ID), cmdline.TerminalSize()) }
 	}
 	if err := resize(); err != nil {
 		restore()
@@ -168,7 +168,7 @@ func afterJoin(ctx context.Context, s *session.Session, r airlock.Record) error 
 	case !state.Exited:
 		return environment.Advise(errors.New("this terminal could not keep up with the command's output"), "git airlock visit --attach")
 	}
-	return edge.EndedWith(state.Status)
+	return cmdline.EndedWith(state.Status)
 }
 
 func notLaunched() error {

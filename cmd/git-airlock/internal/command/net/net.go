@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -19,28 +19,28 @@ import (
 )
 
 func netCommand() *cli.Command {
-	c := edge.Command(&cli.Command{
+	c := cmdline.Command(&cli.Command{
 		Name: "net", Usage: "show and change what the prison reaches",
 		UsageText: "git airlock net [--json]\n" +
 			"git airlock net log|allow|deny|check|explain|learn|lockdown|unlock|credential",
 		Description: "Prints what the prison may reach, by which rule from which file, its connections, and what was refused last. Rules are\n" +
 			"for an airlock with --network allowlist. An open network obeys those that deny.",
-		Flags:  []cli.Flag{edge.JSONFlag},
-		Action: edge.OnAirlock(showNetwork),
-	}, edge.Takes{})
+		Flags:  []cli.Flag{cmdline.JSONFlag},
+		Action: cmdline.OnAirlock(showNetwork),
+	}, cmdline.Takes{})
 	c.Subcommands = []*cli.Command{
-		edge.Subcommand("net", "log [-f] [--denied] [--json] [--verify] [REVISIONS]", "print the record of connections and refusals", edge.Takes{Most: 1}, netLog,
+		cmdline.Subcommand("net", "log [-f] [--denied] [--json] [--verify] [REVISIONS]", "print the record of connections and refusals", cmdline.Takes{Most: 1}, netLog,
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with new records, until ^C"},
 			&cli.BoolFlag{Name: "denied", Usage: "print refusals only"}, recordsFlag,
 			&cli.BoolFlag{Name: "verify", Usage: "check that no record was changed, removed or inserted"}),
-		edge.Subcommand("net", "allow RULE [--for TIME] [--save]", "let the prison reach a host, at once", edge.Takes{Least: 1, Most: 1}, netAllow, forFlag, saveFlag),
-		edge.Subcommand("net", "deny RULE [--for TIME] [--save]", "refuse a host, and end its connections, at once", edge.Takes{Least: 1, Most: 1}, netDeny, forFlag, saveFlag),
-		edge.Subcommand("net", "check HOST[:PORT] [METHOD PATH]", "say whether the rules allow a host, and why", edge.Takes{Least: 1, Most: 3}, netCheck, edge.JSONFlag),
-		edge.Subcommand("net", "explain [SEQ]", "say why something was refused, and how to allow it", edge.Takes{Most: 1}, netExplain, edge.JSONFlag),
-		edge.Subcommand("net", "learn [--json]", "print the settings that allow what was reached", edge.Takes{}, netLearn, edge.JSONFlag),
-		edge.Subcommand("net", "lockdown", "end all connections and refuse new ones", edge.Takes{}, netLock(true)),
-		edge.Subcommand("net", "unlock", "end a lockdown", edge.Takes{}, netLock(false)),
-		edge.Subcommand("net", "credential NAME [--json]", "show where a credential comes from, and whether its value can be read", edge.Takes{Least: 1, Most: 1}, netCredential, edge.JSONFlag),
+		cmdline.Subcommand("net", "allow RULE [--for TIME] [--save]", "let the prison reach a host, at once", cmdline.Takes{Least: 1, Most: 1}, netAllow, forFlag, saveFlag),
+		cmdline.Subcommand("net", "deny RULE [--for TIME] [--save]", "refuse a host, and end its connections, at once", cmdline.Takes{Least: 1, Most: 1}, netDeny, forFlag, saveFlag),
+		cmdline.Subcommand("net", "check HOST[:PORT] [METHOD PATH]", "say whether the rules allow a host, and why", cmdline.Takes{Least: 1, Most: 3}, netCheck, cmdline.JSONFlag),
+		cmdline.Subcommand("net", "explain [SEQ]", "say why something was refused, and how to allow it", cmdline.Takes{Most: 1}, netExplain, cmdline.JSONFlag),
+		cmdline.Subcommand("net", "learn [--json]", "print the settings that allow what was reached", cmdline.Takes{}, netLearn, cmdline.JSONFlag),
+		cmdline.Subcommand("net", "lockdown", "end all connections and refuse new ones", cmdline.Takes{}, netLock(true)),
+		cmdline.Subcommand("net", "unlock", "end a lockdown", cmdline.Takes{}, netLock(false)),
+		cmdline.Subcommand("net", "credential NAME [--json]", "show where a credential comes from, and whether its value can be read", cmdline.Takes{Least: 1, Most: 1}, netCredential, cmdline.JSONFlag),
 	}
 	return c
 }
@@ -54,19 +54,19 @@ var (
 // showNetwork prints the network of an airlock. Without a network it refuses, and a script gets the document as well.
 func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 	n, err := s.Network(c.Context, r)
-	none := r.Isolation.Network == prison.NetworkNone.String() && c.Bool(edge.JSONFlag.Name)
+	none := r.Isolation.Network == prison.NetworkNone.String() && c.Bool(cmdline.JSONFlag.Name)
 	if err != nil && !none {
 		return err
 	}
-	d := networkDocument(n, r, edge.RefusedHosts(n.Rules, s.RecentRefusals(r).Records))
-	return errors.Join(edge.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }), err)
+	d := networkDocument(n, r, cmdline.RefusedHosts(n.Rules, s.RecentRefusals(r).Records))
+	return errors.Join(cmdline.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }), err)
 }
 
 func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused) ui.NetworkDocument {
 	d := ui.NetworkDocument{
 		Version: ui.DocumentVersion, Network: r.Isolation.Network, Running: n.Runs, Generation: n.Rules.Generation, InForce: n.State.Generation,
 		Lockdown: n.Rules.Lockdown, Learn: n.Rules.Learn, Proxy: n.Rules.Proxy, Allow: networkRules(n.Rules, n.Rules.Allow, true), Deny: networkRules(n.Rules, n.Rules.Deny, false),
-		Flows: []ui.NetworkFlow{}, Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: edge.Credentials(n.Rules, n.State.Credentials),
+		Flows: []ui.NetworkFlow{}, Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: cmdline.Credentials(n.Rules, n.State.Credentials),
 		Failure: n.State.Error,
 	}
 	if n.State.Ledger != "" {
@@ -102,10 +102,10 @@ func lifetime(c *cli.Context, now time.Time) (time.Time, error) {
 	const most = 366 * 24 * time.Hour
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Second || d > most {
-		return time.Time{}, ui.Usagef("%s: --for: %q is not a time such as 90m or 1h30m, at most %.0fh", edge.CommandName(c), gitops.Text(text).String(), most.Hours())
+		return time.Time{}, ui.Usagef("%s: --for: %q is not a time such as 90m or 1h30m, at most %.0fh", cmdline.CommandName(c), gitops.Text(text).String(), most.Hours())
 	}
 	if c.Bool(saveFlag.Name) {
-		return time.Time{}, ui.Usagef("%s: --for and --save exclude each other: settings do not end", edge.CommandName(c))
+		return time.Time{}, ui.Usagef("%s: --for and --save exclude each other: settings do not end", cmdline.CommandName(c))
 	}
 	return now.Add(d), nil
 }

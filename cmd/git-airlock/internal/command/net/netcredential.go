@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -18,11 +18,11 @@ func netCredential(c *cli.Context, s *session.Session, args []string) error {
 	if err != nil {
 		return err
 	}
-	shown := edge.Credentials(n.Rules, n.State.Credentials)[0]
+	shown := cmdline.Credentials(n.Rules, n.State.Credentials)[0]
 	if problem != nil {
 		shown.Problem = gitops.Text(problem.Error()).String()
 	}
-	if c.Bool(edge.JSONFlag.Name) {
+	if c.Bool(cmdline.JSONFlag.Name) {
 		if err := ui.PrintJSON(c.App.Writer, shown); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -66,7 +66,7 @@ func sayOtherPorts(s *session.Session, rules control.Rules, denied control.Rule)
 const timeFormat = "2006-01-02 15:04:05"
 
 // netLock returns the action that begins, or ends, a lockdown.
-func netLock(lock bool) edge.SubAction {
+func netLock(lock bool) cmdline.SubAction {
 	return func(c *cli.Context, s *session.Session, _ []string) error {
 		r, err := s.Here(c.Context)
 		if err != nil {
@@ -144,13 +144,13 @@ func netCheck(c *cli.Context, s *session.Session, args []string) error {
 		}
 		d.Addresses = append(d.Addresses, shown)
 	}
-	if c.Bool(edge.JSONFlag.Name) {
+	if c.Bool(cmdline.JSONFlag.Name) {
 		err = ui.PrintJSON(c.App.Writer, d)
 	} else {
 		err = d.print(c.App.Writer)
 	}
 	if err == nil && !d.Allowed {
-		err = edge.Shown(&environment.Refusal{Text: d.Reason})
+		err = cmdline.Shown(&environment.Refusal{Text: d.Reason})
 	}
 	return err
 }
@@ -205,9 +205,9 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 		return errors.Join(err, failed)
 	}
 	if asJSON || follow {
-		err = all(c.App.Writer, edge.Painted(s))
+		err = all(c.App.Writer, cmdline.Painted(s))
 	} else {
-		err = edge.Show(c, s, true, all)
+		err = cmdline.Show(c, s, true, all)
 	}
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 		s.Report.Say("the record was changed, or is damaged: %s", gitops.Text(d.String()).String())
 	}
 	if follow {
-		return ledger.Follow(c.Context, dir, found.Last, func(r control.Record) error { return print(c.App.Writer, edge.Painted(s), r) })
+		return ledger.Follow(c.Context, dir, found.Last, func(r control.Record) error { return print(c.App.Writer, cmdline.Painted(s), r) })
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func logOf(c *cli.Context, s *session.Session, revisions string, print func(io.W
 		}
 	}
 	asJSON := c.Bool(recordsFlag.Name)
-	return edge.Show(c, s, !asJSON, func(out io.Writer, p ui.Paint) (err error) {
+	return cmdline.Show(c, s, !asJSON, func(out io.Writer, p ui.Paint) (err error) {
 		session := ""
 		for line := range strings.Lines(notes.String()) {
 			if line = strings.TrimSpace(line); line == "" {
@@ -396,10 +396,10 @@ func netExplain(c *cli.Context, s *session.Session, args []string) error {
 	if found.Kind == control.KindRefusal {
 		d.Next = append(d.Next, network.Next(rules, *found, s.Now())...)
 	}
-	if c.Bool(edge.JSONFlag.Name) {
+	if c.Bool(cmdline.JSONFlag.Name) {
 		return ui.PrintJSON(c.App.Writer, d)
 	}
-	return d.print(c.App.Writer, recordLine(edge.Painted(s), *found))
+	return d.print(c.App.Writer, recordLine(cmdline.Painted(s), *found))
 }
 
 // print prints a document, whose record is the given line.
@@ -428,7 +428,7 @@ func netLearn(c *cli.Context, s *session.Session, _ []string) error {
 		return err
 	}
 	rules := learned.Rules()
-	if c.Bool(edge.JSONFlag.Name) {
+	if c.Bool(cmdline.JSONFlag.Name) {
 		return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "rules": append([]string{}, rules...)})
 	}
 	for _, rule := range rules {

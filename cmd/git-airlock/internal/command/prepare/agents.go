@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/agents"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -16,13 +16,13 @@ import (
 )
 
 func agentsCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "agents", Usage: "list the coding agents that start and run know by name",
 		UsageText: "git airlock agents [--json]",
 		Description: "Prints each agent with its program on this machine, or how to install it. \"untried\" marks the agents whose description\n" +
 			"here was written from their documentation. git-airlock-agents(1) says what an agent gets inside.",
-		Flags: []cli.Flag{edge.JSONFlag},
-		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
+		Flags: []cli.Flag{cmdline.JSONFlag},
+		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			all, err := request.Profiles(c, s)
 			if err != nil {
 				return err
@@ -31,10 +31,10 @@ func agentsCommand() *cli.Command {
 			for _, p := range all {
 				documents = append(documents, describe(p, ui.Variable("PATH")))
 			}
-			return edge.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "agents": documents},
+			return cmdline.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "agents": documents},
 				func(out io.Writer, p ui.Paint) error { return printAgents(out, p, documents) })
 		}),
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }
 
 // agentDocument is an agent in the output of agents --json.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -23,12 +23,12 @@ import (
 var errUnhealthy = errors.New("no prison can be made here")
 
 func doctorCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "doctor", Usage: "show what works on this machine, and how to mend the rest",
 		UsageText: "git airlock doctor [--json]",
 		Description: "Checks git and each backend, and names the backend that \"--backend auto\" would choose. Works outside of a repository,\n" +
 			"too. Like every command, it first finishes or undoes an interrupted landing. Exit status 1 if no backend works here.",
-		Flags: []cli.Flag{edge.JSONFlag},
+		Flags: []cli.Flag{cmdline.JSONFlag},
 		Action: func(c *cli.Context) error {
 			finishInterrupted(c)
 			session.KeepEnvironment(session.CurrentConfig(c.Context))
@@ -36,17 +36,17 @@ func doctorCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if c.Bool(edge.JSONFlag.Name) {
+			if c.Bool(cmdline.JSONFlag.Name) {
 				err = ui.PrintJSON(c.App.Writer, d)
 			} else {
 				d.print(c.App.Writer, ui.Paint(ui.WantsColour(session.CurrentConfig(c.Context), ui.Stdout, "color.airlock", "color.ui")))
 			}
 			if err == nil && !d.healthy() {
-				return edge.Shown(errUnhealthy)
+				return cmdline.Shown(errUnhealthy)
 			}
 			return err
 		},
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }
 
 // finishInterrupted finishes interrupted work of this worktree's airlock, as every other command does when it opens the
@@ -59,7 +59,7 @@ func finishInterrupted(c *cli.Context) {
 	if r, err := s.Store.Here(); err == nil && r == nil {
 		return
 	}
-	if _, err := edge.Open(c); err != nil && c.Err() == nil {
+	if _, err := cmdline.Open(c); err != nil && c.Err() == nil {
 		messages := ui.Reporter{To: c.App.ErrWriter}
 		messages.Say("finish interrupted work of the airlock: %s", err)
 		messages.Hint(session.Next(err)...)
@@ -217,7 +217,7 @@ type hostSide struct {
 
 func readHostSide() hostSide {
 	led, unknown := hostenv.Taken()
-	return hostSide{edge.LeftOut(led), append([]string{}, unknown...), secret.Kinds()}
+	return hostSide{cmdline.LeftOut(led), append([]string{}, unknown...), secret.Kinds()}
 }
 
 // print prints it as text.

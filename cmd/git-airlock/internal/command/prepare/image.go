@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -17,7 +17,7 @@ import (
 )
 
 func imageCommand() *cli.Command {
-	c := edge.Command(&cli.Command{
+	c := cmdline.Command(&cli.Command{
 		Name: "image", Usage: "build, list and prune the container images of recipes",
 		UsageText: "git airlock image build|list|prune",
 		Description: "\"start\" builds the image that the committed " + recipe.FileName + " describes, unless it was built before from the\n" +
@@ -27,11 +27,11 @@ func imageCommand() *cli.Command {
 		Action: func(c *cli.Context) error {
 			return ui.Usagef("image: no command; type git airlock image build, list or prune")
 		},
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 	c.Subcommands = []*cli.Command{
-		edge.Subcommand("image", "build", "build the image of the committed recipe", edge.Takes{}, imageBuild),
-		edge.Subcommand("image", "list [--json] [--all]", "list the built images", edge.Takes{}, imageList, edge.JSONFlag, allImagesFlag),
-		edge.Subcommand("image", "prune [--all]", "remove unused images", edge.Takes{}, imagePrune, allImagesFlag),
+		cmdline.Subcommand("image", "build", "build the image of the committed recipe", cmdline.Takes{}, imageBuild),
+		cmdline.Subcommand("image", "list [--json] [--all]", "list the built images", cmdline.Takes{}, imageList, cmdline.JSONFlag, allImagesFlag),
+		cmdline.Subcommand("image", "prune [--all]", "remove unused images", cmdline.Takes{}, imagePrune, allImagesFlag),
 	}
 	return c
 }
@@ -74,7 +74,7 @@ func imageList(c *cli.Context, s *session.Session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool(edge.JSONFlag.Name) {
+	if c.Bool(cmdline.JSONFlag.Name) {
 		return ui.PrintJSON(c.App.Writer, struct {
 			Version int                      `json:"version"`
 			Images  []environment.ImageState `json:"images"`

@@ -15,7 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/agents"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -27,7 +27,7 @@ import (
 )
 
 func initCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "init", Usage: "write a recipe for the agent's environment, and your settings",
 		UsageText: "git airlock init [--yes] [options]",
 		Description: "Reads the files of the repository and asks questions if there is a terminal. Then it writes the recipe\n" +
@@ -35,7 +35,7 @@ func initCommand() *cli.Command {
 			"adds to existing files and never changes what they contain. Each question has an option that answers it. You do not need\n" +
 			"init before \"start\".",
 		Flags: initFlags(),
-		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
+		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			p, err := planInit(c, s)
 			if err != nil {
 				return err
@@ -47,7 +47,7 @@ func initCommand() *cli.Command {
 			}
 			return initialize(c.Context, s, p)
 		}),
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }
 
 // initSettings lists the options of init that become settings.

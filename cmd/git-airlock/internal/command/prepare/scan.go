@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -16,26 +16,26 @@ import (
 )
 
 func scanCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "scan", Usage: "search for secrets in the files that a snapshot would contain",
 		UsageText: "git airlock scan [--json]",
 		Description: "Searches the files of the checked-out commit. \"start\" makes the same search, and refuses if a finding has severity\n" +
 			"high. Allow a finding with git config --add " + scan.AllowKey + " \"RULE:PATTERN # REASON\". Search for secrets of your own\n" +
 			"kind with " + scan.PatternKey + " \"high NAME EXPRESSION\" and " + scan.FileKey + " \"high NAME PATTERN\".\n" +
 			"Exit status 3 if a finding has severity high and is not allowed.",
-		Flags: []cli.Flag{edge.JSONFlag},
-		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
+		Flags: []cli.Flag{cmdline.JSONFlag},
+		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			head, report, err := s.Scan(c.Context)
 			if err != nil {
 				return err
 			}
 			d := scanned(head, report)
-			if err := edge.Print(c, s, true, d, d.print); err != nil {
+			if err := cmdline.Print(c, s, true, d, d.print); err != nil {
 				return err
 			}
 			return session.RefuseSecrets(report)
 		}),
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }
 
 // archivesShown bounds the archives in the text, because some repositories have many.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison/selftest"
@@ -19,7 +19,7 @@ import (
 var errNotKept = errors.New("a promise is not kept")
 
 func selftestCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "selftest", Usage: "check from inside whether the running prison keeps its promises",
 		UsageText: "git airlock selftest [--json]",
 		Description: "Tries, as the agent, to do what a prison promises to prevent, and prints one line for each promise, with the attempt\n" +
@@ -28,8 +28,8 @@ func selftestCommand() *cli.Command {
 			"limit may fail to start one meanwhile. The record of the run has these processes.\n\n" +
 			"A line begins with \"kept\", with \"weaker\" (a missing measure, which status names, too), with \"BROKEN\" (a promise is not\n" +
 			"kept) or with \"LEAK\" (one of these words was found). The last two give exit status 1.",
-		Flags: []cli.Flag{edge.JSONFlag},
-		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		Flags: []cli.Flag{cmdline.JSONFlag},
+		Action: cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			if s.Dry {
 				return foretell(c, s, r)
 			}
@@ -40,17 +40,17 @@ func selftestCommand() *cli.Command {
 			if !report.Kept() {
 				events.Broken(s.Store.Dir(r.ID), r.Session)
 			}
-			d := selftestDocument{ui.DocumentVersion, report.Kept(), edge.EscapeReport(report)}
-			err = edge.Print(c, s, false, d, func(out io.Writer, p ui.Paint) error {
-				edge.PrintReport(out, p, report)
+			d := selftestDocument{ui.DocumentVersion, report.Kept(), cmdline.EscapeReport(report)}
+			err = cmdline.Print(c, s, false, d, func(out io.Writer, p ui.Paint) error {
+				cmdline.PrintReport(out, p, report)
 				return nil
 			})
 			if err == nil && !report.Kept() {
-				return edge.Shown(errNotKept)
+				return cmdline.Shown(errNotKept)
 			}
 			return err
 		}),
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }
 
 // selftestDocument is version 1 of selftest --json.

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -23,7 +23,7 @@ import (
 )
 
 func checkpointCommand() *cli.Command {
-	c := edge.Command(&cli.Command{
+	c := cmdline.Command(&cli.Command{
 		Name: "checkpoint", Usage: "keep the state of the workspace, and go back to it",
 		UsageText: "git airlock checkpoint [-m TEXT]\ngit airlock checkpoint list|show|diff|restore",
 		Description: "Keeps all files of the workspace: contents, modes, times and links, also of untracked and ignored files and of the inner\n" +
@@ -31,15 +31,15 @@ func checkpointCommand() *cli.Command {
 			"file cannot be read.",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "a `text` for the list"},
 			&cli.BoolFlag{Name: "whole", Usage: "look at every file, and not only where a change was reported"}},
-		Action: edge.OnAirlock(take),
-	}, edge.Takes{})
+		Action: cmdline.OnAirlock(take),
+	}, cmdline.Takes{})
 	c.Subcommands = []*cli.Command{
-		edge.Subcommand("checkpoint", "list [--json]", "list the checkpoints, oldest first", edge.Takes{}, onKeeper(list), edge.JSONFlag),
-		edge.Subcommand("checkpoint", "show N [--json] [-- PATH...]", "list the files of a checkpoint", edge.Takes{Least: 1, Most: 1, Paths: true}, onKeeper(show), edge.JSONFlag),
-		edge.Subcommand("checkpoint", "diff N [M] [--json] [-- PATH...]", "list the differences to another checkpoint, or to the present state",
-			edge.Takes{Least: 1, Most: 2, Paths: true}, onKeeper(diff), edge.JSONFlag),
-		edge.Subcommand("checkpoint", "restore N [--stop | --freeze] [--keep-new] [-- PATH...]", "make the workspace what it was, while its prison is stopped or frozen",
-			edge.Takes{Least: 1, Most: 1, Paths: true}, onKeeper(restore),
+		cmdline.Subcommand("checkpoint", "list [--json]", "list the checkpoints, oldest first", cmdline.Takes{}, onKeeper(list), cmdline.JSONFlag),
+		cmdline.Subcommand("checkpoint", "show N [--json] [-- PATH...]", "list the files of a checkpoint", cmdline.Takes{Least: 1, Most: 1, Paths: true}, onKeeper(show), cmdline.JSONFlag),
+		cmdline.Subcommand("checkpoint", "diff N [M] [--json] [-- PATH...]", "list the differences to another checkpoint, or to the present state",
+			cmdline.Takes{Least: 1, Most: 2, Paths: true}, onKeeper(diff), cmdline.JSONFlag),
+		cmdline.Subcommand("checkpoint", "restore N [--stop | --freeze] [--keep-new] [-- PATH...]", "make the workspace what it was, while its prison is stopped or frozen",
+			cmdline.Takes{Least: 1, Most: 1, Paths: true}, onKeeper(restore),
 			&cli.BoolFlag{Name: "stop", Usage: "stop the prison first, as git airlock stop does"},
 			&cli.BoolFlag{Name: "freeze", Usage: "freeze all processes in the prison, and let them go on afterwards"},
 			&cli.BoolFlag{Name: "keep-new", Usage: "remove no files that the checkpoint does not have"}),
@@ -48,7 +48,7 @@ func checkpointCommand() *cli.Command {
 }
 
 // onKeeper makes an action of a function that needs the checkpoints of the airlock here.
-func onKeeper(act func(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error) edge.SubAction {
+func onKeeper(act func(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error) cmdline.SubAction {
 	return func(c *cli.Context, s *session.Session, words []string) error {
 		numbers, err := numbersIn(c, words)
 		if err != nil {
@@ -58,7 +58,7 @@ func onKeeper(act func(c *cli.Context, s *session.Session, k checkpoints.Keeper,
 		if err != nil {
 			return err
 		}
-		return act(c, s, edge.Checkpoints(s, r), numbers)
+		return act(c, s, cmdline.Checkpoints(s, r), numbers)
 	}
 }
 
@@ -66,7 +66,7 @@ func numbersIn(c *cli.Context, words []string) (numbers []int, err error) {
 	for _, word := range words {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 {
-			return nil, ui.Usagef("%s: %q is not a number from the first column of git airlock checkpoint list", edge.CommandName(c), gitops.Text(word).String())
+			return nil, ui.Usagef("%s: %q is not a number from the first column of git airlock checkpoint list", cmdline.CommandName(c), gitops.Text(word).String())
 		}
 		numbers = append(numbers, n)
 	}
@@ -78,7 +78,7 @@ func take(c *cli.Context, s *session.Session, r airlock.Record) error {
 		s.Report.Say("would make a checkpoint of %s", r.Workspace)
 		return nil
 	}
-	t, err := edge.Checkpoints(s, r).Take(c.Context, c.String("message"), c.Bool("whole"))
+	t, err := cmdline.Checkpoints(s, r).Take(c.Context, c.String("message"), c.Bool("whole"))
 	if err != nil {
 		return err
 	}
@@ -133,8 +133,8 @@ func list(c *cli.Context, s *session.Session, k checkpoints.Keeper, _ []int) err
 	for _, x := range all {
 		d.Checkpoints = append(d.Checkpoints, listedOf(x))
 	}
-	return edge.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error {
-		err := edge.Lines(all, lineOf)(out, p)
+	return cmdline.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error {
+		err := cmdline.Lines(all, lineOf)(out, p)
 		fmt.Fprintf(out, "%s, %s\n", words.Count(len(all), "checkpoint"), ui.Bytes(bytes))
 		return err
 	})
@@ -160,11 +160,11 @@ type changesDocument struct {
 
 // print prints differences below a heading, which may be empty.
 func (d changesDocument) print(c *cli.Context, s *session.Session, heading func(ui.Paint) string) error {
-	return edge.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error {
+	return cmdline.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error {
 		if heading != nil {
 			fmt.Fprintln(out, heading(p))
 		}
-		return edge.Lines(d.Files, func(_ ui.Paint, f changed) string { return fmt.Sprintf("%-8s %-7s %s", f.What, f.Kind, f.Path) })(out, p)
+		return cmdline.Lines(d.Files, func(_ ui.Paint, f changed) string { return fmt.Sprintf("%-8s %-7s %s", f.What, f.Kind, f.Path) })(out, p)
 	})
 }
 
@@ -180,7 +180,7 @@ func documentOf(changes []checkpoint.Change) changesDocument {
 func shown(path string) string { return gitops.Text(cmp.Or(path, ".")).String() }
 
 func show(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error {
-	found, all, err := k.Show(c.Context, numbers[0], edge.Inside(c))
+	found, all, err := k.Show(c.Context, numbers[0], cmdline.Inside(c))
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func show(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []in
 }
 
 func diff(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error {
-	all, err := k.Diff(c.Context, numbers[0], append(numbers, 0)[1], edge.Inside(c))
+	all, err := k.Diff(c.Context, numbers[0], append(numbers, 0)[1], cmdline.Inside(c))
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers [
 	if c.Bool("stop") && c.Bool("freeze") {
 		return ui.Usagef("checkpoint restore: use one of --stop and --freeze")
 	}
-	o := checkpoints.Restore{Number: numbers[0], Scope: edge.Inside(c), KeepNew: c.Bool("keep-new"), Freeze: c.Bool("freeze"), Show: func(write, remove []string) error {
+	o := checkpoints.Restore{Number: numbers[0], Scope: cmdline.Inside(c), KeepNew: c.Bool("keep-new"), Freeze: c.Bool("freeze"), Show: func(write, remove []string) error {
 		return printPlan(c.App.Writer, write, remove)
 	}}
 	if s.Dry {

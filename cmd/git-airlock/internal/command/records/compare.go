@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -21,7 +21,7 @@ import (
 )
 
 func compareCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "compare", Usage: "compare two runs by their records",
 		UsageText: "git airlock compare RUN RUN [--exit-code] [--json]",
 		Description: "Prints what differs: the result, the tree of the last commit, the commits, the changes by patch-id, the programs and hosts,\n" +
@@ -29,9 +29,9 @@ func compareCommand() *cli.Command {
 			"follows: what the second run landed that the first one did not. The commits of the first run are made again on the commit\n" +
 			"before the second one for it, see git-airlock-replay(1).\n\n" +
 			"With --exit-code, the exit status is 1 if trees or changes differ. Times, programs and hosts do not count.",
-		Flags:  []cli.Flag{&cli.BoolFlag{Name: "exit-code", Usage: "end with status 1 if the runs have other changes"}, edge.JSONFlag},
-		Action: edge.InRepository(compareRuns),
-	}, edge.Takes{Least: 2, Most: 2})
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "exit-code", Usage: "end with status 1 if the runs have other changes"}, cmdline.JSONFlag},
+		Action: cmdline.InRepository(compareRuns),
+	}, cmdline.Takes{Least: 2, Most: 2})
 }
 
 // side is one of two runs in version 1 of compare --json. Its texts are escaped.
@@ -130,7 +130,7 @@ func (d *comparison) interdiff(c *cli.Context, s *session.Session, colour bool) 
 }
 
 func compareRuns(c *cli.Context, s *session.Session) error {
-	words := edge.Words(c)
+	words := cmdline.Words(c)
 	a, err := sideOf(c, s, words[0])
 	if err != nil {
 		return err
@@ -140,12 +140,12 @@ func compareRuns(c *cli.Context, s *session.Session) error {
 		return err
 	}
 	d := comparison{Version: ui.DocumentVersion, Same: a.Tree == b.Tree && slices.Equal(a.Patches, b.Patches), A: a, B: b}
-	if err := d.interdiff(c, s, !c.Bool(edge.JSONFlag.Name) && bool(edge.Painted(s))); err != nil {
+	if err := d.interdiff(c, s, !c.Bool(cmdline.JSONFlag.Name) && bool(cmdline.Painted(s))); err != nil {
 		return err
 	}
-	err = edge.Print(c, s, true, d, func(out io.Writer, _ ui.Paint) error { return d.print(out) })
+	err = cmdline.Print(c, s, true, d, func(out io.Writer, _ ui.Paint) error { return d.print(out) })
 	if err == nil && !d.Same && c.Bool("exit-code") {
-		return edge.Shown(errDifferent)
+		return cmdline.Shown(errDifferent)
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -18,7 +18,7 @@ import (
 )
 
 func eventsCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "events", Usage: "show what happened in the airlock",
 		UsageText: "git airlock events [--since TIME] [--level LEVEL] [--follow] [--json]",
 		Description: "Prints starts, stops, exports, holds, landings, denials, limits, checkpoints, and restarts of the daemon, oldest first.\n" +
@@ -28,10 +28,10 @@ func eventsCommand() *cli.Command {
 			&cli.StringFlag{Name: "since", Usage: "only events from this `time` on: 2h, or 2026-11-25T10:00:00Z"},
 			&cli.StringFlag{Name: "level", Usage: "only events of this `level` or above: info, notice, warning, error"},
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print new events until ^C"},
-			edge.JSONFlag,
+			cmdline.JSONFlag,
 		},
-		Action: edge.OnAirlock(showEvents),
-	}, edge.Takes{})
+		Action: cmdline.OnAirlock(showEvents),
+	}, cmdline.Takes{})
 }
 
 func showEvents(c *cli.Context, s *session.Session, r airlock.Record) error {
@@ -46,16 +46,16 @@ func showEvents(c *cli.Context, s *session.Session, r airlock.Record) error {
 	if err != nil {
 		return err
 	}
-	keeper := edge.Runs(s, r)
+	keeper := cmdline.Runs(s, r)
 	if c.Bool("follow") {
 		return keeper.Follow(c.Context, func(e record.Event) error {
 			switch {
 			case !e.Level.AtLeast(least):
 				return nil
-			case c.Bool(edge.JSONFlag.Name):
+			case c.Bool(cmdline.JSONFlag.Name):
 				return json.NewEncoder(c.App.Writer).Encode(shownEvent(e))
 			}
-			_, err := fmt.Fprintln(c.App.Writer, eventLine(edge.Painted(s), e))
+			_, err := fmt.Fprintln(c.App.Writer, eventLine(cmdline.Painted(s), e))
 			return err
 		})
 	}
@@ -71,7 +71,7 @@ func showEvents(c *cli.Context, s *session.Session, r airlock.Record) error {
 	for _, e := range all {
 		d.Events = append(d.Events, shownEvent(e))
 	}
-	return edge.Print(c, s, true, d, edge.Lines(all, eventLine))
+	return cmdline.Print(c, s, true, d, cmdline.Lines(all, eventLine))
 }
 
 // moment reads a time, or a duration before now. An empty text is the beginning of time.

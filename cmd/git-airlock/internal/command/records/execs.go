@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/programs"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -21,7 +21,7 @@ import (
 )
 
 func execsCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "execs", Usage: "list the programs that ran in the prison",
 		UsageText: "git airlock execs [RUN] [--tree] [--top] [--since COMMIT] [--json]",
 		Description: "Prints each call of execve(2) in the prison, oldest first: its number, the time, the exit status of the process, the time that\n" +
@@ -35,20 +35,20 @@ func execsCommand() *cli.Command {
 			&cli.BoolFlag{Name: "tree", Usage: "show each program below the one that started it"},
 			&cli.BoolFlag{Name: "top", Usage: "only what the launched command started itself, such as the commands of a shell"},
 			&cli.StringFlag{Name: "since", Usage: "only programs that started after your `COMMIT` was made"},
-			edge.JSONFlag,
+			cmdline.JSONFlag,
 		},
-		Action: edge.InRepository(listExecs),
-	}, edge.Takes{Most: 1})
+		Action: cmdline.InRepository(listExecs),
+	}, cmdline.Takes{Most: 1})
 }
 
 func listExecs(c *cli.Context, s *session.Session) error {
-	if c.Bool("tree") && c.Bool(edge.JSONFlag.Name) {
+	if c.Bool("tree") && c.Bool(cmdline.JSONFlag.Name) {
 		return ui.Usagef("execs: --tree is for people; in the document, ppid is the parent")
 	}
-	if words := edge.Words(c); len(words) > 0 {
+	if words := cmdline.Words(c); len(words) > 0 {
 		return recordedExecs(c, s, words[0])
 	}
-	return edge.WithAirlock(c, s, func(c *cli.Context, s *session.Session, r airlock.Record) error {
+	return cmdline.WithAirlock(c, s, func(c *cli.Context, s *session.Session, r airlock.Record) error {
 		found, missing, err := programs.Read(c.Context, s.Prisons(), r, selectionOf(c))
 		return showExecs(c, s, found, missing, err)
 	})
@@ -79,7 +79,7 @@ func showExecs(c *cli.Context, s *session.Session, found []execs.Record, missing
 	if err != nil {
 		return err
 	}
-	if c.Bool(edge.JSONFlag.Name) {
+	if c.Bool(cmdline.JSONFlag.Name) {
 		d := execsDocument{Version: ui.DocumentVersion, Missing: missing, Programs: make([]execs.Record, len(found))}
 		for i, r := range found {
 			d.Programs[i] = programs.Shown(r)
@@ -94,8 +94,8 @@ func showExecs(c *cli.Context, s *session.Session, found []execs.Record, missing
 	if c.Bool("tree") {
 		rows = programs.Tree(found)
 	}
-	err = edge.Show(c, s, true, func(out io.Writer, p ui.Paint) error {
-		err := edge.Lines(rows, execLine)(out, p)
+	err = cmdline.Show(c, s, true, func(out io.Writer, p ui.Paint) error {
+		err := cmdline.Lines(rows, execLine)(out, p)
 		fmt.Fprintln(out, words.Count(len(rows), "program"))
 		return err
 	})

@@ -13,7 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -22,7 +22,7 @@ import (
 )
 
 func inspectCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "inspect", Usage: "show the record of a run, and verify it",
 		UsageText: "git airlock inspect [RUN] [--verify] [--json]",
 		Description: "A RUN is a number of the airlock here (3), SESSION/3, the full name of a ref, or \"last\", which is the default. inspect works\n" +
@@ -32,9 +32,9 @@ func inspectCommand() *cli.Command {
 			"removed from the end of the chain, or replaced together with all later ones, is not found this way. Without --verify, all\n" +
 			"but the chain is compared, and a record that is not whole is reported on standard error. So do report, compare and execs.\n" +
 			"runs compares the messages with the manifests.",
-		Flags:  []cli.Flag{&cli.BoolFlag{Name: "verify", Usage: "check every hash and the chain"}, edge.JSONFlag},
-		Action: edge.InRepository(inspectRun),
-	}, edge.Takes{Most: 1})
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "verify", Usage: "check every hash and the chain"}, cmdline.JSONFlag},
+		Action: cmdline.InRepository(inspectRun),
+	}, cmdline.Takes{Most: 1})
 }
 
 var (
@@ -46,7 +46,7 @@ var (
 
 func inspectRun(c *cli.Context, s *session.Session) error {
 	name := "last"
-	if words := edge.Words(c); len(words) > 0 {
+	if words := cmdline.Words(c); len(words) > 0 {
 		name = words[0]
 	}
 	e, all, err := find(c.Context, s, name)
@@ -60,7 +60,7 @@ func inspectRun(c *cli.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	return edge.Print(c, s, true, run.Manifest, func(out io.Writer, _ ui.Paint) error { return printManifest(out, run) })
+	return cmdline.Print(c, s, true, run.Manifest, func(out io.Writer, _ ui.Paint) error { return printManifest(out, run) })
 }
 
 // load reads the record of a run. Its faults are printed: whatever a command shows of such a record is not certain.
@@ -75,13 +75,13 @@ func load(ctx context.Context, s *session.Session, e store.Entry) (record.Run, e
 // verifyRun prints what is wrong with a record.
 func verifyRun(c *cli.Context, s *session.Session, e store.Entry, all []store.Entry) error {
 	faults := store.Verify(c.Context, s.Repo, e, all)
-	if c.Bool(edge.JSONFlag.Name) {
+	if c.Bool(cmdline.JSONFlag.Name) {
 		err := ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "run": e.Name(), "commit": e.Commit, "whole": len(faults) == 0,
 			"faults": append([]string{}, faults...)})
 		if err != nil || len(faults) == 0 {
 			return err
 		}
-		return edge.Shown(errNotWhole)
+		return cmdline.Shown(errNotWhole)
 	}
 	for _, fault := range faults {
 		if _, err := fmt.Fprintf(c.App.Writer, "%s: %s\n", e.Name(), gitops.Text(fault)); err != nil {
@@ -89,7 +89,7 @@ func verifyRun(c *cli.Context, s *session.Session, e store.Entry, all []store.En
 		}
 	}
 	if len(faults) > 0 {
-		return edge.Shown(errNotWhole)
+		return cmdline.Shown(errNotWhole)
 	}
 	_, err := fmt.Fprintf(c.App.Writer, "%s: whole, commit %s\n", e.Name(), e.Commit)
 	return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -19,7 +19,7 @@ import (
 )
 
 func replayCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "replay", Usage: "make the commits of a run again from its record",
 		UsageText: "git airlock replay RUN [--onto REVISION] [--to BRANCH] [--json]",
 		Description: "Verifies the record, makes the landed commits again, and compares their trees with the hashes in the record. It never runs\n" +
@@ -33,14 +33,14 @@ func replayCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "onto", Usage: "make the commits on this `REVISION`"},
 			&cli.StringFlag{Name: "to", Usage: "let this `BRANCH` name the last commit"},
-			edge.JSONFlag,
+			cmdline.JSONFlag,
 		},
-		Action: edge.InRepository(replayRun),
-	}, edge.Takes{Least: 1, Most: 1})
+		Action: cmdline.InRepository(replayRun),
+	}, cmdline.Takes{Least: 1, Most: 1})
 }
 
 func replayRun(c *cli.Context, s *session.Session) error {
-	e, all, err := find(c.Context, s, edge.Words(c)[0])
+	e, all, err := find(c.Context, s, cmdline.Words(c)[0])
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func showReplay(c *cli.Context, s *session.Session, run string, r replay.Result)
 	for _, x := range r.Commits {
 		d.Commits = append(d.Commits, replayed{x.Recorded, x.Want, x.Made, x.Tree, x.State, x.Subject, gitops.Escaped(x.Paths)})
 	}
-	if err := edge.Print(c, s, false, d, edge.Lines(d.Commits, replayedLine)); err != nil {
+	if err := cmdline.Print(c, s, false, d, cmdline.Lines(d.Commits, replayedLine)); err != nil {
 		return err
 	}
 	return d.end(s)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -20,7 +20,7 @@ import (
 )
 
 func reportCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "report", Usage: "show what happened in a run, for people",
 		UsageText: "git airlock report [RUN] [--html FILE | --open | --json]",
 		Description: "Prints the run in one sentence, what to look at first, what could not be seen, and the course of a run: its commits, programs, tests,\n" +
@@ -32,15 +32,15 @@ func reportCommand() *cli.Command {
 			&cli.StringFlag{Name: "html", Usage: "write a page into this `file`, or to standard output if it is -"},
 			&cli.BoolFlag{Name: "open", Usage: "write a page into the git folder, where it stays for a day, and open it in your browser"},
 			&cli.BoolFlag{Name: "text", Usage: "print text, which is the default"},
-			edge.JSONFlag,
+			cmdline.JSONFlag,
 		},
-		Action: edge.InRepository(showReport),
-	}, edge.Takes{Most: 1})
+		Action: cmdline.InRepository(showReport),
+	}, cmdline.Takes{Most: 1})
 }
 
 func showReport(c *cli.Context, s *session.Session) error {
 	chosen := 0
-	for _, name := range []string{"html", "open", "text", edge.JSONFlag.Name} {
+	for _, name := range []string{"html", "open", "text", cmdline.JSONFlag.Name} {
 		if c.IsSet(name) {
 			chosen++
 		}
@@ -58,7 +58,7 @@ func showReport(c *cli.Context, s *session.Session) error {
 		return writePage(c, s, view, c.String("html"))
 	case c.Bool("open"):
 		return openPage(s, run)
-	case c.Bool(edge.JSONFlag.Name):
+	case c.Bool(cmdline.JSONFlag.Name):
 		content, err := view.JSON()
 		if err != nil {
 			return err
@@ -66,12 +66,12 @@ func showReport(c *cli.Context, s *session.Session) error {
 		_, err = c.App.Writer.Write(content)
 		return err
 	}
-	return edge.Show(c, s, true, func(out io.Writer, p ui.Paint) error { return view.Print(out, p) })
+	return cmdline.Show(c, s, true, func(out io.Writer, p ui.Paint) error { return view.Print(out, p) })
 }
 
 // recordOf reads the record that the command line names, or the newest one.
 func recordOf(c *cli.Context, s *session.Session) (record.Run, error) {
-	name := append(edge.Words(c), "last")[0]
+	name := append(cmdline.Words(c), "last")[0]
 	e, all, err := find(c.Context, s, name)
 	switch {
 	case err != nil && name == "last" && len(all) == 0:

@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -23,7 +23,7 @@ import (
 )
 
 func runsCommand() *cli.Command {
-	c := edge.Command(&cli.Command{
+	c := cmdline.Command(&cli.Command{
 		Name: "runs", Usage: "list the records of runs",
 		UsageText: "git airlock runs [--json]\ngit airlock runs prune|push|fetch",
 		Description: "A run is one command of \"git airlock run\", or one that start launched, from its start to its end. Each run has a record:\n" +
@@ -32,13 +32,13 @@ func runsCommand() *cli.Command {
 			"git log shows no records, except with --all. \"git log --exclude='refs/airlock/*' --all\" leaves them out.\n\n" +
 			"Nothing is pushed by itself. push and fetch print the git command that does the same. fetch takes the records that this\n" +
 			"repository does not have. It changes and removes none, fetches no tags, and takes no record of an airlock of this repository.",
-		Flags:  []cli.Flag{edge.JSONFlag},
-		Action: edge.InRepository(listRuns),
-	}, edge.Takes{})
+		Flags:  []cli.Flag{cmdline.JSONFlag},
+		Action: cmdline.InRepository(listRuns),
+	}, cmdline.Takes{})
 	c.Subcommands = []*cli.Command{
-		edge.Subcommand("runs", "prune", "remove the oldest records, beyond airlock.runs.keep for each session", edge.Takes{}, pruneRuns),
-		edge.Subcommand("runs", "push [REMOTE]", "push all records to a remote (origin)", edge.Takes{Most: 1}, pushRuns),
-		edge.Subcommand("runs", "fetch [REMOTE]", "fetch all records of a remote (origin)", edge.Takes{Most: 1}, fetchRuns),
+		cmdline.Subcommand("runs", "prune", "remove the oldest records, beyond airlock.runs.keep for each session", cmdline.Takes{}, pruneRuns),
+		cmdline.Subcommand("runs", "push [REMOTE]", "push all records to a remote (origin)", cmdline.Takes{Most: 1}, pushRuns),
+		cmdline.Subcommand("runs", "fetch [REMOTE]", "fetch all records of a remote (origin)", cmdline.Takes{Most: 1}, fetchRuns),
 	}
 	return c
 }
@@ -81,7 +81,7 @@ func listRuns(c *cli.Context, s *session.Session) error {
 	for _, e := range all {
 		listed = append(listed, listedRunOf(e))
 	}
-	return edge.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "runs": listed}, edge.Lines(all, runLine))
+	return cmdline.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "runs": listed}, cmdline.Lines(all, runLine))
 }
 
 // commandShown is the number of characters of a command line in the list.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -25,7 +25,7 @@ import (
 )
 
 func approveCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "approve", Usage: "let pending commits land",
 		UsageText: "git airlock approve [-m TEXT] REV... | --upto REV | --all",
 		Description: "REV is a number of git airlock review, a commit of airlock/<id>/pending, or an inner commit.\n" +
@@ -37,13 +37,13 @@ func approveCommand() *cli.Command {
 			messageFlag(""),
 		},
 		Action: onCommits(func(c *cli.Context) (verdict.Request, error) {
-			wanted := verdict.Request{Word: review.Approve, Reason: c.String("message"), Names: edge.Words(c), UpTo: c.String("upto"), All: c.Bool("all")}
+			wanted := verdict.Request{Word: review.Approve, Reason: c.String("message"), Names: cmdline.Words(c), UpTo: c.String("upto"), All: c.Bool("all")}
 			if len(wanted.Names) == 0 && wanted.UpTo == "" && !wanted.All {
 				return wanted, ui.Usagef("approve: name a commit, or use --upto REV or --all")
 			}
 			return wanted, nil
 		}),
-	}, edge.Takes{Most: mostCommits})
+	}, cmdline.Takes{Most: mostCommits})
 }
 
 // messageFlag returns the option for the text of a verdict.

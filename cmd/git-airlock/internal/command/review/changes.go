@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -49,14 +49,14 @@ func (c *changes) show(ctx context.Context, out io.Writer, p ui.Paint, x reviewe
 		} else if len(paths) > 0 {
 			var err error
 			if files, err = c.s.Repo.Stats(ctx, x.Commit, paths...); err != nil {
-				return edge.GitSaid(err)
+				return cmdline.GitSaid(err)
 			}
 		}
 		if len(files) == 0 && len(x.of.Files) > 0 {
 			return nil
 		}
 		if err := c.s.Repo.ShowChange(ctx, to, bool(p), x.Commit, paths...); err != nil {
-			return edge.GitSaid(err)
+			return cmdline.GitSaid(err)
 		}
 	}
 	if to.failed == nil && !x.landed {

@@ -6,14 +6,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 func diffCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "diff", Usage: "show the changes of a commit",
 		UsageText: "git airlock diff [--no-seen] [REV] [-- PATH...]",
 		Description: "Without REV, shows the changes of all commits that wait, one after the other. No program of the repository or of\n" +
@@ -21,15 +21,15 @@ func diffCommand() *cli.Command {
 			"count as seen, until they change again.",
 		Flags: []cli.Flag{noSeenFlag},
 		Action: onList(func(c *cli.Context, s *session.Session, r airlock.Record) error {
-			d, err := documentOf(c.Context, s, r, edge.Words(c))
+			d, err := documentOf(c.Context, s, r, cmdline.Words(c))
 			if err != nil {
 				return err
 			}
 			shown := changes{s: s}
-			if shown.paths, err = fromTop(s, edge.Inside(c)); err != nil {
+			if shown.paths, err = fromTop(s, cmdline.Inside(c)); err != nil {
 				return err
 			}
-			whole, err := edge.ShowWhole(c, s, func(out io.Writer, p ui.Paint) error {
+			whole, err := cmdline.ShowWhole(c, s, func(out io.Writer, p ui.Paint) error {
 				for _, x := range d.Commits {
 					if _, err := fmt.Fprintf(out, "%s %s\n", p.Yellow("commit "+x.name()), x.Subject); err != nil {
 						return err
@@ -45,5 +45,5 @@ func diffCommand() *cli.Command {
 			}
 			return err
 		}),
-	}, edge.Takes{Most: 1, Paths: true})
+	}, cmdline.Takes{Most: 1, Paths: true})
 }

@@ -3,14 +3,14 @@ package review
 import (
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 func fixCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "fix", Usage: "ask the agent to amend a pending commit",
 		UsageText: "git airlock fix -m TEXT REV",
 		Description: "Records the reason, which the agent will read in git log, and lands nothing. The commit stays pending, and what does not\n" +
@@ -20,7 +20,7 @@ func fixCommand() *cli.Command {
 			if c.String("message") == "" {
 				return verdict.Request{}, ui.Usagef("fix: the reason is missing: -m TEXT")
 			}
-			return verdict.Request{Word: review.Fix, Reason: c.String("message"), Names: edge.Words(c)}, nil
+			return verdict.Request{Word: review.Fix, Reason: c.String("message"), Names: cmdline.Words(c)}, nil
 		}),
-	}, edge.Takes{Least: 1, Most: 1})
+	}, cmdline.Takes{Least: 1, Most: 1})
 }

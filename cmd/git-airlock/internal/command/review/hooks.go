@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -22,22 +22,22 @@ import (
 const hook = "pre-push"
 
 func hooksCommand() *cli.Command {
-	c := edge.Command(&cli.Command{
+	c := cmdline.Command(&cli.Command{
 		Name: "hooks", Usage: "have git ask for reviews before a push",
 		UsageText: "git airlock hooks install|print|remove [--pre-push]",
 		Description: "Adds one line to your pre-push hook, or removes it. With airlock.review=push, the hook refuses to push commits of an\n" +
 			"agent that nobody has reviewed.",
 		Action: func(c *cli.Context) error { return ui.Usagef("hooks: install, print or remove is missing") },
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 	which := func() cli.Flag {
 		return &cli.BoolFlag{Name: hook, Usage: "the hook pre-push, which is the only one so far"}
 	}
 	c.Subcommands = []*cli.Command{
-		edge.Subcommand("hooks", "install [--pre-push]", "add the line to the hook, which is made if there is none", edge.Takes{}, installHook, which()),
-		edge.Subcommand("hooks", "print [--pre-push]", "print the line, for a hook that you change by hand", edge.Takes{}, printHook, which()),
-		edge.Subcommand("hooks", "remove [--pre-push]", "remove the line, so that the hook is as it was", edge.Takes{}, removeHook, which()),
-		edge.Command(&cli.Command{Name: hook, Usage: "check a push; the line in the hook calls this", UsageText: "git airlock hooks " + hook + " [REMOTE [URL]]",
-			Action: checkPush}, edge.Takes{Most: 2}),
+		cmdline.Subcommand("hooks", "install [--pre-push]", "add the line to the hook, which is made if there is none", cmdline.Takes{}, installHook, which()),
+		cmdline.Subcommand("hooks", "print [--pre-push]", "print the line, for a hook that you change by hand", cmdline.Takes{}, printHook, which()),
+		cmdline.Subcommand("hooks", "remove [--pre-push]", "remove the line, so that the hook is as it was", cmdline.Takes{}, removeHook, which()),
+		cmdline.Command(&cli.Command{Name: hook, Usage: "check a push; the line in the hook calls this", UsageText: "git airlock hooks " + hook + " [REMOTE [URL]]",
+			Action: checkPush}, cmdline.Takes{Most: 2}),
 	}
 	return c
 }
@@ -108,7 +108,7 @@ const shownCommits = 20
 // checkPush refuses a push of commits that need a verdict. A hook of core.hooksPath also runs in bare repositories, which have
 // no airlock.
 func checkPush(c *cli.Context) error {
-	s, err := edge.Open(c)
+	s, err := cmdline.Open(c)
 	if errors.Is(err, gitops.ErrBare) || errors.Is(err, gitops.ErrNoRepository) {
 		return nil
 	}
@@ -116,7 +116,7 @@ func checkPush(c *cli.Context) error {
 		return err
 	}
 	remote := ""
-	if words := edge.Words(c); len(words) > 0 {
+	if words := cmdline.Words(c); len(words) > 0 {
 		remote = words[0]
 	}
 	waiting, err := pushcheck.Outgoing(c.Context, s, os.Stdin, remote)

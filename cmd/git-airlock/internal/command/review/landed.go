@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -25,7 +25,7 @@ const verdictGarbage = 400
 // onCommits makes an action of a verdict. With airlock.review=push the verdict can be about landed commits, too, also after
 // their airlock was cleared.
 func onCommits(wanted func(*cli.Context) (verdict.Request, error)) cli.ActionFunc {
-	return edge.InRepository(func(c *cli.Context, s *session.Session) error {
+	return cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 		defer debug.SetGCPercent(debug.SetGCPercent(verdictGarbage))
 		w, err := wanted(c)
 		if err != nil {
@@ -37,7 +37,7 @@ func onCommits(wanted func(*cli.Context) (verdict.Request, error)) cli.ActionFun
 		}
 		// The waiting ones come first: a name that is nobody's ends the command there, before anything is recorded.
 		if len(waiting.Names) > 0 || waiting.UpTo != "" || waiting.All || len(landed) == 0 {
-			err = edge.WithAirlock(c, s, func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			err = cmdline.WithAirlock(c, s, func(c *cli.Context, s *session.Session, r airlock.Record) error {
 				return decide(c.Context, s, r, waiting)
 			})
 		}
@@ -53,13 +53,13 @@ func onCommits(wanted func(*cli.Context) (verdict.Request, error)) cli.ActionFun
 
 // onList makes an action of a function that shows commits. With airlock.review=push it also works without an airlock.
 func onList(act func(*cli.Context, *session.Session, airlock.Record) error) cli.ActionFunc {
-	return edge.InRepository(func(c *cli.Context, s *session.Session) error {
+	return cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 		if _, err := s.Here(c.Context); errors.Is(err, session.ErrNoAirlock) {
 			if asks, bad := pushcheck.Asks(s); bad == nil && asks {
 				return act(c, s, airlock.Record{})
 			}
 		}
-		return edge.WithAirlock(c, s, act)
+		return cmdline.WithAirlock(c, s, act)
 	})
 }
 

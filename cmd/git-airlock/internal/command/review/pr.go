@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -14,7 +14,7 @@ import (
 )
 
 func prCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "pr", Usage: "write a pull request for the branch",
 		UsageText: "git airlock pr [--print | --create] [--base BRANCH]",
 		Description: "Writes the title, an empty line, and the body in Markdown: a table of the agent's commits with their tree, gate, reviewers\n" +
@@ -25,7 +25,7 @@ func prCommand() *cli.Command {
 			&cli.BoolFlag{Name: "create", Usage: "make the pull request with gh, for a branch that you have pushed"},
 			&cli.StringFlag{Name: "base", Usage: "the `BRANCH` of the remote to merge into, in place of its default branch"},
 		},
-		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
+		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			if c.Bool("print") && c.Bool("create") {
 				return ui.Usagef("pr: --print and --create exclude each other")
 			}
@@ -46,5 +46,5 @@ func prCommand() *cli.Command {
 			}
 			return many
 		}),
-	}, edge.Takes{})
+	}, cmdline.Takes{})
 }

@@ -3,14 +3,14 @@ package review
 import (
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 func rejectCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "reject", Usage: "leave pending commits out",
 		UsageText: "git airlock reject [--with-dependents] -m TEXT REV...",
 		Description: "Records the reason, which the agent will read in git log, and lands nothing. The commits are kept under\n" +
@@ -20,7 +20,7 @@ func rejectCommand() *cli.Command {
 			if c.String("message") == "" {
 				return verdict.Request{}, ui.Usagef("reject: the reason is missing: -m TEXT")
 			}
-			return verdict.Request{Word: review.Reject, Reason: c.String("message"), Names: edge.Words(c), Dependents: c.Bool("with-dependents")}, nil
+			return verdict.Request{Word: review.Reject, Reason: c.String("message"), Names: cmdline.Words(c), Dependents: c.Bool("with-dependents")}, nil
 		}),
-	}, edge.Takes{Least: 1, Most: mostCommits})
+	}, cmdline.Takes{Least: 1, Most: mostCommits})
 }

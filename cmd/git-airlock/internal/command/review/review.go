@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -19,7 +19,7 @@ import (
 )
 
 func reviewCommand() *cli.Command {
-	return edge.Command(&cli.Command{
+	return cmdline.Command(&cli.Command{
 		Name: "review", Usage: "list the commits that wait for your verdict",
 		UsageText: "git airlock review [-p | --since-review] [--no-seen] [REV...]\n   git airlock review --tool[=NAME] [REV...]\n   git airlock review --json | --watch",
 		Description: "Lists pending and rejected commits, oldest first. Each has a number, which other commands accept and which it keeps, its\n" +
@@ -37,23 +37,23 @@ func reviewCommand() *cli.Command {
 			&cli.BoolFlag{Name: "since-review", Usage: "show only what you have not seen: of an amended commit, what the amendment changed"},
 			&cli.StringFlag{Name: "tool", Usage: "open your difftool, or after an equals sign the one with this `NAME`, on two folders with the files before and after"},
 			&cli.BoolFlag{Name: "watch", Usage: "print the list again whenever it changes, until ^C"},
-			noSeenFlag, edge.JSONFlag,
+			noSeenFlag, cmdline.JSONFlag,
 		},
 		Action: onList(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			if c.Bool("watch") {
-				if c.Bool(edge.JSONFlag.Name) || c.Bool("patch") || c.Bool("since-review") || len(edge.Words(c)) > 0 {
+				if c.Bool(cmdline.JSONFlag.Name) || c.Bool("patch") || c.Bool("since-review") || len(cmdline.Words(c)) > 0 {
 					return ui.Usagef("review: --watch shows the whole list and goes with no other option")
 				}
-				return edge.Watch(c, readList)
+				return cmdline.Watch(c, readList)
 			}
-			d, err := documentOf(c.Context, s, r, edge.Words(c))
+			d, err := documentOf(c.Context, s, r, cmdline.Words(c))
 			if err != nil {
 				return err
 			}
 			switch {
 			case c.IsSet("tool"):
 				return openTool(c.Context, s, r, d, c.String("tool"))
-			case c.Bool(edge.JSONFlag.Name):
+			case c.Bool(cmdline.JSONFlag.Name):
 				err = ui.PrintJSON(c.App.Writer, d)
 			case c.Bool("since-review"):
 				err = showUnseen(c, s, r, d)
@@ -63,9 +63,9 @@ func reviewCommand() *cli.Command {
 			if err != nil || !d.waits() {
 				return err
 			}
-			return edge.Shown(&environment.Refusal{Text: "commits wait for a verdict"})
+			return cmdline.Shown(&environment.Refusal{Text: "commits wait for a verdict"})
 		}),
-	}, edge.Takes{Most: mostCommits})
+	}, cmdline.Takes{Most: mostCommits})
 }
 
 // readList reads the list once.
@@ -87,7 +87,7 @@ func showList(c *cli.Context, s *session.Session, r airlock.Record, d document) 
 	if c.Bool("patch") {
 		more = shown.show
 	}
-	whole, err := edge.ShowWhole(c, s, func(out io.Writer, p ui.Paint) error {
+	whole, err := cmdline.ShowWhole(c, s, func(out io.Writer, p ui.Paint) error {
 		return newListing(d, p).print(c.Context, out, more)
 	})
 	if err == nil && whole && more != nil && !c.Bool(noSeenFlag.Name) {
@@ -115,7 +115,7 @@ func showUnseen(c *cli.Context, s *session.Session, r airlock.Record, d document
 		_, err := fmt.Fprintln(c.App.Writer, "you have seen everything that waits")
 		return err
 	}
-	whole, err := edge.ShowWhole(c, s, func(out io.Writer, p ui.Paint) (err error) {
+	whole, err := cmdline.ShowWhole(c, s, func(out io.Writer, p ui.Paint) (err error) {
 		if len(list) > 0 {
 			shown.inter, err = verdict.Interdiffs(c.Context, engine, list, bool(p))
 		}

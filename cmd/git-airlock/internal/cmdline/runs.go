@@ -1,4 +1,4 @@
-package edge
+package cmdline
 
 import (
 	"context"
