@@ -123,7 +123,7 @@ func awaitEngine(t *testing.T, host string) {
 	}
 	defer c.Close()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, err := c.Ping(ctx)
 		cancel()
 		if err == nil {

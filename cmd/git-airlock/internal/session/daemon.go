@@ -97,7 +97,8 @@ func (s *Session) findMoved(ctx context.Context, r airlock.Record, reopen func()
 const (
 	// readyDescriptor is the descriptor on which the daemon reports that it holds its lock: the first of exec.Cmd's ExtraFiles.
 	readyDescriptor = 3
-	readyTime       = 10 * time.Second
+	// readyTime bounds the wait for a daemon that hangs. One that ends is noticed at once, and a busy machine may be slow.
+	readyTime = time.Minute
 	// removalTime bounds the tries to follow a worktree that a program may be removing.
 	removalTime = 5 * time.Second
 )
