@@ -158,6 +158,9 @@ type Spec struct {
 	// Secrets are the values of the credentials in the network's rules. They reach the process that holds the network and the one
 	// with the packets, and never the prison: no message to its processes has them. Only [Backend.Start] needs them.
 	Secrets []secret.Secret `json:"-"`
+	// Sources returns Secrets without their values, for a network that [Backend.Attach] finds lost and connects again. The process
+	// that holds the network reads the values. Sources may be nil.
+	Sources func(context.Context) []secret.Secret `json:"-"`
 	Limits  Limits
 	// Record requests a record of all programs that run inside, see package execs. Without it, nothing watches them. Prisons made
 	// by Open have no record.
@@ -242,9 +245,11 @@ type Moment struct {
 
 // Mender is a backend whose running prisons can lose a process on the host without ending.
 type Mender interface {
-	// Mend replaces such a process of the prison made by Start as soon as it has ended, until ctx ends. It does nothing for
-	// a prison that does not run.
-	Mend(ctx context.Context, spec Spec)
+	// Mend replaces such a process of the prison made by Start as soon as it has ended, until ctx ends, and calls mended each
+	// time. It does nothing for a prison that does not run.
+	Mend(ctx context.Context, spec Spec, mended func())
+	// Supply hands Secrets to the network of the running prison made by Start, in addition to those that it has.
+	Supply(ctx context.Context, spec Spec) error
 }
 
 // Backend makes prisons of one kind.

@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 	"github.com/git-airlock/git-airlock/prison/native/usernet"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
@@ -116,11 +117,22 @@ func reconnectNetwork(ctx context.Context, o networkOrder) {
 	if _, err := os.Lstat(o.path(networkStateName)); err != nil {
 		return
 	}
-	if c, err := wire.Dial(o.path(networkFolder)); err == nil {
-		c.Close()
+	if o.runs() {
 		return
 	}
+	if o.Spec.Sources != nil {
+		o.Secrets = o.Spec.Sources(ctx)
+	}
 	connectNetwork(ctx, o)() //nolint:errcheck // see above
+}
+
+// runs reports whether the network has a keeper.
+func (o networkOrder) runs() bool {
+	c, err := wire.Dial(o.path(networkFolder))
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
 }
 
 // endNetwork ends the network of a prison, and waits for that. A keeper that does not end in time, such as a stopped one, is
@@ -160,8 +172,9 @@ func endNetwork(ctx context.Context, dir string) error {
 
 // keeperWord is a message to a keeper.
 type keeperWord struct {
-	End   bool // the keeper ends
-	Watch bool // the keeper keeps the connection open as long as it runs
+	End     bool            // the keeper ends
+	Watch   bool            // the keeper keeps the connection open as long as it runs
+	Secrets []secret.Secret // the network gets these values as well, and an empty answer follows
 }
 
 // lock takes the lock that a keeper holds for its life.
@@ -364,14 +377,14 @@ func (k *networkKeeper) await(ctx context.Context) {
 			if err != nil {
 				return
 			}
-			go hear(c, cancel)
+			go k.hear(c, cancel)
 		}
 	}()
 	<-ctx.Done()
 }
 
 // hear obeys the word that comes over a connection.
-func hear(c wire.Conn, end func()) {
+func (k *networkKeeper) hear(c wire.Conn, end func()) {
 	defer c.Close()
 	var word keeperWord
 	c.SetReadDeadline(time.Now().Add(dialect.KillPatience)) // only a closed connection has none
@@ -380,6 +393,10 @@ func hear(c wire.Conn, end func()) {
 	}
 	if word.End {
 		end()
+	}
+	if len(word.Secrets) > 0 {
+		k.network.Supply(word.Secrets)
+		c.Send(networkAnswer{}) //nolint:errcheck // the caller may be gone
 	}
 	if word.Watch {
 		c.SetReadDeadline(time.Time{}) // likewise

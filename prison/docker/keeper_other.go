@@ -32,4 +32,7 @@ func reconnectNetwork(context.Context, networkOrder) {}
 func endNetwork(context.Context, string) error       { return nil }
 
 // Mend implements [prison.Mender]. It does nothing, since prisons have no network here.
-func (*Backend) Mend(context.Context, prison.Spec) {}
+func (*Backend) Mend(context.Context, prison.Spec, func()) {}
+
+// Supply implements [prison.Mender].
+func (*Backend) Supply(context.Context, prison.Spec) error { return prison.ErrNotRunning }

@@ -2,10 +2,12 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 )
 
@@ -18,7 +20,7 @@ const (
 
 // Mend implements [prison.Mender]: it connects the network again when the network's keeper has ended. Packets lead nowhere
 // meanwhile. The interface inside, its addresses and its routes stay.
-func (b *Backend) Mend(ctx context.Context, s prison.Spec) {
+func (b *Backend) Mend(ctx context.Context, s prison.Spec, mended func()) {
 	if s.Network == prison.NetworkNone {
 		return
 	}
@@ -31,12 +33,31 @@ func (b *Backend) Mend(ctx context.Context, s prison.Spec) {
 			pause = lastPause // the network has ended, or a start is about to connect it
 		} else if box, err := b.Attach(ctx, s); err == nil {
 			box.Close() // Attach has connected what could be connected
+			if o.runs() {
+				mended()
+			}
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
 	}
+}
+
+// Supply implements [prison.Mender].
+func (b *Backend) Supply(_ context.Context, s prison.Spec) error {
+	o := networkOrder{Spec: s}
+	c, err := wire.Dial(o.path(networkFolder))
+	if err != nil {
+		return prison.ErrNotRunning
+	}
+	defer c.Close()
+	c.SetReadDeadline(time.Now().Add(dialect.KillPatience))
+	var a networkAnswer
+	if err = c.Send(keeperWord{Secrets: s.Secrets}); err == nil {
+		_, err = c.Recv(&a)
+	}
+	return errors.Join(err, a.err())
 }
 
 // watch returns when the keeper of a network has ended, and reports whether there was one.

@@ -76,7 +76,7 @@ func TestNetworkKilled(t *testing.T) {
 		mended := make(chan struct{})
 		go func() {
 			defer close(mended)
-			b.Mend(mending, s)
+			b.Mend(mending, s, func() {})
 		}()
 		relay = relayOf(t, s)
 		begun := time.Now()

@@ -39,14 +39,18 @@ type holder struct {
 	state  control.State
 	// authorities are for a successor of the process, in memory only.
 	authorities *control.Authorities
-	// secrets are the values of credentials, in memory only.
+	// secrets are the values of credentials, in memory only. Those of a killed holder have to be read first.
 	secrets []secret.Secret
 	reading bool // one is being read again
+	resumed bool // the holder before was killed
 }
 
 // newHolder returns the holder of a network that counts on from the uses of an earlier one.
 func newHolder(dir, session string, secrets []secret.Secret) *holder {
-	return &holder{dir: dir, session: session, secrets: secrets, state: control.State{Credentials: control.EarlierUses(dir)}}
+	h := &holder{dir: dir, session: session, secrets: secrets, state: control.State{Credentials: control.EarlierUses(dir)}}
+	h.resumed = control.EndState(dir) == nil // a holder that was not killed has done so
+	h.know()
+	return h
 }
 
 // fileID changes when a file is replaced.
@@ -76,33 +80,95 @@ func (h *holder) first() control.Order {
 func (h *holder) values() map[string]string {
 	all := map[string]string{}
 	for _, s := range h.secrets {
-		all[s.Name] = s.Value
+		if s.Value != "" {
+			all[s.Name] = s.Value
+		}
 	}
 	return all
+}
+
+// know writes into the state which credentials have a value, before the process reports it.
+func (h *holder) know() {
+	values := h.values()
+	for i, u := range h.state.Credentials {
+		_, h.state.Credentials[i].Known = values[u.Name]
+	}
+}
+
+// supply takes values of credentials, and hands them to the process.
+func (h *holder) supply(given []secret.Secret) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, g := range given {
+		h.secrets = append(slices.DeleteFunc(h.secrets, func(s secret.Secret) bool { return s.Name == g.Name }), g)
+	}
+	h.know()
+	h.save()
+	h.hand()
+}
+
+// hand sends the values to the process. A process that starts later gets them first.
+func (h *holder) hand() {
+	if h.linked {
+		h.link.Send(control.Order{Values: h.values()})
+	}
+}
+
+// recover reads the values that a killed holder had, and records that it was killed and which values are lost.
+func (h *holder) recover() {
+	if !h.resumed {
+		return
+	}
+	h.mu.Lock()
+	secrets := slices.Clone(h.secrets)
+	h.mu.Unlock()
+	for _, s := range secrets {
+		if s.Value == "" {
+			h.renew(s)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	reason, values := "its holder was killed, and another one goes on", h.values()
+	if len(h.rules.Credentials) > 0 {
+		reason += "; programs inside that trust its certificates must be started again"
+	}
+	for _, c := range h.rules.Credentials {
+		if values[c.Name] == "" && c.Placeholder != "" {
+			reason += "; the credential " + c.Name + " (" + c.Source + ") has no value before the next git airlock start"
+		}
+	}
+	h.write([]control.Record{{Kind: control.KindAlarm, Time: time.Now().UTC(), Reason: reason}})
+}
+
+// renew reads the value of a credential from its source, and hands it to the process if it is another one.
+func (h *holder) renew(old secret.Secret) {
+	value, err := old.Source.Read(context.Background())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i := slices.IndexFunc(h.secrets, func(s secret.Secret) bool { return s.Name == old.Name })
+	if err != nil || i < 0 || h.secrets[i].Value == value {
+		return
+	}
+	h.secrets[i].Value = value
+	h.hand()
 }
 
 // readAgain reads the value of a credential that a server has refused, and hands it to the process if it is another one. Meanwhile
 // no other is read, so that the agent cannot start many programs of the user.
 func (h *holder) readAgain(name string) {
+	var old secret.Secret
 	h.mu.Lock()
 	i := slices.IndexFunc(h.secrets, func(s secret.Secret) bool { return s.Name == name && !s.Source.Fixed() })
 	busy := h.reading || i < 0
 	if !busy {
-		h.reading = true
+		h.reading, old = true, h.secrets[i]
 	}
 	h.mu.Unlock()
 	if busy {
 		return
 	}
-	value, err := h.secrets[i].Source.Read(context.Background())
-	h.mu.Lock()
-	if err == nil && value != h.secrets[i].Value {
-		h.secrets[i].Value = value // a process that starts later gets it first
-		if h.linked {
-			h.link.Send(control.Order{Values: h.values()})
-		}
-	}
-	h.mu.Unlock()
+	h.renew(old)
 	time.Sleep(readPause)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 
@@ -199,6 +200,12 @@ func (n *Network) Connect(tap *os.File) error {
 	return nil
 }
 
+// Supply hands values of credentials to the network, in addition to those that it has.
+func (n *Network) Supply(secrets []secret.Secret) {
+	walls.NoCores()
+	n.held.supply(secrets)
+}
+
 // Await waits until the packets of a connected interface are carried. A prison without a network has a nil Network.
 func (n *Network) Await() error {
 	if n == nil || n.connected == nil {
@@ -220,6 +227,7 @@ func (n *Network) carry() error {
 	}
 	n.current = c
 	go n.held.serve(c)
+	go n.held.recover()
 	go n.held.watch(n.done)
 	go n.replace()
 	return nil

@@ -33,6 +33,9 @@ func Credentials(rules control.Rules, uses []control.CredentialUse) []ui.Network
 		if i := slices.IndexFunc(uses, func(u control.CredentialUse) bool { return u.Name == c.Name }); i >= 0 {
 			u := uses[i]
 			shown.Value, shown.Requests, shown.Refused, shown.Status = u.Known, u.Requests, u.Status != 0, u.Status
+			if shown.Lost = network.IsLost(c, u); shown.Lost {
+				shown.Renewal = network.Renewal(c)
+			}
 			if c.Limit > 0 && u.Today >= c.Limit {
 				shown.Limit = c.Limit
 			}
@@ -45,9 +48,9 @@ func Credentials(rules control.Rules, uses []control.CredentialUse) []ui.Network
 	return all
 }
 
-// RefusedCredentials returns the credentials whose value a server refused last, for a document.
+// RefusedCredentials returns the credentials whose value a server refused last, or the network has lost, for a document.
 func RefusedCredentials(recent network.Recent) []ui.NetworkCredential {
-	return slices.DeleteFunc(Credentials(recent.Rules, recent.Uses), func(c ui.NetworkCredential) bool { return !c.Refused })
+	return slices.DeleteFunc(Credentials(recent.Rules, recent.Uses), func(c ui.NetworkCredential) bool { return !c.Refused && !c.Lost })
 }
 
 // Holds returns holds for a document.

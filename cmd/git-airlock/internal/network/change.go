@@ -67,9 +67,14 @@ const (
 	look     = 20 * time.Millisecond
 )
 
-// SeesRequests reports whether there is a credential, or a rule that holds and is about requests. For these the network answers in
-// the place of servers.
-func SeesRequests(rules control.Rules, now time.Time) bool {
+// SeesRequests reports whether the rules of a prison have a credential, or a rule that holds and is about requests. For these the network
+// answers in the place of servers.
+func SeesRequests(dir string, now time.Time) (bool, error) {
+	rules, err := control.ReadRules(dir)
+	return seeRequests(rules, now), err
+}
+
+func seeRequests(rules control.Rules, now time.Time) bool {
 	return len(rules.Credentials) > 0 || slices.ContainsFunc(slices.Concat(rules.Allow, rules.Deny), func(r control.Rule) bool {
 		parsed, err := egress.ParseRule(r.Text)
 		return err == nil && InForce(r, now) && parsed.Requests()

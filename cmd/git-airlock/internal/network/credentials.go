@@ -203,15 +203,62 @@ func Values(ctx context.Context, all []control.Credential, lookup func(name stri
 	return secrets, problems
 }
 
-func valueOf(ctx context.Context, c control.Credential, lookup func(name string) (string, bool)) (s secret.Secret, err error) {
+// Sources returns the credentials of a running prison's network, and the password of its proxy, for the process that holds the
+// network: without the values that this process reads itself. Values of the user's variables are not among them.
+func Sources(ctx context.Context, repo *gitops.Repository, config gitops.Config, dir string) (all []secret.Secret) {
+	rules, err := control.ReadRules(dir)
+	if err != nil {
+		return nil
+	}
+	for _, c := range rules.Credentials {
+		if s, _, err := sourceOf(c); err == nil && c.Placeholder != "" && !s.Source.Fixed() {
+			all = append(all, s)
+		}
+	}
+	password, _ := ProxyPassword(ctx, repo, config) // without it the proxy refuses
+	return append(all, password...)
+}
+
+// Lost returns the credentials whose values the running network of a prison has lost.
+func Lost(dir string) []control.Credential {
+	rules, err := control.ReadRules(dir)
+	state, none := control.ReadState(dir)
+	if err != nil || none != nil {
+		return nil
+	}
+	return slices.DeleteFunc(rules.Credentials, func(c control.Credential) bool {
+		return !slices.ContainsFunc(state.Credentials, func(u control.CredentialUse) bool { return u.Name == c.Name && IsLost(c, u) })
+	})
+}
+
+// IsLost reports whether a running network has lost the value of a credential, which programs inside have a placeholder for.
+func IsLost(c control.Credential, u control.CredentialUse) bool { return c.Placeholder != "" && !u.Known }
+
+// Renewal returns the command that gives a running network the value of a credential again.
+func Renewal(c control.Credential) string {
+	if name, typed := strings.CutPrefix(c.Source, "env:"); typed {
+		return gitops.Text(name).String() + "=<value> git airlock start"
+	}
+	return "git airlock net credential " + c.Name + " && git airlock start"
+}
+
+// sourceOf returns a credential without its value. variable is the user's variable with the value; empty for none.
+func sourceOf(c control.Credential) (s secret.Secret, variable string, err error) {
 	host, _, _ := strings.Cut(HostsOf(c), ",")
 	s.Name = c.Name
-	var variable string
 	if s.Source, variable, err = secret.Parse(c.Source, host); err != nil {
-		return s, err
+		return s, "", err
 	}
 	if argv := s.Source.Argv; len(argv) > 0 && hostenv.Inside(argv[0]) {
-		return s, fmt.Errorf("%s is in a work tree of the repository, where an agent could replace it", gitops.Text(clip(argv[0])))
+		return s, "", fmt.Errorf("%s is in a work tree of the repository, where an agent could replace it", gitops.Text(clip(argv[0])))
+	}
+	return s, variable, nil
+}
+
+func valueOf(ctx context.Context, c control.Credential, lookup func(name string) (string, bool)) (s secret.Secret, err error) {
+	s, variable, err := sourceOf(c)
+	if err != nil {
+		return s, err
 	}
 	if variable != "" {
 		s.Value, _ = lookup(variable)

@@ -14,10 +14,12 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
 	_ "github.com/git-airlock/git-airlock/prison/egress" // the other end of a native prison's network
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -73,16 +75,18 @@ func (p Prisons) Traits(r airlock.Record) prison.Traits {
 
 // Spec returns the specification of an airlock's prison, without the values of its variables, which the caller of a start adds.
 func (p Prisons) Spec(r airlock.Record) (prison.Spec, error) {
-	network, err := prison.ParseNetwork(r.Isolation.Network)
+	mode, err := prison.ParseNetwork(r.Isolation.Network)
 	tools := make([]prison.Tool, len(r.Tools))
 	for i, t := range r.Tools {
 		tools[i] = prison.Tool(t)
 	}
+	dir := filepath.Join(p.Store.Dir(r.ID), "prison")
+	sources := func(ctx context.Context) []secret.Secret { return network.Sources(ctx, p.Repo, p.Config, dir) }
 	return prison.Spec{
-		ID: r.ID, Dir: filepath.Join(p.Store.Dir(r.ID), "prison"), Workspace: p.Store.Workspace(r),
+		ID: r.ID, Dir: dir, Workspace: p.Store.Workspace(r), Sources: sources,
 		UID: r.Phantom.UID, GID: r.Phantom.GID, User: r.Ghost.Login(), Hostname: r.Ghost.Hostname(),
 		Name: r.Workspace + "-" + p.Repo.Name(), Image: r.Image, Runtime: r.Runtime,
-		Tools: tools, Root: r.Rootfs, Network: network, Limits: prison.Limits(r.Isolation.Limits),
+		Tools: tools, Root: r.Rootfs, Network: mode, Limits: prison.Limits(r.Isolation.Limits),
 	}, err
 }
 
@@ -143,12 +147,22 @@ func (p Prisons) stop(ctx context.Context, r airlock.Record) error {
 	return p.Backend(r).Stop(ctx, spec)
 }
 
-// Mend replaces processes on the host that the prison of an airlock has lost, until ctx ends.
-func (p Prisons) Mend(ctx context.Context, r airlock.Record) {
+// Mend replaces processes on the host that the prison of an airlock has lost, until ctx ends, and calls mended each time.
+func (p Prisons) Mend(ctx context.Context, r airlock.Record, mended func()) {
 	mender, ok := p.Backend(r).(prison.Mender)
 	if spec, err := p.Spec(r); ok && err == nil {
-		mender.Mend(ctx, spec)
+		mender.Mend(ctx, spec, mended)
 	}
+}
+
+// Supply hands values of credentials to the running network of an airlock.
+func (p Prisons) Supply(ctx context.Context, r airlock.Record, keys []secret.Secret) error {
+	mender, ok := p.Backend(r).(prison.Mender)
+	spec, err := p.Spec(r)
+	if spec.Secrets = keys; ok && err == nil {
+		err = mender.Supply(ctx, spec)
+	}
+	return err
 }
 
 // Wipe removes the workspace and all other files of a stopped prison.

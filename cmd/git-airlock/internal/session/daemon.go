@@ -168,7 +168,13 @@ func (s *Session) daemonConfig(r airlock.Record, logger *log.Logger) daemon.Conf
 	in.Store = e.Store
 	guard := func(ctx context.Context) {
 		var mending sync.WaitGroup
-		mending.Go(func() { s.Prisons().Mend(ctx, r) })
+		mending.Go(func() {
+			in.Mend(ctx, r, func() {
+				if err := in.Trust(ctx, r, s.Now()); err != nil {
+					logger.Printf("programs inside do not trust the network that was connected again: %v", err)
+				}
+			})
+		})
 		mending.Go(func() { inbound.Attend(ctx, in, r, logger) })
 		g.Run(ctx)
 		mending.Wait()

@@ -70,6 +70,30 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 	return nil
 }
 
+// supplyKeys gives the network of a running prison the values of credentials that it has lost.
+func (s *Session) supplyKeys(ctx context.Context, r airlock.Record) {
+	for _, c := range s.lostKeys(r) {
+		keys, problems := network.Values(ctx, []control.Credential{c}, hostVariable)
+		if err := errors.Join(problems...); err != nil {
+			s.Report.Say("%s", err)
+			s.Report.Hint(network.Renewal(c))
+		} else if err := s.Prisons().Supply(ctx, r, keys); err != nil {
+			s.Report.Say("the network does not get the value of the credential %s: %s", c.Name, err)
+		} else {
+			s.Report.Say("the network has the value of the credential %s again", c.Name)
+		}
+	}
+}
+
+// lostKeys returns the credentials whose values the network of a running prison has lost.
+func (s *Session) lostKeys(r airlock.Record) []control.Credential {
+	spec, err := s.Prisons().Spec(r)
+	if err != nil || spec.Network != prison.NetworkAllowlist {
+		return nil
+	}
+	return network.Lost(spec.Dir)
+}
+
 // hostVariable returns the value of a variable of the user. A commit of the agent could change a .env file, and bring in the key of
 // somebody else's account.
 func hostVariable(name string) (string, bool) {

@@ -53,6 +53,7 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 	}
 	s.Report.Say("%s on %s %s", r.ID, r.BranchName(), word)
 	if c.runs {
+		s.supplyKeys(ctx, r)
 		c.tooLate(s.Report, r)
 	}
 	if c.runs && c.changed(r.Setup) {

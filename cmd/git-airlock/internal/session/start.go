@@ -31,7 +31,7 @@ func (s *Session) Start(ctx context.Context, q Request) error {
 func (s *Session) start(ctx context.Context, q Request, forRun bool) (r airlock.Record, started bool, err error) {
 	r, setup, started, err := s.ensureRunning(ctx, q, forRun)
 	if err == nil && started {
-		err = s.trust(ctx, r)
+		err = s.Prisons().Trust(ctx, r, s.Now())
 	}
 	if err != nil {
 		return r, started, err

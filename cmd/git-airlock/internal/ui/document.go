@@ -40,7 +40,7 @@ type Document struct {
 	Isolation     Isolation  `json:"isolation"`
 	Refusals      []Refused  `json:"refusals"`
 
-	// RefusedCredentials are those whose value a server refused last.
+	// RefusedCredentials are those whose value a server refused last, or the network has lost.
 	RefusedCredentials []NetworkCredential `json:"refused_credentials"`
 
 	Named  int        `json:"-"` // commits that the ref pending names

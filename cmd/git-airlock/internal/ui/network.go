@@ -45,12 +45,17 @@ type NetworkCredential struct {
 	Status    int        `json:"status,omitempty"`  // of the answer by which it did: 401, 403 or 429
 	Limit     int        `json:"limit,omitempty"`   // of requests a day, if it is used up
 	Problem   string     `json:"problem,omitempty"` // why the value cannot be read now
+	Lost      bool       `json:"lost,omitempty"`    // the running network has lost the value
+
+	Renewal string `json:"-"` // the command that gives it again
 }
 
 // Text describes a credential.
 func (c NetworkCredential) Text(paint Paint, now time.Time) string {
 	text := fmt.Sprintf("%s (%s) for %s, %s inside", c.Name, gitops.Text(c.Source).String(), gitops.Text(c.Hosts).String(), strings.Join(c.Variables, ", "))
 	switch {
+	case c.Lost:
+		text += ", " + paint.Red("no value: the network has lost it")
 	case c.Refused:
 		text += ", " + paint.Red("refused ("+strconv.Itoa(c.Status)+")")
 	case c.Last != nil:
@@ -62,8 +67,17 @@ func (c NetworkCredential) Text(paint Paint, now time.Time) string {
 // Spent reports that the credential's own limit is used up.
 func (c NetworkCredential) Spent() bool { return c.Status == 429 && c.Limit > 0 }
 
-// Refusal returns what the server's refusal of the value means, and a command to type next, which is empty if waiting may help.
-func (c NetworkCredential) Refusal() (meaning, next string) {
+// Refusal returns why a credential does not work, and a command to type next, which is empty if waiting may help.
+func (c NetworkCredential) Refusal() (why, next string) {
+	if c.Lost {
+		return "the network was connected again, without the value", c.Renewal
+	}
+	why, next = c.meaning()
+	return fmt.Sprintf("%s answered %d: %s", gitops.Text(c.Hosts).String(), c.Status, why), next
+}
+
+// meaning returns what a server's refusal of the value means, and a command to type next.
+func (c NetworkCredential) meaning() (meaning, next string) {
 	check := "git airlock net credential " + c.Name
 	if c.Spent() {
 		return fmt.Sprintf("your limit of %s a day is used up", words.Count(c.Limit, "request")), "git config airlock.credential." + c.Name + ".limit <number> && git airlock stop && git airlock start"
@@ -80,11 +94,11 @@ func (c NetworkCredential) Refusal() (meaning, next string) {
 	return "the value is not valid, or not any more; once it is renewed at its source, the network reads it again", check
 }
 
-// refusedCredentials prints the credentials whose value a server refused last, with what to do.
+// refusedCredentials prints the credentials whose value a server refused last, or the network has lost, with what to do.
 func (p *statusText) refusedCredentials(all []NetworkCredential) {
 	for _, c := range all {
-		meaning, next := c.Refusal()
-		p.alarm("credential", "%s (%s): %s answered %d: %s", p.paint.Red(c.Name), gitops.Text(c.Source).String(), gitops.Text(c.Hosts).String(), c.Status, meaning)
+		why, next := c.Refusal()
+		p.alarm("credential", "%s (%s): %s", p.paint.Red(c.Name), gitops.Text(c.Source).String(), why)
 		if next != "" {
 			p.next(next)
 		}
@@ -142,10 +156,10 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 	}
 	for _, c := range d.Credentials {
 		p.line("credential", "%s", c.Text(paint, now))
-		if d.Running && !c.Value {
+		if d.Running && !c.Value && !c.Lost {
 			p.next("git airlock net credential " + c.Name)
 		}
-		if _, next := c.Refusal(); c.Refused && next != "" {
+		if _, next := c.Refusal(); (c.Refused || c.Lost) && next != "" {
 			p.next(next)
 		}
 	}

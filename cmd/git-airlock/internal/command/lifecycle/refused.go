@@ -31,18 +31,19 @@ func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, a
 		defer close(ended)
 		poll := time.NewTicker(refusalPoll)
 		defer poll.Stop()
-		said, before := map[string]int{}, map[string]int{}
+		said, before := map[string]string{}, map[string]string{}
 		for last := false; !last; {
 			select {
 			case <-poll.C:
 			case <-done:
 				last = true
 			}
-			now := map[string]int{}
+			now := map[string]string{}
 			for _, c := range cmdline.RefusedCredentials(s.RecentRefusals(r)) {
-				now[c.Name] = c.Status
-				if said[c.Name] != c.Status && (last || before[c.Name] == c.Status) {
-					said[c.Name] = c.Status
+				why, _ := c.Refusal()
+				now[c.Name] = why
+				if said[c.Name] != why && (last || before[c.Name] == why) {
+					said[c.Name] = why
 					sayRefused(s, c)
 					if c.Spent() && agent != nil && agent.TakesFrom(c.Variables) {
 						spent = true
@@ -65,10 +66,10 @@ func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, a
 	return err
 }
 
-// sayRefused prints what a server's refusal of a credential means.
+// sayRefused prints why a credential does not work.
 func sayRefused(s *session.Session, c ui.NetworkCredential) {
-	meaning, next := c.Refusal()
-	s.Report.Say("the credential %s: %s answered %d: %s", c.Name, c.Hosts, c.Status, meaning)
+	why, next := c.Refusal()
+	s.Report.Say("the credential %s: %s", c.Name, why)
 	if next != "" {
 		s.Report.Hint(next)
 	}

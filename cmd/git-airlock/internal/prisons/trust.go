@@ -1,0 +1,62 @@
+package prisons
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+const (
+	// trustPatience bounds the time for writing certificates.
+	trustPatience = 10 * time.Second
+	// maxComplaint bounds what a failed script may say.
+	maxComplaint = 200
+)
+
+// Trust lets programs in a prison trust the network where it answers for servers, after the network has begun. If that fails, the agent
+// has prevented it, and only its own programs suffer.
+func (p Prisons) Trust(ctx context.Context, r airlock.Record, now time.Time) error {
+	spec, err := p.Spec(r)
+	if err != nil || spec.Network != prison.NetworkAllowlist {
+		return err
+	}
+	if seen, err := network.SeesRequests(spec.Dir, now); err != nil || !seen {
+		return err
+	}
+	certificates, err := network.AwaitAuthorities(ctx, spec.Dir)
+	if err != nil {
+		return err
+	}
+	p.WriteTrust(ctx, r, certificates)
+	return nil
+}
+
+// WriteTrust writes certificates into the home inside, as the agent.
+func (p Prisons) WriteTrust(ctx context.Context, r airlock.Record, certificates string) {
+	ctx, cancel := context.WithTimeout(ctx, trustPatience)
+	defer cancel()
+	err := func() error {
+		box, err := p.Attach(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer box.Close()
+		complaint := prison.Capped{Max: maxComplaint}
+		status, err := box.Exec(ctx, prison.Process{
+			Argv: []string{"/bin/sh", "-c", network.TrustScript}, Stdin: strings.NewReader(certificates), Stderr: &complaint,
+		})
+		if err == nil && status != 0 {
+			err = fmt.Errorf("exit status %d: %s", status, gitops.Text(strings.TrimSpace(string(complaint.Bytes()))))
+		}
+		return err
+	}()
+	if err != nil {
+		p.Report.Say("programs inside do not trust the network's certificates: write %s: %s", network.TrustFolder, gitops.Text(err.Error()))
+	}
+}
