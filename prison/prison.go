@@ -261,6 +261,8 @@ type Backend interface {
 	// Probe returns an [*Unavailable] if this machine cannot provide the backend's prisons to the calling user. It
 	// changes nothing.
 	Probe(ctx context.Context) error
+	// ProbeOf is Probe for a prison that was made before, which needs the ids and the engine that it had then.
+	ProbeOf(ctx context.Context, spec Spec) error
 	// Examine is a slower Probe that returns all its findings, also when it fails. It changes nothing.
 	Examine(ctx context.Context) ([]Finding, error)
 	// Prepare creates the workspace directory: empty, mode 0700, owned by the phantom. It fails if something exists

@@ -110,10 +110,9 @@ func (b *Backend) CheckRuntime(ctx context.Context, runtime string) error {
 	return err
 }
 
-// ProbeOf is [Backend.Probe] for the engine of the prison whose host folder is dir. The caller's settings may
-// select another engine by now.
-func (b *Backend) ProbeOf(ctx context.Context, dir string) error {
-	r, err := readState(dir)
+// ProbeOf implements [prison.Backend]. The caller's settings may select another engine by now.
+func (b *Backend) ProbeOf(ctx context.Context, s prison.Spec) error {
+	r, err := readState(s.Dir)
 	if err != nil {
 		return err
 	}

@@ -222,6 +222,14 @@ func (backend) Probe(ctx context.Context) error {
 	return err
 }
 
+// ProbeOf implements [prison.Backend].
+func (b backend) ProbeOf(ctx context.Context, s prison.Spec) error {
+	if err := walls.CheckIDs(s); err != nil {
+		return err
+	}
+	return b.Probe(ctx)
+}
+
 // try does a task for a trial in new namespaces, as a phantom.
 func try(ctx context.Context, t folderTask) (err error) {
 	if t.UID, t.GID, err = walls.TrialPhantom(); err != nil {

@@ -17,9 +17,10 @@ type absent struct{}
 
 var errAbsent = &prison.Unavailable{Backend: "native", Reason: "it needs Linux, this is " + runtime.GOOS}
 
-func (absent) Name() string                { return "native" }
-func (absent) Traits(string) prison.Traits { return prison.Traits{Overlay: true, HostKernel: true} }
-func (absent) Probe(context.Context) error { return errAbsent }
+func (absent) Name() string                               { return "native" }
+func (absent) Traits(string) prison.Traits                { return prison.Traits{Overlay: true, HostKernel: true} }
+func (absent) Probe(context.Context) error                { return errAbsent }
+func (absent) ProbeOf(context.Context, prison.Spec) error { return errAbsent }
 func (absent) Examine(context.Context) ([]prison.Finding, error) {
 	return []prison.Finding{{Name: "system", Value: runtime.GOOS}}, errAbsent
 }

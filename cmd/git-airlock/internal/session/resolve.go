@@ -279,37 +279,31 @@ func (c *resolved) keepBackend(ctx context.Context) error {
 	if !c.ImageGiven {
 		c.Image, c.Runtime = "", r.Runtime
 	}
+	spec, err := c.session.Prisons().Spec(*r)
+	if err != nil {
+		return err
+	}
 	anew := r.Built && c.Image == "" && c.setup.File != ""
-	if images {
-		if done, err := c.keepEngine(ctx, *r, anew || c.ImageGiven); done || err != nil {
-			return err
-		}
+	if !anew && !c.ImageGiven {
+		return own.ProbeOf(ctx, spec)
 	}
-	switch {
-	case anew:
-		return c.chooseContainer(ctx, r.Reason)
-	case !c.ImageGiven:
-		return own.Probe(ctx)
+	if err := checkEngine(spec); err != nil {
+		return err
 	}
-	c.Image = cmp.Or(c.Image, r.Image)
+	if !anew {
+		c.Image = cmp.Or(c.Image, r.Image)
+	}
 	return c.chooseContainer(ctx, r.Reason)
 }
 
-// keepEngine keeps the engine of an airlock's container, even if the user's settings name another one now. It refuses a new image,
-// because the image would be searched for on the old engine.
-func (c *resolved) keepEngine(ctx context.Context, r airlock.Record, image bool) (done bool, err error) {
-	spec, err := c.session.Prisons().Spec(r)
-	if err != nil {
-		return false, err
-	}
+// checkEngine refuses a new image for a container if the user's settings name another engine now than the container's: the image would be
+// searched for on the old one.
+func checkEngine(spec prison.Spec) error {
 	its, now, err := prisons.Containers().Host(spec.Dir)
-	switch {
-	case err != nil || its == now:
-		return false, err
-	case !image:
-		return true, prisons.Containers().ProbeOf(ctx, spec.Dir)
+	if err != nil || its == now {
+		return err
 	}
-	return false, &environment.Refusal{
+	return &environment.Refusal{
 		Text: fmt.Sprintf("the container of this airlock is on the engine at %s, and the one in use now is at %s", its, now),
 		Next: []string{"DOCKER_HOST=" + gitops.ShellQuote(its) + " git airlock start", "git airlock clear"}}
 }
