@@ -82,6 +82,40 @@ const (
 	FromSetting = "setting"
 )
 
+// Rules are the rules of the network that options of starts have given, in addition to those of the settings.
+type Rules struct {
+	Allow []string `json:"allow,omitempty"` // of --allow; nil if the option was not given
+	Deny  []string `json:"deny,omitempty"`  // of --deny, likewise
+	// Agent is the name of an agent that a start asked for, and Needs are the rules of its profile.
+	Agent string   `json:"agent,omitempty"`
+	Needs []string `json:"needs,omitempty"`
+	// Keys are the variables with keys that the agent would take from the user's environment.
+	Keys []string `json:"keys,omitempty"`
+	// Login is used if the agent gets no key otherwise. The zero value is none.
+	Login Login `json:"login,omitzero"`
+}
+
+// Login is the login of an agent's program on this machine.
+type Login struct {
+	Credential string   `json:"credential"` // its name, which is a known one
+	Source     string   `json:"source"`     // for airlock.credential.NAME.source
+	Variables  []string `json:"variables"`  // any of which has another key of the agent, with which the login is not used
+}
+
+// After returns the rules of a start after an earlier one, whose options count where the start has none.
+func (r Rules) After(earlier Rules) Rules {
+	if r.Allow == nil {
+		r.Allow = earlier.Allow
+	}
+	if r.Deny == nil {
+		r.Deny = earlier.Deny
+	}
+	if r.Agent == "" {
+		r.Agent, r.Needs, r.Keys, r.Login = earlier.Agent, earlier.Needs, earlier.Keys, earlier.Login
+	}
+	return r
+}
+
 // Record describes one airlock.
 type Record struct {
 	Version   int               `json:"version"`
@@ -106,6 +140,7 @@ type Record struct {
 	Built     bool              `json:"built,omitempty"`   // the image was built for the setup
 	Runtime   string            `json:"runtime,omitempty"` // asked for; empty for the engine's own
 	Isolation Isolation         `json:"isolation"`
+	Rules     Rules             `json:"rules,omitzero"`
 	Tools     []Tool            `json:"tools,omitempty"`
 	Rootfs    string            `json:"rootfs,omitempty"` // folder that the prison's system is in; empty: the host's
 	Variables []Variable        `json:"variables"`        // those of the user that are passed into the prison

@@ -14,26 +14,15 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/teams"
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// Options are the rules of a command line.
-type Options struct {
-	Allow, Deny []string
-	// Agent is the name of an agent that the command line asks for, and Needs are the rules of its profile.
-	Agent string
-	Needs []string
-	// Keys are the variables with keys that the agent would take from the user's environment.
-	Keys []string
-	// Login is used if the agent gets no key otherwise. The zero value is none.
-	Login Login
-}
-
 // Compile reads the settings of the network and returns the rules of a prison that is about to start, with the sources that
 // people know. Its generation is 0.
-func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config, o Options) (control.Rules, error) {
+func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config, o airlock.Rules) (control.Rules, error) {
 	rules := control.Rules{V: control.Version}
 	settings, err := networkSettings(ctx, repo, config)
 	if err != nil {

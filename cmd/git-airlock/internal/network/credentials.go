@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 // CredentialKey begins the settings of a credential: airlock.credential.NAME.source and so on.
@@ -39,7 +40,7 @@ var (
 )
 
 // credentials reads the settings of credentials, and adds those of an agent's variables that no setting names, or of its login.
-func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []string, login Login) (all []control.Credential, err error) {
+func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []string, login airlock.Login) (all []control.Credential, err error) {
 	var drafts []draft
 	for _, s := range settings {
 		rest, ok := strings.CutPrefix(s.Key, CredentialKey)
@@ -79,7 +80,7 @@ func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []stri
 			drafts[i].source = "env:" + key
 		}
 	}
-	if d, use := login.draft(drafts); use {
+	if d, use := ofLogin(login, drafts); use {
 		drafts = append(drafts, d)
 	}
 	for _, d := range drafts {
@@ -232,7 +233,9 @@ func Lost(dir string) []control.Credential {
 }
 
 // IsLost reports whether a running network has lost the value of a credential, which programs inside have a placeholder for.
-func IsLost(c control.Credential, u control.CredentialUse) bool { return c.Placeholder != "" && !u.Known }
+func IsLost(c control.Credential, u control.CredentialUse) bool {
+	return c.Placeholder != "" && !u.Known
+}
 
 // Renewal returns the command that gives a running network the value of a credential again.
 func Renewal(c control.Credential) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 // settingsOf returns settings of credentials, as NAME.FIELD=VALUE.
@@ -23,7 +24,7 @@ func settingsOf(lines ...string) (all []gitops.Setting) {
 
 func TestCredentialSettings(t *testing.T) {
 	all, err := credentials(nil, settingsOf("openai.source=env:MY_KEY", "own.source=file:/key", "own.host=a.test", "own.host=*.b.test", "own.env=A", "own.env=B",
-		"own.methods=GET, POST", "own.paths=/v1/**", "own.header=X-Key", "own.limit=3"), []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "UNKNOWN"}, Login{})
+		"own.methods=GET, POST", "own.paths=/v1/**", "own.header=X-Key", "own.limit=3"), []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "UNKNOWN"}, airlock.Login{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func TestCredentialSettings(t *testing.T) {
 	if got := HostsOf(all[1]); got != "a.test, *.b.test" {
 		t.Error(got)
 	}
-	if all, err := credentials(nil, settingsOf("codex.limit=5"), []string{"CODEX_API_KEY"}, Login{}); err != nil || len(all) != 1 || all[0].Source != "env:CODEX_API_KEY" || all[0].Limit != 5 {
+	if all, err := credentials(nil, settingsOf("codex.limit=5"), []string{"CODEX_API_KEY"}, airlock.Login{}); err != nil || len(all) != 1 || all[0].Source != "env:CODEX_API_KEY" || all[0].Limit != 5 {
 		t.Errorf("a limit alone: %+v, %v", all, err)
 	}
 	for _, bad := range []string{"own.source=env:A", "own.host=a.test", "openai.colour=x", "openai.limit=0", "openai.mode=plain", "Own.source=x", "openai.format=x", "openai.host=*.com",
@@ -49,12 +50,12 @@ func TestCredentialSettings(t *testing.T) {
 		if strings.HasPrefix(bad, "openai") {
 			lines = append(lines, "openai.source=env:A")
 		}
-		if all, err := credentials(nil, settingsOf(lines...), nil, Login{}); err == nil {
+		if all, err := credentials(nil, settingsOf(lines...), nil, airlock.Login{}); err == nil {
 			t.Errorf("%s: %+v", bad, all)
 		}
 	}
 	for host, want := range map[string]string{"api.openai.com": "OPENAI_BASE_URL=http://api.openai.com/v1", "a.test": "OPENAI_BASE_URL=http://a.test/v1", "*.a.test": ""} {
-		all, err := credentials(nil, settingsOf("openai.source=env:A", "openai.mode=base", "openai.host="+host), nil, Login{})
+		all, err := credentials(nil, settingsOf("openai.source=env:A", "openai.mode=base", "openai.host="+host), nil, airlock.Login{})
 		if err != nil || !all[0].Base || all[0].BaseURL != want {
 			t.Errorf("%s: %+v, %v", host, all, err)
 		}
@@ -82,7 +83,7 @@ func TestCopilotHosts(t *testing.T) {
 }
 
 func TestPlaceholders(t *testing.T) {
-	all, err := credentials(nil, settingsOf("openai.source=env:SET", "google.source=env:UNSET", "npm.source=env:SHORT", "github.source=nonsense"), nil, Login{})
+	all, err := credentials(nil, settingsOf("openai.source=env:SET", "google.source=env:UNSET", "npm.source=env:SHORT", "github.source=nonsense"), nil, airlock.Login{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 // service describes the credential of a known service.
@@ -46,23 +47,16 @@ func serviceOf(is func(service) bool) (service, bool) {
 	return service{}, false
 }
 
-// Login is the login of an agent's program on this machine.
-type Login struct {
-	Credential string   // its name, which is a known one
-	Source     string   // for airlock.credential.NAME.source
-	Variables  []string // any of which has another key of the agent, with which the login is not used
-}
-
 // LoginOf returns the login that a program has on this machine, with the name of its credential. It is the zero value if there is none.
-func LoginOf(name, program string, variables []string) (l Login) {
+func LoginOf(name, program string, variables []string) (l airlock.Login) {
 	if name != "" && secret.HasLogin(program) {
-		l = Login{Credential: name, Source: "login:" + program, Variables: variables}
+		l = airlock.Login{Credential: name, Source: "login:" + program, Variables: variables}
 	}
 	return l
 }
 
-// draft returns the credential of a login, if no other one has a key for the agent.
-func (l Login) draft(others []draft) (d draft, use bool) {
+// ofLogin returns the credential of a login, if no other one has a key for the agent.
+func ofLogin(l airlock.Login, others []draft) (d draft, use bool) {
 	s, known := serviceOf(func(s service) bool { return s.name == l.Credential })
 	other := slices.ContainsFunc(others, func(d draft) bool {
 		return slices.ContainsFunc(d.places(), func(name string) bool { return slices.Contains(l.Variables, name) })

@@ -59,11 +59,16 @@ func Of(c *cli.Context, s *session.Session, command []string, agent *session.Age
 }
 
 func read(c *cli.Context, s *session.Session, command []string, agent *session.Agent) (r session.Request, err error) {
-	options := layered(c, s)
+	fixed, err := overrides(c, s)
+	if err != nil {
+		return r, err
+	}
+	options := layered(c, s, fixed)
 	if agent != nil && !options.Has("airlock.network") {
+		fixed["airlock.network"] = prison.NetworkAllowlist.String()
 		options["airlock.network"] = prison.NetworkAllowlist.String()
 	}
-	r = session.Request{Command: command, Image: options.String("airlock.image", ""), Runtime: options.String("airlock.runtime", ""),
+	r = session.Request{Command: command, Overrides: fixed, Image: options.String("airlock.image", ""), Runtime: options.String("airlock.runtime", ""),
 		BackendGiven: c.IsSet("backend"), ImageGiven: c.IsSet("image") || c.IsSet("runtime"), EnvKey: envKey}
 	for _, f := range Flags() {
 		if name := f.Names()[0]; c.IsSet(name) {
@@ -71,16 +76,13 @@ func read(c *cli.Context, s *session.Session, command []string, agent *session.A
 			r.Typed = append(r.Typed, typed(c, f)...)
 		}
 	}
-	if r.Overrides, err = overrides(c, s); err != nil {
-		return r, err
-	}
 	if err := readSwitches(c, options, &r); err != nil {
 		return r, err
 	}
 	if r.Dotenv, err = environment.Dotenv(s.Repo.Top); err != nil {
 		return r, err
 	}
-	r.Rules = network.Options{Allow: c.StringSlice("allow"), Deny: c.StringSlice("deny")}
+	r.Rules = airlock.Rules{Allow: ruleOption(c, "allow"), Deny: ruleOption(c, "deny")}
 	r.EnvGiven = c.IsSet("env")
 	if r.Env, err = session.OptionVariables(c.StringSlice("env"), r.Dotenv); err != nil {
 		return r, err
@@ -141,11 +143,34 @@ func listedValues(c *cli.Context, s *session.Session, option, key string) ([]str
 	return s.Repo.Values(c.Context, key)
 }
 
-// layered returns the configuration, overridden by the options of the same names.
-func layered(c *cli.Context, s *session.Session) gitops.Config {
+// ruleOption returns the rules of an option, and nil if it was not given. As with settings, an empty value removes those before it,
+// which are those of earlier starts.
+func ruleOption(c *cli.Context, name string) []string {
+	if !c.IsSet(name) {
+		return nil
+	}
+	return append([]string{}, slices.DeleteFunc(c.StringSlice(name), func(rule string) bool { return rule == "" })...)
+}
+
+// keptOptions are the options of the isolation that an airlock keeps until another start has new ones.
+var keptOptions = []string{"network", "memory", "cpus", "pids"}
+
+// layered returns the configuration, overridden by the isolation that earlier starts of the airlock here have fixed, by what this one
+// does, and by the options of the same names.
+func layered(c *cli.Context, s *session.Session, fixed gitops.Config) gitops.Config {
 	options := gitops.Config{}
 	maps.Copy(options, s.Config)
-	for _, name := range []string{"backend", "image", "runtime", "network", "memory", "cpus", "pids"} {
+	earlier := s.Fixed()
+	for _, name := range keptOptions {
+		key := "airlock." + name
+		if value, kept := earlier[key]; kept {
+			options[key] = value
+		}
+		if value, now := fixed[key]; now {
+			options[key] = value
+		}
+	}
+	for _, name := range []string{"backend", "image", "runtime"} {
 		if c.IsSet(name) {
 			options["airlock."+name] = c.String(name)
 		}
@@ -153,7 +178,8 @@ func layered(c *cli.Context, s *session.Session) gitops.Config {
 	return options
 }
 
-// overrides returns the settings that are fixed until the airlock is cleared: those of "git -c" at a start, like options.
+// overrides returns the settings that are fixed until the airlock is cleared, or another start fixes them anew: those of "git -c" at a
+// start, and options.
 func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 	given, err := s.Repo.CommandConfig(c.Context)
 	if err != nil {
@@ -177,6 +203,11 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 		}
 		// The older setting must not contradict the option.
 		given["airlock.review"], given["airlock.autoland"] = string(mode), strconv.FormatBool(mode != review.Land)
+	}
+	for _, name := range keptOptions {
+		if c.IsSet(name) {
+			given["airlock."+name] = c.String(name)
+		}
 	}
 	engine, err := Engine(c)
 	if engine != "" {

@@ -168,7 +168,7 @@ func (s *Session) ChangeNetwork(ctx context.Context, r airlock.Record, change fu
 func (s *Session) RulesHere(ctx context.Context) (control.Rules, error) {
 	r, err := s.Here(ctx)
 	if errors.Is(err, ErrNoAirlock) {
-		return network.Compile(ctx, s.Repo, s.Config, network.Options{})
+		return network.Compile(ctx, s.Repo, s.Config, airlock.Rules{})
 	}
 	if err != nil {
 		return control.Rules{}, err

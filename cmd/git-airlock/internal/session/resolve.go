@@ -8,7 +8,6 @@ import (
 	"maps"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
@@ -68,6 +67,7 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 	c = resolved{session: s, Request: q, situation: now}
 	if here != nil {
 		c.airlock = *here
+		c.Rules = q.Rules.After(here.Rules)
 		c.Recipe = q.Recipe && here.Settings["airlock.recipe"] != "false"
 	}
 	if now.runs {
@@ -145,7 +145,7 @@ func (c resolved) changed(made *airlock.Setup) bool {
 // fill writes the options and settings of the prison into the record.
 func (c *resolved) fill() {
 	r := &c.airlock
-	r.Isolation.Network, r.Isolation.Limits = c.Isolation.Network, c.Isolation.Limits
+	r.Isolation.Network, r.Isolation.Limits, r.Rules = c.Isolation.Network, c.Isolation.Limits, c.Rules
 	if len(c.Tools) > 0 {
 		r.Tools = c.Tools
 	}
@@ -161,7 +161,7 @@ func (c *resolved) fill() {
 func (c resolved) onto(r airlock.Record) airlock.Record {
 	chosen := c.airlock
 	r.Backend, r.Reason, r.Image, r.Runtime, r.Built, r.Setup = chosen.Backend, chosen.Reason, chosen.Image, chosen.Runtime, chosen.Built, chosen.Setup
-	r.Isolation.Network, r.Isolation.Limits = chosen.Isolation.Network, chosen.Isolation.Limits
+	r.Isolation.Network, r.Isolation.Limits, r.Rules = chosen.Isolation.Network, chosen.Isolation.Limits, chosen.Rules
 	r.Variables, r.Tools, r.Rootfs, r.Settings = chosen.Variables, chosen.Tools, chosen.Rootfs, chosen.Settings
 	return r
 }
@@ -317,7 +317,7 @@ type Request struct {
 	ImageGiven     bool // Image or Runtime is from an option
 
 	Isolation airlock.Isolation // network and limits
-	Rules     network.Options   // of the network, in addition to the settings
+	Rules     airlock.Rules     // of the network, in addition to the settings
 	Tools     []airlock.Tool
 	Rootfs    string
 

@@ -24,6 +24,9 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 	word := "already runs"
 	if !c.runs {
 		word = "runs again"
+		if n := c.Isolation.Network; n != prison.NetworkNone.String() {
+			word += ", network " + n
+		}
 	}
 	if s.Dry {
 		s.Report.Say("%s on %s: would make sure that it runs", r.ID, r.BranchName())

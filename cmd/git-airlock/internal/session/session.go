@@ -216,6 +216,15 @@ func (s *Session) Here(ctx context.Context) (airlock.Record, error) {
 	return *r, nil
 }
 
+// Fixed returns the settings that earlier starts of the airlock here have fixed, which is empty without one.
+func (s *Session) Fixed() gitops.Config {
+	r, err := s.Store.Here()
+	if err != nil || r == nil || r.Phase == airlock.Starting || r.Phase == airlock.Clearing {
+		return nil // a start reports the error
+	}
+	return r.Settings
+}
+
 // Current reads the record of an airlock again, because another command may have changed it meanwhile. It fails with [ErrCleared]
 // if another command has cleared it.
 func (s *Session) Current(r airlock.Record) (airlock.Record, error) {

@@ -17,11 +17,12 @@ func startCommand() *cli.Command {
 	return cmdline.Command(&cli.Command{
 		Name: "start", Usage: "take a snapshot of the branch, start the prison and the daemon",
 		UsageText: "git airlock start [options] [-- COMMAND...]\ngit airlock start AGENT [options] [-- ARGUMENTS...]",
-		Description: "If the airlock is running, start repairs what has died. If it is stopped, start resumes the same workspace. Network and\n" +
-			"limits then come from the current options and settings. The backend and the settings from \"git -c\" are those of the first\n" +
-			"start. --engine, --no-auto-land, --no-recipe, image, runtime, tools, rootfs and the names of variables are kept unless you\n" +
-			"pass new ones. Values of variables are not kept: start reads them again from your environment or .env file, and refuses if\n" +
-			"one is missing. An image built from the recipe is rebuilt when the recipe changes.\n\n" +
+		Description: "If the airlock is running, start repairs what has died. If it is stopped, start resumes the same workspace. The\n" +
+			"backend is that of the first start. All options are kept until you pass new ones, and so are the settings from \"git -c\", the\n" +
+			"rules of --allow and --deny, and what an agent needs of the network. An empty value of --allow, --deny or --env drops those\n" +
+			"of earlier starts. What no option has named comes from the current settings. Values of variables are not kept: start reads\n" +
+			"them again from your environment or .env file, and refuses if one is missing. An image built from the recipe is rebuilt when\n" +
+			"the recipe changes.\n\n" +
 			"start builds an image with the tools that the committed " + recipe.FileName + " asks for, or checks that this machine\n" +
 			"has them, and refuses otherwise. The recipe's startup commands run at the first start, and again when they have changed.\n\n" +
 			"With a COMMAND, start launches it in the prison and returns at once. The command has a terminal of its own, see\n" +
