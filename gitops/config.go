@@ -1,14 +1,12 @@
 package gitops
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
 	"iter"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,44 +173,38 @@ func (c Config) Bool(key string, otherwise bool) (bool, error) {
 
 // Sharing is how a repository gives its files to other users, core.sharedRepository in git-config(1).
 type Sharing struct {
-	readable fs.FileMode // permissions to read
-	only     bool        // a file has no others
+	mode fs.FileMode // permissions that a file gets
+	only bool        // a file has no others
 }
 
-// Sharing reads how the repository gives its files to others, from the repository's own file, where git init --shared writes it.
-// That costs no git process in a repository that is not shared.
-func (r *Repository) Sharing(ctx context.Context) (s Sharing, err error) {
+// Sharing returns how a repository with this configuration gives its files to others. Git takes the setting from any file of the
+// configuration, and from "git -c".
+func (c Config) Sharing() Sharing {
 	const key = "core.sharedRepository"
-	file := filepath.Join(r.CommonDir, "config")
-	content, err := os.ReadFile(file)
-	if err != nil || !bytes.Contains(bytes.ToLower(content), []byte("sharedrepository")) {
-		return s, err
-	}
-	records, err := r.Records(ctx, Call{Args: []string{"config", "--file", file, "--no-includes", "--list", "-z"}})
-	c := Config{}
-	for _, record := range records {
-		c.add(record)
-	}
 	value := c.String(key, "umask")
 	n, notOctal := strconv.ParseUint(value, 8, 16)
 	on, _ := c.Bool(key, false)
 	switch {
 	case notOctal == nil && n > 2:
-		s = Sharing{fs.FileMode(n) & 0o444, true}
+		return Sharing{fs.FileMode(n) & 0o666, true}
 	case value == "all", value == "world", value == "everybody", n == 2:
-		s.readable = 0o444
+		return Sharing{mode: 0o664}
 	case value == "group", n == 1, notOctal != nil && on:
-		s.readable = 0o440
+		return Sharing{mode: 0o660}
 	}
-	return s, err
+	return Sharing{}
 }
 
-// Mode returns the permissions of a file that nobody may write. alone are those that it has in a repository that is not shared.
+// Mode returns the permissions of a file. alone are those that it has in a repository that is not shared.
 func (s Sharing) Mode(alone fs.FileMode) fs.FileMode {
-	if s.only {
-		return s.readable
+	more := s.mode
+	if alone&0o200 == 0 {
+		more &^= 0o222
 	}
-	return alone | s.readable
+	if s.only {
+		return more
+	}
+	return alone | more
 }
 
 // Has reports whether a key is set.

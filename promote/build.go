@@ -84,7 +84,7 @@ type lazyBridge struct {
 }
 
 func newLazyBridge(e *Engine, f facts) *lazyBridge {
-	return &lazyBridge{inside: f.inside, open: func() (*quarantine.Bridge, error) { return f.quarantine.Bridge(e.Repo, e.bridgeDir()) }}
+	return &lazyBridge{inside: f.inside, open: func() (*quarantine.Bridge, error) { return f.quarantine.Bridge(e.Repo, f.config, e.bridgeDir()) }}
 }
 
 // ready opens the bridge, unless it is open.

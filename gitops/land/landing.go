@@ -123,6 +123,9 @@ func (l *landing) prepare(ctx context.Context) error {
 			return err
 		},
 	)
+	if err == nil && l.before != nil {
+		err = os.Chmod(l.next(), l.Config.Sharing().Mode(l.before.Mode().Perm()))
+	}
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,9 @@ type Bridge struct {
 	merged     []gitops.OID // trees in made that git must have before it merges again, signs or compares
 }
 
-// Bridge creates a bridge between the quarantine and a repository. dir is a folder for the bridge in the host state.
-func (q *Store) Bridge(r *gitops.Repository, dir string) (*Bridge, error) {
+// Bridge creates a bridge between the quarantine and a repository. config is the repository's, or nil to read it when it is needed. dir
+// is a folder for the bridge in the host state.
+func (q *Store) Bridge(r *gitops.Repository, config gitops.Config, dir string) (*Bridge, error) {
 	if r.Dry {
 		return nil, gitops.ErrDryRun
 	}
@@ -40,6 +41,7 @@ func (q *Store) Bridge(r *gitops.Repository, dir string) (*Bridge, error) {
 	if err != nil {
 		return nil, err
 	}
+	handover.config = config
 	if err := os.RemoveAll(dir); err != nil { // from before a crash
 		return nil, err
 	}

@@ -21,38 +21,27 @@ const inHand = 4 << 20
 // The caller releases the pack.
 func (b *Bridge) Give(ctx context.Context, look *Inspector, tip gitops.OID, known []gitops.OID, also ...gitops.OID) error {
 	names, err := b.reached(ctx, look, tip, known)
-	many := errors.Is(err, ErrMany)
-	if err != nil && !many {
+	if errors.Is(err, ErrMany) {
+		return b.Again(ctx, tip, known, also...)
+	}
+	if names = append(names, also...); err != nil || len(names) == 0 {
 		return err
 	}
-	names = append(names, also...)
-	if len(names) == 0 && !many {
-		return nil
-	}
-	var base string
-	if many {
-		list := slices.Concat([]gitops.OID{tip}, also, []gitops.OID{"--not"}, known)
-		base, err = b.pack(ctx, list, "--revs")
-	} else {
-		base, err = b.packListed(ctx, look, names)
-	}
+	base, err := b.packListed(ctx, look, names)
 	if err != nil {
 		return err
 	}
 	name, err := b.handover.install(ctx, base)
 	if err != nil {
 		return err
-	}
-	if many {
-		return errors.Join(b.handover.prove(name, append(also, tip)), connected(ctx, b.outer, []gitops.OID{tip}, known))
 	}
 	return b.handover.prove(name, names)
 }
 
-// Again copies objects into the outer repository that it already has: those that tip reaches and known do not reach.
+// Again copies objects into the outer repository, even those that it has: those that tip reaches and known do not reach, and also.
 // Until [Handover.Release], a running git gc cannot remove them, whichever refs it has read.
-func (b *Bridge) Again(ctx context.Context, tip gitops.OID, known []gitops.OID) error {
-	base, err := b.pack(ctx, slices.Concat([]gitops.OID{tip, "--not"}, known), "--revs")
+func (b *Bridge) Again(ctx context.Context, tip gitops.OID, known []gitops.OID, also ...gitops.OID) error {
+	base, err := b.pack(ctx, slices.Concat([]gitops.OID{tip}, also, []gitops.OID{"--not"}, known), "--revs")
 	if err != nil {
 		return err
 	}
@@ -60,7 +49,7 @@ func (b *Bridge) Again(ctx context.Context, tip gitops.OID, known []gitops.OID) 
 	if err != nil {
 		return err
 	}
-	return errors.Join(b.handover.prove(name, []gitops.OID{tip}), connected(ctx, b.outer, []gitops.OID{tip}, known))
+	return errors.Join(b.handover.prove(name, append(also, tip)), connected(ctx, b.outer, []gitops.OID{tip}, known))
 }
 
 // packListed makes a pack of objects, in process if they are few and small. It returns the pack's path without

@@ -103,7 +103,7 @@ func TestGiveReportsWhatIsMissing(t *testing.T) {
 // bridge is a bridge and its inspector.
 func (i *airlock) bridge(t *testing.T) (*Bridge, *Inspector) {
 	t.Helper()
-	b, err := i.q.Bridge(i.outer.Repository, filepath.Join(t.TempDir(), "bridge"))
+	b, err := i.q.Bridge(i.outer.Repository, nil, filepath.Join(t.TempDir(), "bridge"))
 	gitopstest.Check(t, err)
 	t.Cleanup(func() { gitopstest.Check(t, b.Close()) })
 	inside := i.q.Inspect(t.Context())
@@ -125,7 +125,7 @@ func (i *airlock) give(t *testing.T, links []Link) gitops.OID {
 func TestMadeIsBounded(t *testing.T) {
 	t.Parallel()
 	i := newInner(t, gitopstest.Files{"a": "1"})
-	b, err := i.q.Bridge(i.outer.Repository, filepath.Join(t.TempDir(), "bridge"))
+	b, err := i.q.Bridge(i.outer.Repository, nil, filepath.Join(t.TempDir(), "bridge"))
 	gitopstest.Check(t, err)
 	defer b.Close()
 	look := b.Inspect(t.Context(), nil)

@@ -31,6 +31,8 @@ type Handover struct {
 	outer *gitops.Repository
 	mark  string // content of our .keep files
 	file  string // a file with that content in the host state
+
+	config gitops.Config // of the outer repository; nil until it is needed
 }
 
 // OpenHandover returns the handover of an airlock with the host state dir.
@@ -70,10 +72,12 @@ func (h *Handover) install(ctx context.Context, base string) (name string, err e
 	if err := os.MkdirAll(store, 0o777); err != nil {
 		return "", err
 	}
-	with, err := h.outer.Sharing(ctx)
-	if err != nil {
-		return "", err
+	if h.config == nil {
+		if h.config, err = h.outer.Config(ctx); err != nil {
+			return "", err
+		}
 	}
+	with := h.config.Sharing()
 	if err := h.place(with, h.file, filepath.Join(store, name+".keep")); err != nil {
 		return "", err
 	}
@@ -215,12 +219,6 @@ func namesIn(dir string) map[string]bool {
 	return names
 }
 
-// there reports whether a file exists.
-func there(name string) bool {
-	_, err := os.Lstat(name)
-	return err == nil
-}
-
 // kept reports whether a .keep file is ours.
 func (h *Handover) kept(name string) bool {
 	content, err := os.ReadFile(name)
@@ -260,7 +258,7 @@ func (h *Handover) gone() (names []string, err error) {
 	}
 	for _, e := range entries {
 		name, packed := strings.CutSuffix(e.Name(), ".idx")
-		if packed && !there(filepath.Join(h.store(), e.Name())) {
+		if _, missing := os.Lstat(filepath.Join(h.store(), e.Name())); packed && missing != nil {
 			names = append(names, name)
 		}
 	}

@@ -28,7 +28,7 @@ func (f *mergeFixture) bridges(t testing.TB) map[string]*Bridge {
 	t.Helper()
 	bridges := map[string]*Bridge{}
 	for _, name := range []string{"git", "merger"} {
-		b, err := f.q.Bridge(f.outer.Repository, filepath.Join(t.TempDir(), "bridge"))
+		b, err := f.q.Bridge(f.outer.Repository, nil, filepath.Join(t.TempDir(), "bridge"))
 		gitopstest.Check(t, err)
 		t.Cleanup(func() { gitopstest.Check(t, b.Close()) })
 		if name == "git" && b.merger != nil {
@@ -165,7 +165,7 @@ func TestMergeInAnyRepository(t *testing.T) {
 			f := &mergeFixture{newInner(t, gitopstest.Files{"a": "1\n", "b": "1\n"}, args...)}
 			m := Merge{Base: f.tree(t, f.base, nil), Ours: f.tree(t, f.base, gitopstest.Files{"a": "2\n"}), Theirs: f.tree(t, f.base, gitopstest.Files{"b": "2\n"})}
 			want := f.tree(t, f.base, gitopstest.Files{"a": "2\n", "b": "2\n"})
-			b, err := f.q.Bridge(f.outer.Repository, filepath.Join(t.TempDir(), "line\nbreak \"quoted\" #"))
+			b, err := f.q.Bridge(f.outer.Repository, nil, filepath.Join(t.TempDir(), "line\nbreak \"quoted\" #"))
 			gitopstest.Check(t, err)
 			defer b.Close()
 			if tree, _, err := b.Merge(t.Context(), m); err != nil || tree != want {

@@ -29,7 +29,7 @@ func newNoted(t *testing.T, initArgs ...string) *noted {
 func (n *noted) draft(notes ...Note) (old, drafted gitops.OID, size int) {
 	n.T.Helper()
 	ctx := n.T.Context()
-	b, err := n.q.Bridge(n.Repository, filepath.Join(n.State, "bridge"))
+	b, err := n.q.Bridge(n.Repository, nil, filepath.Join(n.State, "bridge"))
 	gitopstest.Check(n.T, err)
 	defer b.Close()
 	inside := n.q.Inspect(ctx)

@@ -35,7 +35,7 @@ func TestLeaveAndOverlay(t *testing.T) {
 			out, _, _ := ignore.ParseAll(strings.Split(c.out, "\n"))
 			part, err := f.q.Leave(t.Context(), f.outer.Repository, whole, out)
 			gitopstest.Check(t, err)
-			b, err := f.q.Bridge(f.outer.Repository, filepath.Join(t.TempDir(), "bridge"))
+			b, err := f.q.Bridge(f.outer.Repository, nil, filepath.Join(t.TempDir(), "bridge"))
 			gitopstest.Check(t, err)
 			listed, err := b.Files(t.Context(), part)
 			gitopstest.Check(t, err)

@@ -30,7 +30,7 @@ func TestPatch(t *testing.T) {
 				t.Parallel()
 				f := &mergeFixture{newInner(t, gitopstest.Files{"a": "1\n"}, "--object-format="+format)}
 				f.base = f.outer.Built(f.base, base) // as it is: a checkout would have converted it
-				b, err := f.q.Bridge(f.outer.Repository, filepath.Join(t.TempDir(), "bridge"))
+				b, err := f.q.Bridge(f.outer.Repository, nil, filepath.Join(t.TempDir(), "bridge"))
 				gitopstest.Check(t, err)
 				defer b.Close()
 				want := f.tree(t, f.base, c.change)

@@ -42,7 +42,7 @@ func OpenWorkshop(ctx context.Context, r *gitops.Repository) (*Workshop, error) 
 		w.store, err = quarantine.Create(ctx, r, filepath.Join(w.dir, "quarantine"))
 	}
 	if err == nil {
-		w.bridge, err = w.store.Bridge(r, filepath.Join(w.dir, "bridge"))
+		w.bridge, err = w.store.Bridge(r, nil, filepath.Join(w.dir, "bridge"))
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
