@@ -161,6 +161,7 @@ func setup(t *testing.T, more ...string) func(*testscript.Env) error {
 		env.Setenv("TMPDIR", filepath.Join(env.WorkDir, ".tmp"))
 		env.Values[worldKey{}] = &world{kept: map[string]string{}, excludes: map[string]string{}}
 		vars := slices.Clone(env.Vars)
+		env.Defer(func() { endAll(env.WorkDir) }) // after clearAll
 		env.Defer(func() { clearAll(t, env.WorkDir, vars) })
 		late := time.AfterFunc(scriptLimit, func() { endAll(env.WorkDir) })
 		env.Defer(func() { late.Stop() })
@@ -168,16 +169,42 @@ func setup(t *testing.T, more ...string) func(*testscript.Env) error {
 	}
 }
 
-// endAll kills the processes that work in a folder. testscript itself kills only the first process of a command, and then waits for all
-// processes that have the command's output.
+// endAll kills the processes of the script with this folder: those that work in it, and those that have its variables. testscript
+// itself kills only the first process of a command, and then waits for all processes that have the command's output.
 func endAll(dir string) {
-	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
-	for _, link := range links {
-		if cwd, _ := os.Readlink(link); cwd != dir && !strings.HasPrefix(cwd, dir+"/") {
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range processes {
+		cwd, _ := os.Readlink(p + "/cwd")
+		if !strings.HasPrefix(cwd+"/", dir+"/") && !strings.Contains(readOr(p+"/environ", ""), "="+dir+"/") {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+		if pid, err := strconv.Atoi(filepath.Base(p)); err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// TestScriptsAreEnded runs a script that leaves processes behind, as a script may that fails.
+func TestScriptsAreEnded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script, pids := filepath.Join(dir, "left.txtar"), filepath.Join(dir, "pids")
+	text := "sh 'sleep 1000 >/dev/null 2>&1 & echo $! >>\"$1\"; (cd /; exec sleep 1000) >/dev/null 2>&1 & echo $! >>\"$1\"' " + pids + "\n"
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("all", func(t *testing.T) { runScripts(t, []string{script}, testscript.Params{Setup: setup(t)}) })
+	left := strings.Fields(readOr(pids, ""))
+	if len(left) != 2 {
+		t.Fatalf("processes: %v", left)
+	}
+	for _, text := range left {
+		pid, err := strconv.Atoi(text)
+		for end := time.Now().Add(patience); err == nil && startTime(pid) != "gone" && time.Now().Before(end); {
+			time.Sleep(2 * time.Millisecond)
+		}
+		if err != nil || startTime(pid) != "gone" {
+			t.Errorf("process %s was left behind, %v", text, err)
 		}
 	}
 }
