@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/agents"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -45,6 +46,9 @@ func manualOf(program manual.Page) manual.Book {
 	b := manual.Book{Program: program, Version: versionText(), Date: manualDate()}
 	for _, reason := range ledger.Reasons {
 		b.Holds = append(b.Holds, string(reason))
+	}
+	for _, a := range agents.Known() {
+		b.Agents = append(b.Agents, manual.Explained{Word: a.Name, Text: a.Page()})
 	}
 	for _, d := range policy.Rules() {
 		text := fmt.Sprintf("%s; default: `%s`", d.Doc, d.Default)

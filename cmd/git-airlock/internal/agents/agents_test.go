@@ -163,3 +163,18 @@ func TestWithOwn(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestPages checks that each agent's page names what the agent gets.
+func TestPages(t *testing.T) {
+	for _, p := range Known() {
+		page := p.Page()
+		for _, word := range append(slices.Concat(p.Keys, p.Allow, p.Env, p.Headless, p.Notes, p.paths()), "git airlock start "+p.Name) {
+			if !strings.Contains(page, word) {
+				t.Errorf("%s: no %q in %q", p.Name, word, page)
+			}
+		}
+		if strings.Contains(page, "Nobody has tried") != p.Untried {
+			t.Errorf("%s: untried: %v", p.Name, p.Untried)
+		}
+	}
+}

@@ -27,6 +27,8 @@ type Profile struct {
 	// Untried means that the profile was written from the agent's documentation, because the program cannot be had where the
 	// tests run.
 	Untried bool
+	// Notes are what people should know of it, for its page of the manual.
+	Notes []string
 	// Own means that the user's configuration describes the agent.
 	Own bool
 }
@@ -74,6 +76,7 @@ var profiles = []Profile{
 			{Path: ".claude/CLAUDE.md", Content: place},
 		},
 		Memory: 768 * mebi, Get: npm("claude"),
+		Notes: []string{"When its key is refused, it tries again for minutes. `run` names the credential meanwhile, and `run --max-time` ends it."},
 	},
 	{
 		Name: "codex", Program: "codex", Allow: []string{"@openai"}, Keys: []string{"CODEX_API_KEY"}, Login: "codex",
@@ -88,7 +91,8 @@ var profiles = []Profile{
 			{Path: ".codex/auth.json", Key: "CODEX_API_KEY", Needs: true, Content: `{"auth_mode":"apikey","OPENAI_API_KEY":"` + keyMark + `"}` + "\n"},
 			{Path: ".codex/AGENTS.md", Content: place},
 		},
-		Get: npm("codex"),
+		Get:   npm("codex"),
+		Notes: []string{"It gives up after two answers with the status 429.", "A login with ChatGPT cannot stay outside, and is not used."},
 	},
 	{
 		Name: "opencode", Program: "opencode", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
@@ -98,6 +102,8 @@ var profiles = []Profile{
 			{Path: ".config/opencode/AGENTS.md", Content: place},
 		},
 		Headless: []string{"run"}, Memory: 2048 * mebi, Get: npm("opencode"),
+		Notes: []string{"Its interface draws nothing before a terminal has joined: `visit --log` is blank until then.",
+			"`-- -m anthropic/MODEL` or `-- -m openai/MODEL` chooses the provider, whose key it needs."},
 	},
 	{
 		Name: "gemini", Program: "gemini", Allow: []string{"@google"}, Keys: []string{"GEMINI_API_KEY", "GOOGLE_CLOUD_ACCESS_TOKEN"}, Login: "google-login",
@@ -116,6 +122,8 @@ var profiles = []Profile{
 		Headless: []string{"--allow-all-tools", "--allow-all-paths"}, Ask: []string{"-p"},
 		Files: []File{{Path: ".copilot/copilot-instructions.md", Content: place}},
 		Get:   npm("copilot"),
+		Notes: []string{"It takes tokens of GitHub alone, which begin with gho_, ghu_ or github_pat_: `git config airlock.credential.copilot.source 'command:gh auth token'`.",
+			"Its first start in an airlock unpacks 235 MB into its home."},
 	},
 	{
 		Name: "qwen", Program: "qwen", Allow: []string{"@openai"}, Keys: []string{"OPENAI_API_KEY"},
@@ -124,7 +132,8 @@ var profiles = []Profile{
 			{Path: ".qwen/settings.json", Content: `{"privacy":{"usageStatisticsEnabled":false}}` + "\n"},
 			{Path: ".qwen/QWEN.md", Content: place},
 		},
-		Get: npm("qwen"),
+		Get:   npm("qwen"),
+		Notes: []string{"`git config --add airlock.agent.qwen.env OPENAI_BASE_URL=https://api.openai.com/v1`, and the same with OPENAI_MODEL, name its model."},
 	},
 	{
 		Name: "crush", Program: "crush", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},

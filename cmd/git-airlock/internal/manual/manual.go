@@ -11,6 +11,7 @@ type Book struct {
 	Version, Date string      // date is empty if it is not known
 	Holds         []string    // the hold reasons, in the order in which they are listed
 	Rules         []Explained // the rules of the policy gate
+	Agents        []Explained // the known agents, with their pages in Markdown
 }
 
 // Pages returns all pages for man(1), by the names of their files: git-airlock-start.1.
@@ -48,6 +49,13 @@ func (b Book) sheets() []*sheet {
 		s := &sheet{name: "git-airlock-" + name, volume: "7"}
 		s.markdown(topic(name))
 		b.seeAlso(s)
+		all = append(all, s)
+	}
+	for _, a := range b.Agents {
+		s := &sheet{name: "git-airlock-" + a.Word, volume: "7"}
+		s.markdown(a.Text)
+		s.add(section, "SEE ALSO")
+		s.add(paragraph, "git-airlock-agents(1), git-airlock-start(1), git-airlock-run(1), git-airlock-visit(1), git-airlock-net(1)")
 		all = append(all, s)
 	}
 	return all

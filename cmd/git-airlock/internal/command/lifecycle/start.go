@@ -18,8 +18,8 @@ func startCommand() *cli.Command {
 		Name: "start", Usage: "take a snapshot of the branch, start the prison and the daemon",
 		UsageText: "git airlock start [options] [-- COMMAND...]\ngit airlock start AGENT [options] [-- ARGUMENTS...]",
 		Description: "If the airlock is running, start repairs what has died. If it is stopped, start resumes the same workspace. The\n" +
-			"backend is that of the first start. All options are kept until you pass new ones, and so are the settings from \"git -c\", the\n" +
-			"rules of --allow and --deny, and what an agent needs of the network. An empty value of --allow, --deny or --env drops those\n" +
+			"backend is that of the first start. The options are kept until you pass new ones, but for --selftest and --allow-secrets. So\n" +
+			"are the settings from \"git -c\" and what an agent needs of the network. An empty value of --allow, --deny or --env drops those\n" +
 			"of earlier starts. What no option has named comes from the current settings. Values of variables are not kept: start reads\n" +
 			"them again from your environment or .env file, and refuses if one is missing. An image built from the recipe is rebuilt when\n" +
 			"the recipe changes.\n\n" +
