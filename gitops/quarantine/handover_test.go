@@ -158,3 +158,9 @@ func TestHandoverByCopy(t *testing.T) {
 		}
 	}
 }
+
+// there reports whether a file exists.
+func there(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
