@@ -70,17 +70,16 @@ func SyncFiles(dir string, names []string) error {
 	if len(names) > syncEach {
 		return SyncFileSystem(dir)
 	}
+	var syncs []func() error
 	for _, name := range names {
 		full := filepath.Join(dir, name)
 		info, err := os.Lstat(full)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 			continue
 		}
-		if err := SyncPath(full); err != nil {
-			return err
-		}
+		syncs = append(syncs, func() error { return SyncPath(full) })
 	}
-	return nil
+	return Together(syncs...) // the file system writes them at once
 }
 
 // OtherDevice reports whether two paths are on different file systems.

@@ -30,7 +30,8 @@ func pathspecs(changes []gitops.Change) []string {
 type guard struct {
 	r       *gitops.Repository
 	filters landingFilters
-	copy    string   // a copy of the user's index
+	copy    string // a copy of the user's index, once copied has been called
+	copied  func() error
 	staged  []string // paths that differ between the index and the commit a landing starts from
 	merge   []string // those of the staged paths that have conflicts
 	flags   bool     // whether the user told git to ignore changes of a changed path
@@ -67,6 +68,11 @@ func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Cha
 		looks = append(looks,
 			func() (err error) { unstaged, err = unstagedPaths(ctx, g.git(), changes); return },
 			func() (err error) { hidden, err = g.hidden(ctx, changes); return })
+	}
+	if len(looks) > 0 {
+		if err := g.copied(); err != nil {
+			return err
+		}
 	}
 	if err := gitops.Together(looks...); err != nil {
 		return err
@@ -237,6 +243,9 @@ func (g *guard) repositories(ctx context.Context, changes []gitops.Change) (foun
 			seen[dir] = true
 			other := g.r.There(path.Join(dir, ".git"))
 			if !other && bare(g.r, dir) {
+				if err := g.copied(); err != nil {
+					return nil, err
+				}
 				tracked, err := g.git().Records(ctx, gitops.Call{Args: []string{"ls-files", "-z", "--", dir}})
 				if err != nil {
 					return nil, err

@@ -1,6 +1,7 @@
 package land
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha1" //nolint:gosec // the checksum of the format
 	"crypto/sha256"
@@ -18,15 +19,26 @@ import (
 // indexFile is an index in memory, of which some entries are looked at and their stat data replaced (gitformat-index(5)). A git process
 // that does so reads and writes the whole index, with the user's filters, while a landing has the locks.
 type indexFile struct {
-	content []byte
-	written time.Time      // when git compares the time of a file with it, see racy
-	raw     int            // the size of an object name
-	at      map[string]int // offsets of the entries with the requested paths
-	room    map[string]int // offsets of the entries that would follow those of requested paths without an entry
-	end     int            // of the entries
-	racy    bool           // one of the other entries may be of a file that changed after git has read it
+	content    []byte         // as it was read
+	written    time.Time      // when git compares the time of a file with it, see racy
+	raw        int            // the size of an object name
+	count      uint32         // of entries
+	at         map[string]int // offsets of the entries with the requested paths
+	room       map[string]int // offsets of the entries that would follow those of requested paths without an entry
+	end        int            // of the entries
+	extensions []byte
+	racy       bool // one of the other entries may be of a file that changed after git has read it
 
 	attributes []splice // the entries of attribute files
+
+	entered map[string][]byte // new entries, by path, which are among the parts
+	parts   []part            // all of the index that is to be written, but for its checksum
+}
+
+// part is a range of an index that is written.
+type part struct {
+	content []byte
+	entry   bool // a new entry, which has no stat data at first
 }
 
 // splice is a range of the content, and what takes its place. In a list of attribute files, it is just the range.
@@ -51,8 +63,7 @@ const (
 	intentToAdd  = 0x2000
 )
 
-// readIndex reads an index with its entries at some paths. It returns nil if only git can read the index: of another version, or one
-// whose entries are in a second file, or stand for folders.
+// readIndex reads the index in a file, see [parseIndex].
 func readIndex(name, format string, changes []gitops.Change) *indexFile {
 	info, err := os.Stat(name)
 	if err != nil || info.Size() > indexInHand {
@@ -62,7 +73,13 @@ func readIndex(name, format string, changes []gitops.Change) *indexFile {
 	if err != nil {
 		return nil
 	}
-	x := &indexFile{content: content, written: info.ModTime(), raw: 20, at: make(map[string]int, len(changes)), room: map[string]int{}}
+	return parseIndex(content, info.ModTime(), format, changes)
+}
+
+// parseIndex reads an index with its entries at some paths. It returns nil if only git can read the index: of another version, or one
+// whose entries are in a second file, or stand for folders.
+func parseIndex(content []byte, written time.Time, format string, changes []gitops.Change) *indexFile {
+	x := &indexFile{content: content, written: written, raw: 20, at: make(map[string]int, len(changes)), room: map[string]int{}}
 	if format == "sha256" {
 		x.raw = 32
 	}
@@ -90,7 +107,8 @@ func (x *indexFile) find(fresh []string) bool {
 		return false
 	}
 	var path []byte
-	for range binary.BigEndian.Uint32(x.content[8:]) {
+	x.count = binary.BigEndian.Uint32(x.content[8:])
+	for range x.count {
 		begin := pos
 		if pos = x.afterFlags(begin); pos >= end {
 			return false
@@ -122,8 +140,8 @@ func (x *indexFile) find(fresh []string) bool {
 	for _, name := range fresh {
 		x.room[name] = pos
 	}
-	x.end = pos
-	return optional(x.content[pos:end])
+	x.end, x.extensions = pos, x.content[pos:end]
+	return optional(x.extensions)
 }
 
 // afterFlags returns the offset behind the flags of an entry, or that of the end.
@@ -223,46 +241,90 @@ func sameStat(a, b []byte) bool {
 	return bytes.Equal(a[:16], b[:16]) && bytes.Equal(a[20:], b[20:]) && binary.BigEndian.Uint32(a[sizeField:]) > 0
 }
 
-// stamp writes the stat data of the files that a landing has just put into their places, as git checkout does, and the index into a file.
-// placed are these files before they were renamed. If another file is there now, its entry gets no stat data, so that git reads the file.
+// stamp writes the stat data of the files that a landing has just put into their places, as git checkout does, and the index into its
+// file. placed are these files before they were renamed. If another file is there now, its entry gets no stat data, so that git reads
+// the file.
 func (x *indexFile) stamp(r *gitops.Repository, name string, changes []gitops.Change, placed map[string]os.FileInfo) error {
 	for _, c := range changes {
-		begin, stat := x.at[c.Path], []byte(nil)
-		if info, err := r.Lstat(c.Path); err == nil && sameFile(placed[c.Path], info) && x.is(c.Path, c.New) {
-			stat = statData(info)
+		begin := x.at[c.Path]
+		if begin == 0 {
+			continue
 		}
-		if stat != nil {
-			copy(stat[modeField:], x.content[begin+modeField:begin+modeField+4])
-			copy(x.content[begin:], stat)
-		} else {
-			x.racy = x.racy || begin > 0 && x.young(begin)
+		entry := x.content[begin : begin+statSize]
+		if !x.is(c.Path, c.New) || !restat(entry, r, c.Path, placed) {
+			x.racy = x.racy || x.young(begin)
 		}
 	}
-	return x.replace(name)
-}
-
-// replace replaces the file of the index, durably.
-func (x *indexFile) replace(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
 		return err
 	}
-	end := len(x.content) - x.raw
-	if sum := x.content[end:]; len(bytes.Trim(sum, "\x00")) > 0 { // index.skipHash
-		h := x.hash()
-		h.Write(x.content[:end])
-		copy(sum, h.Sum(nil))
+	x.parts = []part{{content: x.content[:len(x.content)-x.raw]}}
+	return errors.Join(x.write(name, info.Mode().Perm()), x.complete(name))
+}
+
+// restat replaces the stat data of an entry by that of a file which a landing has put into its place, or reports that another file is
+// there.
+func restat(entry []byte, r *gitops.Repository, path string, placed map[string]os.FileInfo) bool {
+	info, err := r.Lstat(path)
+	stat := statData(info)
+	if err != nil || stat == nil || !sameFile(placed[path], info) {
+		return false
 	}
-	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
+	copy(stat[modeField:], entry[modeField:modeField+4])
+	copy(entry, stat)
+	return true
+}
+
+// stampEntered is like stamp, for entries that the landing has entered into an index which is already written.
+func (x *indexFile) stampEntered(r *gitops.Repository, name string, placed map[string]os.FileInfo) error {
+	for path, entry := range x.entered {
+		restat(entry, r, path, placed)
+	}
+	return x.complete(name)
+}
+
+// unfinished is the name of an index that is not complete yet.
+func unfinished(name string) string { return name + ".new" }
+
+// write writes the index to the disk beside the file that it will replace. This takes most of the time.
+func (x *indexFile) write(name string, mode os.FileMode) error {
+	f, err := os.OpenFile(unfinished(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(x.content)
+	out := bufio.NewWriterSize(f, 64<<10)
+	for _, p := range x.parts {
+		_, _ = out.Write(p.content) // Flush returns its error
+	}
+	return errors.Join(out.Flush(), f.Chmod(mode), f.Sync(), f.Close())
+}
+
+// complete writes the entries whose stat data has come since write, and the checksum, and replaces the file of the index, durably.
+func (x *indexFile) complete(name string) error {
+	f, err := os.OpenFile(unfinished(name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	h, at := x.hash(), int64(0)
+	for _, p := range x.parts {
+		if h.Write(p.content); p.entry {
+			_, err := f.WriteAt(p.content, at)
+			errs = append(errs, err)
+		}
+		at += int64(len(p.content))
+	}
+	sum := x.content[len(x.content)-x.raw:]
+	if len(bytes.Trim(sum, "\x00")) > 0 { // index.skipHash
+		sum = h.Sum(nil)
+	}
+	_, err = f.WriteAt(sum, at)
 	now := time.Now()
 	if x.racy { // git must look at the files of other entries again, as before
 		now = x.written
 	}
-	return errors.Join(err, f.Chmod(info.Mode().Perm()), os.Chtimes(f.Name(), now, now), f.Sync(), f.Close(), os.Rename(f.Name(), name))
+	return errors.Join(append(errs, err, os.Chtimes(f.Name(), now, now), f.Sync(), f.Close(), os.Rename(f.Name(), name))...)
 }
 
 func (x *indexFile) hash() hash.Hash {

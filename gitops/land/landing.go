@@ -1,14 +1,17 @@
 package land
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -75,9 +78,15 @@ type landing struct {
 	seen    map[string]os.FileInfo
 	plain   *indexFile // the user's index if the landing changes nothing but plain entries in it, or nil
 	entered *indexFile // the same with the changes, or nil
+	writing sync.WaitGroup
+	written error               // of the entered index, once nothing is writing
+	copied  func() error        // copies the user's index to next for git, unless it is there
+	tx      *gitops.Transaction // begun
+	token   token               // written
 }
 
-// next is the new index, and staged the folder of new files, ready to be renamed into place.
+// next is the new index, and staged the folder of new files, ready to be renamed into place. Until it is complete, next is a copy of
+// the user's index if git works on it, and otherwise not there.
 func (l *landing) next() string   { return filepath.Join(l.scratch, "index") }
 func (l *landing) staged() string { return filepath.Join(l.scratch, "tree") }
 
@@ -98,7 +107,7 @@ func Land(ctx context.Context, r *gitops.Repository, request Landing) error {
 	if err != nil {
 		return err
 	}
-	l := &landing{Landing: request, r: r, index: filepath.Join(r.GitDir, "index"), scratch: scratch}
+	l := &landing{Landing: request, r: r, index: filepath.Join(r.GitDir, "index"), scratch: scratch, copied: func() error { return nil }}
 	defer l.discard()
 	if err := l.prepare(ctx); err != nil {
 		return err
@@ -109,11 +118,15 @@ func Land(ctx context.Context, r *gitops.Repository, request Landing) error {
 
 // prepare builds the next index and the new files beside the user's, without a lock.
 func (l *landing) prepare(ctx context.Context) error {
+	var content []byte
 	var err error
-	if l.before, err = copyIndex(l.index, l.next()); err != nil {
+	if l.token, err = ownToken(l.Dir); err != nil {
 		return err
 	}
+	l.token.placed = filepath.Join(l.scratch, "lock")
 	err = gitops.Together(
+		l.token.write,
+		func() (err error) { content, err = l.load(); return },
 		func() error { return l.check(ctx) },
 		func() (err error) { l.changes, err = l.diff(ctx); return },
 		func() (err error) {
@@ -132,9 +145,12 @@ func (l *landing) prepare(ctx context.Context) error {
 	if l.filters, err = filtersOf(ctx, l.r, l.Look, l.Config, cmp.Or(l.Begun, l.Old), l.Old); err != nil {
 		return err
 	}
-	guard := &guard{r: l.r, copy: l.next(), filters: l.filters}
+	guard := &guard{r: l.r, copy: l.next(), copied: l.copied, filters: l.filters}
 	l.seen = lstatAll(l.r, l.changes)
-	x := readIndex(l.next(), l.r.Format, l.changes)
+	var x *indexFile
+	if content != nil {
+		x = parseIndex(content, l.before.ModTime(), l.r.Format, l.changes)
+	}
 	guard.clean = x != nil && x.clean(l.changes, l.seen)
 	guard.whole = x != nil && x.has(l.trees[0])
 	if err := l.collisions(ctx, guard); err != nil {
@@ -143,7 +159,39 @@ func (l *landing) prepare(ctx context.Context) error {
 	if guard.clean && l.separable() {
 		l.plain = x
 	}
-	return l.build(ctx, guard.flags)
+	if l.tx, err = l.r.BeginRefs(ctx, l.Message); err != nil { // git starts while the files are written
+		return err
+	}
+	if err = l.build(ctx, guard.flags); err != nil {
+		l.tx.Abort()
+	}
+	return err
+}
+
+// load reads the user's index, and arranges that it is copied when git must work on it. An index that is too large to be held in memory
+// is copied at once, and its content is nil.
+func (l *landing) load() (content []byte, err error) {
+	f, err := os.Open(l.index)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil // git treats it as an empty one
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > indexInHand {
+		l.before, err = copyIndex(l.index, l.next())
+		return nil, err
+	}
+	content = make([]byte, info.Size())
+	n, err := io.ReadFull(f, content)
+	l.before, content = info, content[:n]
+	l.copied = sync.OnceValue(func() error { return writeCopy(l.next(), bytes.NewReader(content), info) })
+	return content, gitops.Unless(err, io.ErrUnexpectedEOF) // unchanged finds that it was shortened
 }
 
 // diff lists the changes of the landing.
@@ -221,14 +269,7 @@ func standsOn(ctx context.Context, r *gitops.Repository, branch string) bool {
 
 // swing is the one place where a landing becomes visible.
 func (l *landing) swing(ctx context.Context) error {
-	token, err := ownToken(l.Dir)
-	if err != nil {
-		return err
-	}
-	tx, err := l.r.BeginRefs(ctx, l.Message) // git starts while the index is locked
-	if err != nil {
-		return err
-	}
+	tx, token := l.tx, l.token
 	lock := l.index + ".lock"
 	if err := token.lock(lock, func() error { return unhindered(l.r) }); err != nil {
 		tx.Abort()
@@ -282,7 +323,7 @@ func (l *landing) commit(ctx context.Context, tx *gitops.Transaction) error {
 		return fmt.Errorf("update the working tree: %w", err)
 	}
 	killpoint.Reach(stepTree)
-	if err := refresh(ctx, l.r, l.next(), l.entered, l.changes, l.filters, placed); err != nil {
+	if err := l.refresh(ctx, placed); err != nil {
 		tx.Abort()
 		return err
 	}
@@ -326,6 +367,7 @@ func (l *landing) unchanged() error {
 
 // discard removes prepared files that were not used, unless a journal still needs them.
 func (l *landing) discard() {
+	l.writing.Wait()
 	if !gitops.HasJournal(l.Dir) {
 		_ = os.RemoveAll(l.scratch)
 	}
@@ -363,10 +405,15 @@ func copyIndex(from, to string) (os.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
+	return info, writeCopy(to, f, info)
+}
+
+// writeCopy writes the copy of an index, and info is the original's.
+func writeCopy(to string, from io.Reader, info os.FileInfo) error {
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, info.Mode().Perm())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	_, err = out.ReadFrom(f)
-	return info, errors.Join(err, out.Chmod(info.Mode().Perm()), out.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
+	_, err = out.ReadFrom(from)
+	return errors.Join(err, out.Chmod(info.Mode().Perm()), out.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }

@@ -13,30 +13,33 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// token is the content of our lock on an index, and the file that stores this content.
-type token struct{ file, text string }
+// token is the content of our lock on an index.
+type token struct {
+	text   string
+	placed string // a file with this content that becomes the lock
+}
 
 func ownToken(dir string) (token, error) {
 	text, err := gitops.Token(dir)
-	return token{gitops.TokenPath(dir), text}, err
+	return token{text, gitops.TokenPath(dir) + ".new"}, err
 }
 
-// lock takes the lock of an index as git does. The lock file is linked into place, so that it has its content from
+// write writes the file that becomes the lock of an index. A power failure must not leave the name without the content.
+func (t token) write() error {
+	return errors.Join(os.WriteFile(t.placed, []byte(t.text), 0o600), gitops.SyncPath(t.placed))
+}
+
+// lock takes the lock of an index as git does. The written file is linked into place, so that it has its content from
 // the first instant. Where the file system has no hard links, a crash in between leaves an empty lock that proves
 // nothing, and the user is told about it as about the lock of any command.
 //
 // free is called immediately before and after. If it returns an error, lock returns this error and takes no lock.
 func (t token) lock(name string, free func() error) error {
-	written := t.file + ".new"
-	// A power failure must not leave the name without the content.
-	if err := errors.Join(os.WriteFile(written, []byte(t.text), 0o600), gitops.SyncPath(written)); err != nil {
-		return err
-	}
 	err := free()
 	if err == nil {
-		err = t.place(written, name)
+		err = t.place(name)
 	}
-	_ = os.Remove(written) // after a failure, sweep removes it with the other prepared files
+	_ = os.Remove(t.placed) // after a failure, sweep removes it with the other prepared files
 	if err != nil {
 		return err
 	}
@@ -48,8 +51,8 @@ func (t token) lock(name string, free func() error) error {
 }
 
 // place links the written lock to its name, or writes it where the file system has no hard links.
-func (t token) place(written, name string) error {
-	err := os.Link(written, name)
+func (t token) place(name string) error {
+	err := os.Link(t.placed, name)
 	if err == nil {
 		return nil
 	}

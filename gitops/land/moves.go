@@ -162,15 +162,23 @@ func sweepWaiting(r *gitops.Repository, scratch string, changes []gitops.Change)
 // never end.
 const refreshTime = 10 * time.Second
 
-// refresh writes the stat data of the changed paths into an index, and the index to the disk. x is the new index, if the landing has made it
-// in memory. placed are the files as the landing has renamed them, or nil.
-func refresh(ctx context.Context, r *gitops.Repository, index string, x *indexFile, changes []gitops.Change, filters landingFilters, placed map[string]os.FileInfo) error {
-	if x == nil && placed != nil {
-		x = readIndex(index, r.Format, changes)
+// refresh writes the stat data of the changed paths into the next index, and this index to the disk. placed are the files as the landing
+// has renamed them.
+func (l *landing) refresh(ctx context.Context, placed map[string]os.FileInfo) error {
+	if l.entered != nil {
+		if l.writing.Wait(); l.written != nil {
+			return l.written
+		}
+		return l.entered.stampEntered(l.r, l.next(), placed)
 	}
-	if x != nil {
-		return x.stamp(r, index, changes, placed)
+	if x := readIndex(l.next(), l.r.Format, l.changes); x != nil {
+		return x.stamp(l.r, l.next(), l.changes, placed)
 	}
+	return refresh(ctx, l.r, l.next(), l.changes, l.filters)
+}
+
+// refresh does so with git.
+func refresh(ctx context.Context, r *gitops.Repository, index string, changes []gitops.Change, filters landingFilters) error {
 	if err := refreshByGit(ctx, r, index, changes, filters); err != nil {
 		return err
 	}

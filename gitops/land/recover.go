@@ -72,6 +72,9 @@ func (j *journal) lockIndex(r *gitops.Repository, dir string, token token, lock 
 			return err
 		}
 	}
+	if err := token.write(); err != nil {
+		return err
+	}
 	// The user may have changed the index before this lock, but cannot change it afterwards.
 	return token.lock(lock, func() error { return unhindered(r) })
 }
@@ -191,7 +194,7 @@ func (c *recovery) forwardIndex(ctx context.Context) error {
 	if err := enter(ctx, g, rest, c.New.Zero()); err != nil {
 		return err
 	}
-	if err := refresh(ctx, c.r, next, nil, c.changes, c.filters, nil); err != nil {
+	if err := refresh(ctx, c.r, next, c.changes, c.filters); err != nil {
 		return err
 	}
 	return os.Rename(next, index)

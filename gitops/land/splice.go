@@ -63,7 +63,7 @@ func (x *indexFile) enter(changes []gitops.Change, trees func(folder string) [2]
 	}
 	folders := changedFolders(changes, trees)
 	var edits []splice
-	count := binary.BigEndian.Uint32(x.content[8:])
+	count := x.count
 	for _, c := range changes {
 		if folders[c.Path] != nil || c.New.Gitlink() || c.Old.Gitlink() {
 			return false
@@ -79,12 +79,10 @@ func (x *indexFile) enter(changes []gitops.Change, trees func(folder string) [2]
 		if c.New.Present() {
 			at.by = x.entryOf(c.Path, c.New)
 			count++
-		} else {
-			delete(x.at, c.Path)
 		}
 		edits = append(edits, at)
 	}
-	extensions, ok := withFolders(x.content[x.end:len(x.content)-x.raw], folders, x.raw)
+	extensions, ok := withFolders(x.extensions, folders, x.raw)
 	if !ok {
 		return false
 	}
@@ -109,21 +107,20 @@ func (x *indexFile) endOf(begin int) int {
 	return begin + (pos+bytes.IndexByte(x.content[pos:], 0)-begin+8)&^7
 }
 
-// apply replaces parts of the entries, which are in order, and all extensions.
+// apply replaces parts of the entries, which are in order, and all extensions. The rest is not copied, since an index can have megabytes.
 func (x *indexFile) apply(edits []splice, count uint32, extensions []byte) {
-	next := make([]byte, 0, len(x.content)+len(edits)*256)
-	from := 0
+	head := bytes.Clone(x.content[:indexHeader])
+	binary.BigEndian.PutUint32(head[8:], count)
+	x.count, x.extensions, x.entered = count, extensions, make(map[string][]byte, len(edits))
+	x.parts = []part{{content: head}}
+	from := indexHeader
 	for _, e := range edits {
-		next = append(next, x.content[from:e.begin]...)
+		x.parts = append(x.parts, part{content: x.content[from:e.begin]}, part{e.by, true})
 		if from = e.end; len(e.by) > 0 {
-			x.at[string(bytes.TrimRight(x.nameOf(e.by), "\x00"))] = len(next)
+			x.entered[string(bytes.TrimRight(x.nameOf(e.by), "\x00"))] = e.by
 		}
-		next = append(next, e.by...)
 	}
-	next = append(next, x.content[from:x.end]...)
-	binary.BigEndian.PutUint32(next[8:], count)
-	x.end = len(next)
-	x.content = slices.Concat(next, extensions, x.content[len(x.content)-x.raw:])
+	x.parts = append(x.parts, part{content: x.content[from:x.end]}, part{content: extensions})
 }
 
 // folder is a folder with changes.
@@ -222,12 +219,11 @@ func (f *folder) renewed(entries, id []byte) (count, tree []byte) {
 
 // has reports whether git has noted in the index that its entries are just those of a tree.
 func (x *indexFile) has(tree gitops.OID) bool {
-	count := binary.BigEndian.Uint32(x.content[8:])
-	for rest := x.content[x.end : len(x.content)-x.raw]; len(rest) > 0; {
+	for rest := x.extensions; len(rest) > 0; {
 		size := 8 + int(binary.BigEndian.Uint32(rest[4:])) // optional has checked it
 		if string(rest[:4]) == "TREE" {
 			line, id, _ := bytes.Cut(rest[8:size], []byte("\n"))
-			return bytes.HasPrefix(line, fmt.Appendf(nil, "\x00%d ", count)) && len(id) >= x.raw && hex.EncodeToString(id[:x.raw]) == string(tree)
+			return bytes.HasPrefix(line, fmt.Appendf(nil, "\x00%d ", x.count)) && len(id) >= x.raw && hex.EncodeToString(id[:x.raw]) == string(tree)
 		}
 		rest = rest[size:]
 	}

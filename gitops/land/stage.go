@@ -27,15 +27,20 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 	if !flags && l.separable() {
 		way = l.byEntries
 	}
-	if err := lendAttributes(ctx, l.r, g, present(l.changes), l.changes); err != nil {
-		return err
+	if found := attributesAbove(l.r, present(l.changes)); len(found) > 0 {
+		if err := l.copied(); err != nil {
+			return err
+		}
+		if err := lendAttributes(ctx, l.r, g, found, l.changes); err != nil {
+			return err
+		}
 	}
 	if err := way(ctx, g); err != nil {
 		return l.filterFault(err)
 	}
 	// Git did not find the files of entries that are as young as the index. It must check them again at their final
 	// place.
-	if l.before != nil {
+	if l.before != nil && l.entered == nil {
 		if err := os.Chtimes(l.next(), l.before.ModTime(), l.before.ModTime()); err != nil {
 			return err
 		}
@@ -43,11 +48,8 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 	return gitops.SyncFiles(l.staged(), present(l.changes))
 }
 
-// lendAttributes copies the user's untracked attribute files to the working tree of g, for the folders above each
-// path, since a checkout reads these, too. It skips an attribute file that the landing changes: during a recovery,
-// the file in the working tree may come from another commit than the staged one.
-func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, paths []string, changes []gitops.Change) error {
-	var found []string
+// attributesAbove lists the user's attribute files in the folders above each path, since a checkout reads these.
+func attributesAbove(r *gitops.Repository, paths []string) (found []string) {
 	met := map[string]bool{}
 	for _, p := range paths {
 		for dir := path.Dir(p); !met[dir]; dir = path.Dir(dir) {
@@ -58,6 +60,12 @@ func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, pa
 			}
 		}
 	}
+	return found
+}
+
+// lendAttributes copies those of the user's attribute files that are untracked to the working tree of g. It skips an attribute file
+// that the landing changes: during a recovery, the file in the working tree may come from another commit than the staged one.
+func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, found []string, changes []gitops.Change) error {
 	if len(found) == 0 {
 		return nil
 	}
@@ -92,17 +100,19 @@ func (l *landing) separable() bool {
 	return err == nil && !sparse && !slices.ContainsFunc(l.changes, func(c gitops.Change) bool { return path.Base(c.Path) == ".gitattributes" })
 }
 
-// byEntries makes the new index from the user's, in memory if that is possible.
+// byEntries makes the new index from the user's, in memory if that is possible. Then it is written while git writes the files.
 func (l *landing) byEntries(ctx context.Context, g *gitops.Git) error {
-	if x := l.plain; x != nil {
-		if small := x.small(l.changes); x.enter(l.changes, l.treesOf(ctx)) {
-			l.entered = x
-			name := filepath.Join(l.scratch, "small")
-			if err := os.WriteFile(name, small, 0o600); err != nil {
-				return err
-			}
-			return checkoutIndex(ctx, g.With("GIT_INDEX_FILE="+name), present(l.changes))
+	if x := l.plain; x != nil && x.enter(l.changes, l.treesOf(ctx)) {
+		l.entered = x
+		l.writing.Go(func() { l.written = x.write(l.next(), l.before.Mode().Perm()) })
+		name := filepath.Join(l.scratch, "small")
+		if err := os.WriteFile(name, x.small(l.changes), 0o600); err != nil {
+			return err
 		}
+		return checkoutIndex(ctx, g.With("GIT_INDEX_FILE="+name), present(l.changes))
+	}
+	if err := l.copied(); err != nil {
+		return err
 	}
 	if err := enter(ctx, g, l.changes, l.New.Zero()); err != nil {
 		return err
@@ -111,6 +121,9 @@ func (l *landing) byEntries(ctx context.Context, g *gitops.Git) error {
 }
 
 func (l *landing) byTrees(ctx context.Context, g *gitops.Git) error {
+	if err := l.copied(); err != nil {
+		return err
+	}
 	// An empty working tree has no collisions. The user's working tree was checked before, with better error
 	// messages.
 	err := g.Change(ctx, gitops.Call{Args: []string{"read-tree", "-m", "-u", string(l.Old), string(l.New)}, Stdout: io.Discard})
@@ -183,7 +196,7 @@ func (c *recovery) stageCommit(ctx context.Context, commit gitops.OID, paths []s
 	if err := g.Change(ctx, gitops.Call{Args: []string{"read-tree", string(commit)}}); err != nil {
 		return "", "", err
 	}
-	if err := lendAttributes(ctx, c.r, g, paths, c.changes); err != nil {
+	if err := lendAttributes(ctx, c.r, g, attributesAbove(c.r, paths), c.changes); err != nil {
 		return "", "", err
 	}
 	if err := checkoutIndex(ctx, g, paths); err != nil {
