@@ -136,9 +136,6 @@ func (l *landing) prepare(ctx context.Context) error {
 			return err
 		},
 	)
-	if err == nil && l.before != nil {
-		err = os.Chmod(l.next(), l.Config.Sharing().Mode(l.before.Mode().Perm()))
-	}
 	if err != nil {
 		return err
 	}
@@ -185,14 +182,20 @@ func (l *landing) load() (content []byte, err error) {
 	}
 	if info.Size() > indexInHand {
 		l.before, err = copyIndex(l.index, l.next())
+		l.copied = sync.OnceValue(func() error { return os.Chmod(l.next(), l.mode()) })
 		return nil, err
 	}
 	content = make([]byte, info.Size())
 	n, err := io.ReadFull(f, content)
 	l.before, content = info, content[:n]
-	l.copied = sync.OnceValue(func() error { return writeCopy(l.next(), bytes.NewReader(content), info) })
+	l.copied = sync.OnceValue(func() error {
+		return errors.Join(writeCopy(l.next(), bytes.NewReader(content), info), os.Chmod(l.next(), l.mode()))
+	})
 	return content, gitops.Unless(err, io.ErrUnexpectedEOF) // unchanged finds that it was shortened
 }
+
+// mode returns the mode of the new index, which is shared as git would share it.
+func (l *landing) mode() os.FileMode { return l.Config.Sharing().Mode(l.before.Mode().Perm()) }
 
 // diff lists the changes of the landing.
 func (l *landing) diff(ctx context.Context) ([]gitops.Change, error) {

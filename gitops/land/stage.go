@@ -104,7 +104,7 @@ func (l *landing) separable() bool {
 func (l *landing) byEntries(ctx context.Context, g *gitops.Git) error {
 	if x := l.plain; x != nil && x.enter(l.changes, l.treesOf(ctx)) {
 		l.entered = x
-		l.writing.Go(func() { l.written = x.write(l.next(), l.before.Mode().Perm()) })
+		l.writing.Go(func() { l.written = x.write(l.next(), l.mode()) })
 		name := filepath.Join(l.scratch, "small")
 		if err := os.WriteFile(name, x.small(l.changes), 0o600); err != nil {
 			return err
