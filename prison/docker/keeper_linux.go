@@ -285,7 +285,11 @@ func (k *networkKeeper) connect(ctx context.Context) (err error) {
 		return err
 	}
 	k.state = networkState{Owner: c.ID, Started: c.State.StartedAt}
-	return k.takeInterface(ctx, p, old.Owner == k.state.Owner && old.Started == k.state.Started)
+	err = k.takeInterface(ctx, p, old.Owner == k.state.Owner && old.Started == k.state.Started)
+	if err == nil && old.Owner != "" { // a start would have removed the old state
+		go k.network.Recover()
+	}
+	return err
 }
 
 // listen makes the socket to which the helper connects.

@@ -42,13 +42,12 @@ type holder struct {
 	// secrets are the values of credentials, in memory only. Those of a killed holder have to be read first.
 	secrets []secret.Secret
 	reading bool // one is being read again
-	resumed bool // the holder before was killed
 }
 
 // newHolder returns the holder of a network that counts on from the uses of an earlier one.
 func newHolder(dir, session string, secrets []secret.Secret) *holder {
 	h := &holder{dir: dir, session: session, secrets: secrets, state: control.State{Credentials: control.EarlierUses(dir)}}
-	h.resumed = control.EndState(dir) == nil // a holder that was not killed has done so
+	control.EndState(dir) //nolint:errcheck // a holder that was not killed has done so
 	h.know()
 	return h
 }
@@ -116,9 +115,6 @@ func (h *holder) hand() {
 
 // recover reads the values that a killed holder had, and records that it was killed and which values are lost.
 func (h *holder) recover() {
-	if !h.resumed {
-		return
-	}
 	h.mu.Lock()
 	secrets := slices.Clone(h.secrets)
 	h.mu.Unlock()

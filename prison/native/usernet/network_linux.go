@@ -200,6 +200,9 @@ func (n *Network) Connect(tap *os.File) error {
 	return nil
 }
 
+// Recover reads the values of a network that goes on for one whose holder was killed, and records that.
+func (n *Network) Recover() { n.held.recover() }
+
 // Supply hands values of credentials to the network, in addition to those that it has.
 func (n *Network) Supply(secrets []secret.Secret) {
 	walls.NoCores()
@@ -227,7 +230,6 @@ func (n *Network) carry() error {
 	}
 	n.current = c
 	go n.held.serve(c)
-	go n.held.recover()
 	go n.held.watch(n.done)
 	go n.replace()
 	return nil
