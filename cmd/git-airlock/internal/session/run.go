@@ -109,6 +109,7 @@ func (s *Session) running(ctx context.Context, request Request) (airlock.Record,
 		runs, err := s.Prisons().Runs(ctx, *before)
 		if runs {
 			request.tooLate(s.Report, *before)
+			s.supplyKeys(ctx, *before)
 		}
 		if err != nil || runs {
 			return *before, errors.Join(err, s.Heal(ctx, *before))
