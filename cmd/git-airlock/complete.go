@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/agents"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
@@ -237,7 +238,7 @@ func (k *known) values() manual.Offered {
 	return manual.Offered{
 		Values: map[string]func() []manual.Candidate{
 			"RULE[:PATH]": k.rules, "REV": k.reviewable, "[OP]": k.operations, "COMMIT": k.pending, "REF": k.inner,
-			"NAME[=VALUE]": k.variables, "name": k.variables, "image": k.images, "runtime": k.runtimes,
+			"AGENT": k.agents, "NAME[=VERSION]": k.agents, "NAME": k.credentials, "NAME[=VALUE]": k.variables, "name": k.variables, "image": k.images, "runtime": k.runtimes,
 			"language": func() []manual.Candidate {
 				return append(names(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
 			},
@@ -250,6 +251,37 @@ func (k *known) values() manual.Offered {
 		},
 		Managers: recipe.Managers,
 	}
+}
+
+// agents returns the agents that start and run know by name.
+func (k *known) agents() (all []manual.Candidate) {
+	profiles := agents.Known()
+	if s := k.session(); s != nil {
+		if settings, err := s.Repo.Settings(k.ctx); err == nil {
+			if own, err := agents.WithOwn(profiles, settings); err == nil {
+				profiles = own
+			}
+		}
+	}
+	for _, p := range profiles {
+		about := "on this machine"
+		if _, missing := agents.Find(p, ui.Variable("PATH")); missing != nil {
+			about = "for images that have it"
+		}
+		all = append(all, manual.Candidate{Text: p.Name, About: about})
+	}
+	return all
+}
+
+// credentials returns the credentials of the airlock here, or those of the settings.
+func (k *known) credentials() (all []manual.Candidate) {
+	if s := k.session(); s != nil {
+		rules, _ := s.RulesHere(k.ctx)
+		for _, c := range rules.Credentials {
+			all = append(all, manual.Candidate{Text: c.Name, About: "for " + network.HostsOf(c)})
+		}
+	}
+	return all
 }
 
 // lockPatience bounds the time that a completion waits for another command.

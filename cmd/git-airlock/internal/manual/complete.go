@@ -111,24 +111,35 @@ func (e *offer) complete(p Page, words []string) {
 	}
 }
 
-// argument offers values for the first argument of a command: the first word of its synopsis that is neither an option nor the
-// value of one.
+// argument offers values for the first argument of a command, as each line of its synopsis has it.
 func (e *offer) argument(p Page) {
 	if len(p.Commands) > 0 {
 		return
 	}
+	seen := map[string]bool{}
+	for _, line := range p.Synopsis {
+		word := e.firstArgument(strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), p.Name)))
+		if !seen[word] {
+			e.all(word)
+		}
+		seen[word] = true
+	}
+}
+
+// firstArgument returns the first word of a synopsis that is neither an option nor the value of one.
+func (e *offer) firstArgument(synopsis []string) string {
 	ofOption := false
-	for _, word := range strings.Fields(strings.TrimPrefix(strings.Join(p.Synopsis, " "), p.Name)) {
+	for _, word := range synopsis {
 		option := strings.HasPrefix(strings.TrimLeft(word, "[("), "-")
 		if !option && !ofOption && word != "|" {
 			if e.from.Values[word] == nil {
 				word = strings.Trim(word, "[].")
 			}
-			e.all(word)
-			return
+			return word
 		}
 		ofOption = option && !strings.HasSuffix(word, "]")
 	}
+	return ""
 }
 
 // unlisted completes the word after a hidden command.

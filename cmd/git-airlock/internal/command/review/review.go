@@ -21,7 +21,7 @@ import (
 func reviewCommand() *cli.Command {
 	return cmdline.Command(&cli.Command{
 		Name: "review", Usage: "list the commits that wait for your verdict",
-		UsageText: "git airlock review [-p | --since-review] [--no-seen] [REV...]\n   git airlock review --tool[=NAME] [REV...]\n   git airlock review --json | --watch",
+		UsageText: "git airlock review [-p | --since-review] [--no-seen] [REV...]\n   git airlock review --tool[=TOOL] [REV...]\n   git airlock review --json | --watch",
 		Description: "Lists pending and rejected commits, oldest first. Each has a number, which other commands accept and which it keeps, its\n" +
 			"state, id, lines and files. With airlock.review=push, landed commits that may not be pushed yet come first, without a\n" +
 			"number. Exit status 3 while a commit waits for a verdict.\n\n" +
@@ -35,7 +35,7 @@ func reviewCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "patch", Aliases: []string{"p"}, Usage: "show the changes of each commit, too"},
 			&cli.BoolFlag{Name: "since-review", Usage: "show only what you have not seen: of an amended commit, what the amendment changed"},
-			&cli.StringFlag{Name: "tool", Usage: "open your difftool, or after an equals sign the one with this `NAME`, on two folders with the files before and after"},
+			&cli.StringFlag{Name: "tool", Usage: "open your difftool, or after an equals sign the one with this name, `TOOL`, on two folders with the files before and after"},
 			&cli.BoolFlag{Name: "watch", Usage: "print the list again whenever it changes, until ^C"},
 			noSeenFlag, cmdline.JSONFlag,
 		},
