@@ -81,7 +81,8 @@ func (r *reader) until(script string) {
 			return
 		}
 		if time.Now().After(end) {
-			r.Fatalf("%s: %v: %s", script, err, out)
+			state, _ := r.try("git airlock status; git airlock review; cat .git/airlock/*/log; git notes --ref=airlock-review list") // as far as they work
+			r.Fatalf("%s: %v: %s\nmeanwhile:\n%s", script, err, out, state)
 		}
 	}
 }
