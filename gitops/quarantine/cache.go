@@ -56,10 +56,11 @@ func (g *generations[K, V]) get(key K) (V, bool) {
 	return v.value, ok
 }
 
-// readObject is an object in the cache: the entries of a tree, or a whole blob.
+// readObject is an object in the cache: the entries of a tree, a whole blob, or a commit.
 type readObject struct {
 	entries []gitops.TreeEntry
 	blob    []byte
+	commit  *gitops.Commit
 }
 
 // newRead creates the cache of an inspector. The next commit shares most objects with the previous one.

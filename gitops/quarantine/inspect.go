@@ -220,8 +220,11 @@ func (i *Inspector) Blob(ctx context.Context, id gitops.OID, limit int64) (head 
 	return head, size, err
 }
 
-// Commit reads a commit object.
+// Commit reads a commit object. The caller must not change its parents and message.
 func (i *Inspector) Commit(ctx context.Context, id gitops.OID) (gitops.Commit, error) {
+	if k, ok := i.read.get(id); ok && k.commit != nil {
+		return *k.commit, nil
+	}
 	content, size, err := i.contents(ctx, id, "commit", commitLimit)
 	if err != nil {
 		return gitops.Commit{}, err
@@ -229,16 +232,22 @@ func (i *Inspector) Commit(ctx context.Context, id gitops.OID) (gitops.Commit, e
 	if size > commitLimit {
 		return gitops.Commit{}, inner.Beyondf("commit %s has %d bytes, more than %d", id, size, commitLimit)
 	}
+	return i.parse(id, content)
+}
+
+// parse parses a commit and keeps it: the stages of a cycle read the same commits.
+func (i *Inspector) parse(id gitops.OID, content []byte) (gitops.Commit, error) {
 	c, err := gitops.ParseCommit(content)
 	if err != nil {
 		return c, inner.Invalidf("commit %s: %s", id, err)
 	}
+	i.read.keep(id, readObject{commit: &c}, len(content))
 	return c, nil
 }
 
 // Tree reads the entries of a tree object in git's order. The caller must not change them.
 func (i *Inspector) Tree(ctx context.Context, id gitops.OID) ([]gitops.TreeEntry, error) {
-	if k, ok := i.read.get(id); ok && k.blob == nil {
+	if k, ok := i.read.get(id); ok && k.blob == nil && k.commit == nil {
 		return k.entries, nil
 	}
 	content, size, err := i.contents(ctx, id, "tree", treeLimit)

@@ -66,11 +66,7 @@ func (i *Inspector) limited(ctx context.Context, id gitops.OID, limits inner.Lim
 	if err := limits.Check("commit", id, size); err != nil {
 		return gitops.Commit{}, err
 	}
-	c, err := gitops.ParseCommit(content)
-	if err != nil {
-		return c, inner.Invalidf("commit %s: %s", id, err)
-	}
-	return c, nil
+	return i.parse(id, content)
 }
 
 // Walk checks that commits, which are ordered parents before children, are complete if the commits before them are
