@@ -228,8 +228,8 @@ type Setting struct {
 
 // Settings reads the configuration with the file of each value, in git's order. The result does not include the
 // configuration that this package sets for its own commands.
-func (r *Repository) Settings(ctx context.Context) ([]Setting, error) {
-	own := *r.Git
+func (g *Git) Settings(ctx context.Context) ([]Setting, error) {
+	own := *g
 	own.config = nil
 	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes", "--show-scope", "--show-origin"}})
 	if err != nil {

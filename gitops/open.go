@@ -86,6 +86,18 @@ func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 	return named, nil
 }
 
+// OpenWithSettings is like [OpenCurrent] and [Git.Settings], and starts git for both at the same time.
+func OpenWithSettings(ctx context.Context, dir string) (r *Repository, settings []Setting, err error) {
+	var read error
+	err = Together(
+		func() (err error) { r, err = OpenCurrent(ctx, dir); return },
+		func() error { settings, read = newUserGit(dir).Settings(ctx); return nil })
+	if err == nil && (read != nil || len(r.Place) > 0) { // not the repository that git finds from the folder
+		settings, err = r.Settings(ctx)
+	}
+	return r, settings, err
+}
+
 // Environment returns the caller's environment for a process that outlives the caller's command. It leaves out
 // git's variables for the current command, and adds those that git needs to find this repository from its work
 // tree.

@@ -81,7 +81,7 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 	if insideWorkspace(ctx, cwd) {
 		return nil, errInside
 	}
-	repo, err := gitops.OpenCurrent(ctx, cwd)
+	repo, settings, err := gitops.OpenWithSettings(ctx, cwd)
 	if err != nil {
 		return nil, err
 	}
@@ -89,17 +89,13 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 		return nil, err
 	}
 	store := airlock.Open(repo).WithWaiting(daemon.Waiting(with.Report.Say))
-	s := &Session{Repo: repo, Store: store, Dry: with.Dry, Report: with.Report, Now: with.Now, Terminal: with.Terminal}
+	s := &Session{Repo: repo, Store: store, Settings: settings, Config: gitops.ConfigOf(settings), Dry: with.Dry, Report: with.Report, Now: with.Now, Terminal: with.Terminal}
 	if err := checkOwner(repo, s.Store, with.Sudo); err != nil {
 		return nil, err
 	}
 	if s.Dry {
 		repo.DryRun()
 	}
-	if s.Settings, err = repo.Settings(ctx); err != nil {
-		return nil, err
-	}
-	s.Config = gitops.ConfigOf(s.Settings)
 	KeepEnvironment(s.Config)
 	if err := s.binding().bind(ctx); err != nil {
 		return nil, err
