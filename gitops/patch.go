@@ -97,20 +97,35 @@ const noIndex = "GIT_INDEX_FILE=/nonexistent/index"
 // large, is missing.
 func (g *Git) PatchIDs(ctx context.Context, commits []OID) (map[OID]string, error) {
 	ids := map[OID]string{}
-	return ids, g.With(noIndex).patches(ctx, commits, diffTree("--stdin", "-p", "--full-index"), func(_ []OID, diffs []byte) error {
-		text, err := g.patchIDs(ctx, diffs)
-		for line := range strings.Lines(text) {
-			id, commit, _ := strings.Cut(strings.TrimSpace(line), " ")
-			ids[OID(commit)] = id
-		}
-		return err
-	})
+	if len(commits) == 0 {
+		return ids, nil
+	}
+	in, patches := io.Pipe()
+	var text string
+	err := Together(
+		func() (err error) {
+			text, err = g.patchIDs(ctx, in) // git starts while the other one makes the diffs
+			in.Close()
+			return err
+		},
+		func() error {
+			err := g.With(noIndex).patches(ctx, commits, diffTree("--stdin", "-p", "--full-index"), func(_ []OID, diffs []byte) error {
+				_, err := patches.Write(diffs)
+				return err
+			})
+			return errors.Join(err, patches.CloseWithError(err))
+		})
+	for line := range strings.Lines(text) {
+		id, commit, _ := strings.Cut(strings.TrimSpace(line), " ")
+		ids[OID(commit)] = id
+	}
+	return ids, err
 }
 
 // patchIDs returns a line with patch-id and commit for each patch.
-func (g *Git) patchIDs(ctx context.Context, patch []byte) (string, error) {
+func (g *Git) patchIDs(ctx context.Context, patches io.Reader) (string, error) {
 	var out bytes.Buffer
-	err := g.Look(ctx, Call{Args: []string{"patch-id", "--stable"}, Stdin: bytes.NewReader(patch), Stdout: &out})
+	err := g.Look(ctx, Call{Args: []string{"patch-id", "--stable"}, Stdin: patches, Stdout: &out})
 	return out.String(), err
 }
 
@@ -183,7 +198,7 @@ func lines(text string) int {
 // PatchIDsIn returns the ids of the changes in mails or in the output of git log -p, in their order. An id depends on the change
 // alone, see git-patch-id(1). Commits without a change have none.
 func (g *Git) PatchIDsIn(ctx context.Context, patch []byte) (ids []string, err error) {
-	text, err := g.patchIDs(ctx, patch)
+	text, err := g.patchIDs(ctx, bytes.NewReader(patch))
 	for line := range strings.Lines(text) {
 		id, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		ids = append(ids, id)

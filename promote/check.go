@@ -214,7 +214,8 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	if e.Record.Setup != nil {
 		r.facts.Recipe = e.Record.Setup.Names
 	}
-	now := r // later steps of the cycle add results
+	go r.facts.Programs() // while the history is read
+	now := r              // later steps of the cycle add results
 	r.fingerprint = sync.OnceValue(func() string { return fingerprint(config, used, now, ignores.State(e.ignores())) })
 	stored := r.fingerprint
 	r.results = sync.OnceValues(func() (ledger.GateResults, error) { return ledger.ReadGateResults(e.Dir(), stored, f.ledger) })

@@ -110,7 +110,6 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 	bridge := newLazyBridge(e, facts)
 	defer bridge.close()
 
-	facts.patches = e.patchIDs(ctx, facts.rules.decisions)
 	taken, err := e.receive(ctx, facts)
 	outcome = taken.added(outcome)
 	if err != nil {

@@ -192,7 +192,7 @@ type Standing struct {
 	Results   func() (ledger.GateResults, error) // of the last cycle under the rules as they are; callers must not change it
 
 	Close func() // must be called, unless Keep is
-	Keep  func() // is like Close, but leaves the lock and the facts to the engine's next cycle, which must follow at once
+	Keep  func() // is like Close, but leaves the lock and the facts to the engine's next cycle, or [Engine.Close], which must follow at once
 	// Trees returns the trees of the plan's commits. They can be used until Close is called.
 	Trees func(context.Context) (*build.Trees, error)
 	// Bridge returns the bridge for new outer objects, and its inspector. They can be used until Close is called.
@@ -226,7 +226,7 @@ func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
 		}}
 	s.Keep = func() {
 		bridge.close()
-		f.rules.decisions = s.Decisions
+		f.rules.decisions, f.patches = s.Decisions, e.patchIDs(ctx, s.Decisions)
 		e.kept = &kept{unlock, &f}
 	}
 	return s, nil

@@ -87,12 +87,13 @@ func Record(ctx context.Context, e *promote.Engine, wanted Request) ([]Decided, 
 	if e.Repo.Dry {
 		return decided, nil
 	}
+	if wanted.Cycle {
+		leave = func() {}
+		q.Keep() // and begin to compute what the cycle needs
+	}
 	err = q.Decisions.Write(e.Dir())
 	if err == nil && len(q.lifted) > 0 {
 		err = e.Repo.UpdateRefs(ctx, "airlock: approve", q.lifted...)
-	}
-	if err == nil && wanted.Cycle {
-		leave = q.Keep
 	}
 	return decided, err
 }
