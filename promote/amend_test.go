@@ -71,8 +71,7 @@ func TestMergeOfOneWithOldVerdict(t *testing.T) {
 	dir := w.engine.Dir()
 	d, err := ledger.ReadDecisions(dir)
 	check(t, err)
-	undone := *d.ReviewOf(gitops.OID(strings.TrimSpace(w.agent("rev-parse", "other"))))
-	undone.Word = review.Undone
+	undone := ledger.Reviewed{Verdict: review.Verdict{Word: review.Undone, Inner: gitops.OID(strings.TrimSpace(w.agent("rev-parse", "other")))}}
 	check(t, d.Review(undone, w.record.Root).Write(dir))
 	w.agent("commit", "-q", "--amend", "-m", "better")
 	w.cycle()

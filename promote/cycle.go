@@ -133,7 +133,7 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 	landed, err := e.land(ctx, facts, outcome, plan, judged, delivered, bridge)
 	outcome = landed.entered(outcome, facts.now)
 	if err == nil && delivered.written.Changed {
-		err = delivered.written.Decisions.Write(e.Dir())
+		err = delivered.written.Decisions.Open(facts.ledger.Has).Write(e.Dir())
 	}
 	if err != nil || outcome.Landed == 0 {
 		return outcome, err

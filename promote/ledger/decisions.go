@@ -147,6 +147,12 @@ func (d Decisions) Verdicts(asks bool) review.Verdicts {
 	return v
 }
 
+// Open returns the decisions without the verdicts on landed commits. The notes have these, and the agent gets those with a reason.
+func (d Decisions) Open(landed func(gitops.OID) bool) Decisions {
+	d.Reviewed = slices.DeleteFunc(slices.Clone(d.Reviewed), func(r Reviewed) bool { return r.Reason == "" && len(r.Owed()) == 0 && landed(r.Inner) })
+	return d
+}
+
 // Forget removes the verdict on an inner commit, and the decision to leave it out.
 func (d Decisions) Forget(inner gitops.OID) Decisions {
 	d.Reviewed = slices.DeleteFunc(slices.Clone(d.Reviewed), func(x Reviewed) bool { return x.Inner == inner })
