@@ -1,8 +1,10 @@
 package usernet
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,5 +166,35 @@ func TestUsesOutliveTheNetwork(t *testing.T) {
 	}
 	if _, err := control.ReadState(dir); !os.IsNotExist(err) {
 		t.Errorf("a network counts as running: %v", err)
+	}
+}
+
+// TestKilledHolder lets a holder go on for one that was killed. It reads what it can, records what is lost, and takes that later.
+func TestKilledHolder(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "key")
+	rules := control.Rules{Generation: 1, Credentials: []control.Credential{{Name: "filed", Placeholder: "x"}, {Name: "typed", Placeholder: "y", Source: "env:TYPED"}}}
+	uses := control.State{Credentials: []control.CredentialUse{{Name: "filed", Known: true}, {Name: "typed", Known: true}}}
+	if err := errors.Join(os.WriteFile(file, []byte("value"), 0o600), control.WriteRules(dir, rules), control.WriteState(dir, uses)); err != nil {
+		t.Fatal(err)
+	}
+	h := newHolder(dir, "s", []secret.Secret{{Name: "filed", Source: secret.Source{File: file}}})
+	if _, err := control.ReadState(dir); !os.IsNotExist(err) {
+		t.Errorf("the killed holder's network counts as running: %v", err)
+	}
+	h.first()
+	h.recover()
+	if all := h.first().Values; len(all) != 1 || all["filed"] != "value" {
+		t.Errorf("values: %v", all)
+	}
+	record, err := os.ReadFile(filepath.Join(dir, control.LedgerFile))
+	if err != nil || !strings.Contains(string(record), "the credential typed (env:TYPED) has no value") || strings.Contains(string(record), "credential filed") {
+		t.Errorf("%q, %v", record, err)
+	}
+	h.supply([]secret.Secret{{Name: "typed", Value: "given"}})
+	if all := h.first().Values; len(all) != 2 || all["typed"] != "given" {
+		t.Errorf("values: %v", all)
+	}
+	if s, err := control.ReadState(dir); err != nil || !s.Credentials[0].Known || !s.Credentials[1].Known {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
