@@ -51,8 +51,8 @@ func Flags() []cli.Flag {
 // EngineFlag is the option --engine, see [Engine].
 var EngineFlag = &cli.StringFlag{Name: "engine", Usage: "how commits are carried to the outer branch: `tree|patch`"}
 
-// Of reads the options, and the configuration for options that are not set. command is the command to launch. With an agent, the
-// network is an allowlist unless an option or a setting says otherwise, and has the rules that the agent needs.
+// Of reads the options, and the configuration for options that are not set. command is the command to launch. With an agent, also one of
+// an earlier start, the network is an allowlist unless an option or a setting says otherwise, and has the rules that the agent needs.
 func Of(c *cli.Context, s *session.Session, command []string, agent *session.Agent) (session.Request, error) {
 	r, err := read(c, s, command, agent)
 	return r, ofOption(c, err)
@@ -63,9 +63,9 @@ func read(c *cli.Context, s *session.Session, command []string, agent *session.A
 	if err != nil {
 		return r, err
 	}
-	options := layered(c, s, fixed)
-	if agent != nil && !options.Has("airlock.network") {
-		fixed["airlock.network"] = prison.NetworkAllowlist.String()
+	earlier := s.Earlier()
+	options := layered(c, s.Config, earlier.Settings, fixed)
+	if !options.Has("airlock.network") && (agent != nil || earlier.Rules.Agent != "") {
 		options["airlock.network"] = prison.NetworkAllowlist.String()
 	}
 	r = session.Request{Command: command, Overrides: fixed, Image: options.String("airlock.image", ""), Runtime: options.String("airlock.runtime", ""),
@@ -157,10 +157,9 @@ var keptOptions = []string{"network", "memory", "cpus", "pids"}
 
 // layered returns the configuration, overridden by the isolation that earlier starts of the airlock here have fixed, by what this one
 // does, and by the options of the same names.
-func layered(c *cli.Context, s *session.Session, fixed gitops.Config) gitops.Config {
+func layered(c *cli.Context, config, earlier, fixed gitops.Config) gitops.Config {
 	options := gitops.Config{}
-	maps.Copy(options, s.Config)
-	earlier := s.Fixed()
+	maps.Copy(options, config)
 	for _, name := range keptOptions {
 		key := "airlock." + name
 		if value, kept := earlier[key]; kept {

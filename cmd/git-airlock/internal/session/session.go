@@ -212,13 +212,13 @@ func (s *Session) Here(ctx context.Context) (airlock.Record, error) {
 	return *r, nil
 }
 
-// Fixed returns the settings that earlier starts of the airlock here have fixed, which is empty without one.
-func (s *Session) Fixed() gitops.Config {
+// Earlier returns what earlier starts of the airlock here have recorded. It is the zero value without an airlock.
+func (s *Session) Earlier() airlock.Record {
 	r, err := s.Store.Here()
 	if err != nil || r == nil || r.Phase == airlock.Starting || r.Phase == airlock.Clearing {
-		return nil // a start reports the error
+		return airlock.Record{} // a start reports the error
 	}
-	return r.Settings
+	return *r
 }
 
 // Current reads the record of an airlock again, because another command may have changed it meanwhile. It fails with [ErrCleared]
