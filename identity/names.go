@@ -1,5 +1,10 @@
 package identity
 
+import (
+	"crypto/rand"
+	"math/big"
+)
+
 // The lists contain common names, so that no combination points to one person. They use only ASCII letters, because
 // they become login names and mail addresses without a change.
 var (
@@ -40,3 +45,16 @@ var (
 		"tundra", "walnut", "willow", "workbench",
 	}
 )
+
+// random returns a number from 0 to n-1. All numbers are equally likely. It is this package's only source of
+// randomness.
+func random(n int) int {
+	r, err := rand.Int(rand.Reader, big.NewInt(int64(n)))
+	if err != nil {
+		panic(err) // crypto/rand's reader never returns an error
+	}
+	return int(r.Int64())
+}
+
+// one returns an element of the list. All elements are equally likely.
+func one(list []string) string { return list[random(len(list))] }

@@ -6,6 +6,7 @@
 package prison
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -404,3 +405,22 @@ type Launched struct {
 	Exited bool
 	Status int // exit status once Exited; 128+n for signal n, also if the end of the prison killed it (137)
 }
+
+// Capped keeps the first Max bytes written to it and discards the rest, because a process in the prison can write
+// without end.
+type Capped struct {
+	Max  int
+	kept bytes.Buffer // not embedded, because io.Copy would use its ReadFrom, which has no limit
+}
+
+// Write implements [io.Writer].
+func (c *Capped) Write(p []byte) (int, error) {
+	c.kept.Write(p[:min(len(p), max(0, c.Max-c.kept.Len()))])
+	return len(p), nil
+}
+
+// Bytes returns the kept bytes.
+func (c *Capped) Bytes() []byte { return c.kept.Bytes() }
+
+// String returns the kept bytes as a string.
+func (c *Capped) String() string { return c.kept.String() }

@@ -210,11 +210,8 @@ func (e *Engine) Recover(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, recoverWait)
 	defer cancel()
 	unlock, err := e.Store.LockFile(waiting, e.Record.ID, CycleLock)
-	if errors.Is(err, airlock.ErrBusy) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return gitops.Unless(err, airlock.ErrBusy)
 	}
 	defer unlock()
 	bounded, stop := context.WithTimeout(ctx, recoverTime)

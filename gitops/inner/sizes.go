@@ -71,7 +71,7 @@ func (s *sizeChecker) refuse(kind string, id gitops.OID, size int64) error {
 		return err
 	}
 	if s.files += size; s.files > s.limits.Pack {
-		return s.limits.tooMuch()
+		return Beyondf("the new files take more, when they are unpacked, than airlock.limit.pack allows (%d bytes)", s.limits.Pack)
 	}
 	return nil
 }
@@ -89,9 +89,4 @@ func (l Limits) Check(kind string, id gitops.OID, size int64) error {
 		return nil
 	}
 	return Beyondf("%s %s has %d bytes, more than airlock.limit.%s allows (%d)", kind, id, size, key, limit)
-}
-
-// tooMuch returns the error for new files that are too large together.
-func (l Limits) tooMuch() error {
-	return Beyondf("the new files take more, when they are unpacked, than airlock.limit.pack allows (%d bytes)", l.Pack)
 }

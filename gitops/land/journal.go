@@ -2,7 +2,6 @@ package land
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,11 +43,8 @@ func (j journal) write(dir string) error {
 // readJournal returns nil if there is no journal.
 func readJournal(dir string) (*journal, error) {
 	content, err := os.ReadFile(gitops.JournalPath(dir))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, gitops.Unless(err, os.ErrNotExist)
 	}
 	var j journal
 	if err := json.Unmarshal(content, &j); err != nil {

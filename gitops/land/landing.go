@@ -169,11 +169,8 @@ func (l *landing) prepare(ctx context.Context) error {
 // is copied at once, and its content is nil.
 func (l *landing) load() (content []byte, err error) {
 	f, err := os.Open(l.index)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // git treats it as an empty one
-	}
 	if err != nil {
-		return nil, err
+		return nil, gitops.Unless(err, os.ErrNotExist) // git treats it as an empty one
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -397,11 +394,8 @@ func sameFile(a, b os.FileInfo) bool {
 // in the same second (Documentation/technical/racy-git).
 func copyIndex(from, to string) (os.FileInfo, error) {
 	f, err := os.Open(from)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, gitops.Unless(err, os.ErrNotExist)
 	}
 	defer f.Close()
 	info, err := f.Stat()

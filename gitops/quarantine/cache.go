@@ -63,11 +63,6 @@ type readObject struct {
 	commit  *gitops.Commit
 }
 
-// newRead creates the cache of an inspector. The next commit shares most objects with the previous one.
-func newRead() *generations[gitops.OID, readObject] {
-	return newGenerations[gitops.OID, readObject](readKept, largestRead)
-}
-
 // Lend copies the cache of an inspector to another inspector of the same objects. Both can be used at the same time
 // afterwards.
 func (i *Inspector) Lend(to *Inspector) {

@@ -42,7 +42,7 @@ type Inspector struct {
 // Inspect returns an inspector. ctx bounds its process, and Close ends it.
 func Inspect(ctx context.Context, g *gitops.Git) *Inspector {
 	ctx, cancel := context.WithCancel(ctx)
-	return &Inspector{git: g.Configured(gitops.StreamLarge), ctx: ctx, cancel: cancel, read: newRead()}
+	return &Inspector{git: g.Configured(gitops.StreamLarge), ctx: ctx, cancel: cancel, read: newGenerations[gitops.OID, readObject](readKept, largestRead)}
 }
 
 // Inspect returns an inspector of the quarantine.

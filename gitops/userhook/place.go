@@ -76,11 +76,8 @@ func (p Place) Install() (changed bool, err error) {
 // Remove removes the line from the hook, and the hook if Install made it. changed reports whether the line was there.
 func (p Place) Remove() (changed bool, err error) {
 	content, info, err := p.read()
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, gitops.Unless(err, fs.ErrNotExist)
 	}
 	rest, there := without(content)
 	if !there || p.readOnly {

@@ -97,7 +97,7 @@ func (s Store) include(workspace string) error {
 	if err != nil {
 		return err
 	}
-	if excludedBesides(others, workspace) {
+	if slices.ContainsFunc(others, func(r Record) bool { return r.Inside && r.Workspace != workspace }) {
 		return s.replaceExclude([]byte(rest))
 	}
 	memory, err := os.ReadFile(s.excludeMemory())
@@ -108,10 +108,6 @@ func (s Store) include(workspace string) error {
 		return err
 	}
 	return os.RemoveAll(s.excludeMemory())
-}
-
-func excludedBesides(records []Record, workspace string) bool {
-	return slices.ContainsFunc(records, func(r Record) bool { return r.Inside && r.Workspace != workspace })
 }
 
 func (s Store) restoreExclude(memory, rest string) error {

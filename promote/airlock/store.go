@@ -113,11 +113,8 @@ const newSuffix = ".new"
 // and files that were not renamed into place. The caller holds Lock.
 func (s Store) Sweep() error {
 	entries, err := os.ReadDir(s.root())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return gitops.Unless(err, fs.ErrNotExist)
 	}
 	for _, e := range entries {
 		name := filepath.Join(s.root(), e.Name())
@@ -176,7 +173,9 @@ func (s Store) Create(ctx context.Context, r Record) (Record, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Phantom, err = newPhantom(r, func(uid int) bool { return phantomTaken(others, uid) })
+	r.Phantom, err = newPhantom(r, func(uid int) bool {
+		return slices.ContainsFunc(others, func(r Record) bool { return r.Phantom.UID == uid || r.Phantom.GID == uid })
+	})
 	if err != nil {
 		return r, err
 	}
@@ -204,10 +203,6 @@ func newPhantom(r Record, taken func(uid int) bool) (identity.Phantom, error) {
 		return identity.NewEnginePhantom(taken)
 	}
 	return p, err
-}
-
-func phantomTaken(records []Record, uid int) bool {
-	return slices.ContainsFunc(records, func(r Record) bool { return r.Phantom.UID == uid || r.Phantom.GID == uid })
 }
 
 func (s Store) idTaken(id string, refs map[string]gitops.OID) bool {

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,11 +13,8 @@ import (
 // file of another version is an error, because this program cannot interpret it.
 func readFile(file string, version int, v any, found *int) error { //nolint:unparam // each file has a version of its own
 	content, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return gitops.Unless(err, fs.ErrNotExist)
 	}
 	*found = 0
 	if err = json.Unmarshal(content, v); err != nil {

@@ -143,7 +143,7 @@ func documented(id string, action Action, doc string) Description {
 func newRules(s Settings, f Facts) []rule {
 	return []rule{
 		gitPath{},
-		newSymlinkEscape(f),
+		&symlinkEscape{workspace: f.Workspace, known: map[gitops.OID]*linkTree{}},
 		workspaceExposed{f.Workspace, f.Scratch},
 		submodule{},
 		newUserDriver(f),

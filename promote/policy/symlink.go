@@ -37,10 +37,6 @@ type linkTree struct {
 	folders []gitops.TreeEntry // folders with links somewhere below
 }
 
-func newSymlinkEscape(f Facts) *symlinkEscape {
-	return &symlinkEscape{workspace: f.Workspace, known: map[gitops.OID]*linkTree{}}
-}
-
 func (*symlinkEscape) describe() Description {
 	return documented("symlink-escape", Hold, "a link that leads out of the repository, into .git or into the workspace")
 }

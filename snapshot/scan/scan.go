@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
@@ -294,4 +297,50 @@ func asText(content []byte) []byte {
 		return nil
 	}
 	return content
+}
+
+// archive is the signature of an archive format.
+type archive struct {
+	at    int
+	magic string
+}
+
+// archives are common formats. Archives are not unpacked: this search runs before anything is trusted, and must not
+// run decompressors on a stranger's bytes.
+var archives = []archive{
+	{0, "PK\x03\x04"}, {0, "PK\x05\x06"}, // zip, and so jar, whl, docx
+	{0, "\x1f\x8b\x08"}, {4, "1AY&SY"}, {0, "\xfd7zXZ\x00"}, {0, "\x28\xb5\x2f\xfd"}, {0, "\x04\x22\x4d\x18"}, // gzip, bzip2, xz, zstd, lz4
+	{0, "7z\xbc\xaf\x27\x1c"}, {0, "Rar!\x1a\x07"}, {0, "!<arch>\n"}, {0, "MSCF\x00"},
+	{257, "ustar"},
+}
+
+// isArchive reports whether a file is an archive.
+func isArchive(content []byte) bool {
+	return slices.ContainsFunc(archives, func(a archive) bool { return len(content) > a.at && bytes.HasPrefix(content[a.at:], []byte(a.magic)) })
+}
+
+// fromUTF16 decodes a content that begins with a byte order mark of UTF-16.
+func fromUTF16(content []byte) ([]byte, bool) {
+	if len(content) < 2 {
+		return nil, false
+	}
+	var order binary.ByteOrder
+	switch [2]byte(content) {
+	case [2]byte{0xff, 0xfe}:
+		order = binary.LittleEndian
+	case [2]byte{0xfe, 0xff}:
+		order = binary.BigEndian
+	default:
+		return nil, false
+	}
+	text := make([]byte, 0, len(content)/2)
+	for i := 2; i+1 < len(content); i += 2 {
+		r := rune(order.Uint16(content[i:]))
+		if utf16.IsSurrogate(r) && i+3 < len(content) {
+			r = utf16.DecodeRune(r, rune(order.Uint16(content[i+2:])))
+			i += 2
+		}
+		text = utf8.AppendRune(text, r)
+	}
+	return text, true
 }

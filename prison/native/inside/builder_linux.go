@@ -89,7 +89,9 @@ func (b *builder) run(inherited int) (err error) {
 		{"resource limits", b.noting(b.Rlimits.Set)},
 		{"priority", b.Rlimits.StepBack},
 		{"privileges", b.dropPrivileges},
-		{"landlock", b.noting(b.confine)},
+		{"landlock", b.noting(func() ([]prison.Weakness, error) {
+			return walls.Landlock(prison.Workspace, "/"+b.home(), "/tmp", "/run", "/dev/shm")
+		})},
 		{"system call filter", b.noting(walls.FilterCalls)},
 	}
 	for _, s := range steps {
@@ -128,11 +130,6 @@ func loopbackUp() error {
 	}
 	ifr.SetUint16(unix.IFF_UP)
 	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, ifr)
-}
-
-// confine forbids changes outside the prison's own folders and the workspace.
-func (b *builder) confine() ([]prison.Weakness, error) {
-	return walls.Landlock(prison.Workspace, "/"+b.home(), "/tmp", "/run", "/dev/shm")
 }
 
 // noting returns a step that puts up a wall and records the wall's weaknesses.

@@ -88,8 +88,6 @@ const (
 	afterValue        = 8            // bytes that a rule may match after the value
 )
 
-func isAssignment(c byte) bool { return assigns[c] }
-
 var (
 	assigns = setOf("=>:|,")
 	fills   = setOf("`'\"= \t\n\f\r")
@@ -197,7 +195,7 @@ const nextName = 32
 // hides reports whether another match can begin in a value. Whether that match is found depends on whether this value
 // is tried.
 func (a *assigned) hides(text []byte, at, end int, hits spans) bool {
-	if end < len(text) && text[end] == '\\' || slices.ContainsFunc(text[at:end], isAssignment) {
+	if end < len(text) && text[end] == '\\' || slices.ContainsFunc(text[at:end], func(c byte) bool { return assigns[c] }) {
 		return true
 	}
 	for _, h := range hits {

@@ -355,7 +355,7 @@ func (d *Detector) apply(r *rule, s search, parts spans, found []Match) []Match 
 				return append(found, m)
 			}
 			c := r.candidate(s.path, s.text, at)
-			if r.entropy != 0 && entropy(c.secret) <= r.entropy || d.allowed.allows(c) || c.allowedBy(r.allowed) {
+			if r.entropy != 0 && entropy(c.secret) <= r.entropy || d.allowed.allows(c) || slices.ContainsFunc(r.allowed, func(a *allowlist) bool { return a.allows(c) }) {
 				continue
 			}
 			s.note(c.from, c.from+len(c.secret))
@@ -403,10 +403,6 @@ func (r *rule) candidate(path string, text []byte, at []int) candidate {
 	}
 	c.line = text[from:to]
 	return c
-}
-
-func (c candidate) allowedBy(lists []*allowlist) bool {
-	return slices.ContainsFunc(lists, func(a *allowlist) bool { return a.allows(c) })
 }
 
 // entropy returns Shannon's entropy in bits a character.

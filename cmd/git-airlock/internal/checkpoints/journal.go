@@ -103,11 +103,8 @@ func (k Keeper) Finish(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, finishPatience)
 	defer cancel()
 	unlock, err := k.Prisons.Store.Lock(bounded)
-	if errors.Is(err, airlock.ErrBusy) {
-		return nil // a process that restores, or one that will look for the journal
-	}
 	if err != nil {
-		return err
+		return gitops.Unless(err, airlock.ErrBusy) // a process that restores, or one that will look for the journal
 	}
 	defer unlock()
 	if err = k.finish(ctx); err != nil {

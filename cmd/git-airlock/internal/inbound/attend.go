@@ -79,5 +79,5 @@ func (a *attendant) attend(ctx context.Context) error {
 		return nil //nolint:nilerr // the next time
 	}
 	defer unlock()
-	return sendToAgent(ctx, a.in, a.record, a.quiet >= quietPolls)
+	return SendToAgent(ctx, a.in, a.record, a.quiet >= quietPolls)
 }

@@ -38,13 +38,8 @@ func workIn(dir string) (w work, err error) {
 	return work{record.Open() != nil, len(record.Unsent(decisions)) > 0}, err
 }
 
-// SendToAgent completes an interrupted sync and delivers the reasons of verdicts. The caller holds the store's lock.
-func SendToAgent(ctx context.Context, in prisons.Prisons, r airlock.Record) error {
-	return sendToAgent(ctx, in, r, true)
-}
-
-// sendToAgent implements SendToAgent. It leaves the reasons for later if reasons is false.
-func sendToAgent(ctx context.Context, in prisons.Prisons, r airlock.Record, reasons bool) error {
+// SendToAgent completes an interrupted sync and, if reasons is set, delivers the reasons of verdicts. The caller holds the store's lock.
+func SendToAgent(ctx context.Context, in prisons.Prisons, r airlock.Record, reasons bool) error {
 	dir := in.Store.Dir(r.ID)
 	waits, err := workIn(dir)
 	if err != nil || !waits.open && (!waits.reasons || !reasons) || in.Store.WorkspaceGone(r) {

@@ -121,11 +121,8 @@ func (p Prisons) Runs(ctx context.Context, r airlock.Record) (bool, error) {
 // Answers reports whether the prison of an airlock answers.
 func (p Prisons) Answers(ctx context.Context, r airlock.Record) (bool, error) {
 	box, err := p.attachAnyway(ctx, r)
-	if errors.Is(err, prison.ErrNotRunning) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, gitops.Unless(err, prison.ErrNotRunning)
 	}
 	return true, box.Close()
 }

@@ -49,11 +49,6 @@ func keysOf(a *session.Agent, r session.Request) []string {
 	})
 }
 
-// takesKey reports whether the user passes a key of an agent inside.
-func takesKey(a *session.Agent, r session.Request) bool {
-	return slices.ContainsFunc(a.Keys, func(key string) bool { return passes(r, key) })
-}
-
 // passes reports whether the user passes a variable inside.
 func passes(r session.Request, name string) bool {
 	return slices.ContainsFunc(r.Env, func(v environment.Variable) bool { return v.Name == name }) ||

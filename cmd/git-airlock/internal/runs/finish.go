@@ -34,11 +34,8 @@ func (a *Active) End(ctx context.Context, result Result) error {
 	}
 	killpoint.Reach("ended")
 	unlock, err := k.Prisons.Store.LockFile(ctx, k.Record.ID, recordsLock)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the airlock is cleared
-	}
 	if err != nil {
-		return err
+		return gitops.Unless(err, fs.ErrNotExist) // the airlock is cleared
 	}
 	defer unlock()
 	return k.finish(ctx, a.slot, result)

@@ -68,7 +68,7 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 
 // sendToAgent brings to the agent what waits for it. The caller holds the store's lock. What fails is tried again by the daemon.
 func (s *Session) sendToAgent(ctx context.Context, r airlock.Record) {
-	if err := inbound.SendToAgent(ctx, s.Prisons(), r); err != nil {
+	if err := inbound.SendToAgent(ctx, s.Prisons(), r, true); err != nil {
 		s.Report.Say("the agent does not have the reasons of your verdicts yet: %s", err)
 	}
 }

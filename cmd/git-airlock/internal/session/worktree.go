@@ -69,11 +69,8 @@ func (b binding) change(r airlock.Record, how func(*airlock.Record) error) error
 // whenFree calls a function under the lock, or does nothing if another command holds the lock.
 func (b binding) whenFree(do func() error) error {
 	unlock, err := b.store.TryLock()
-	if errors.Is(err, airlock.ErrBusy) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return gitops.Unless(err, airlock.ErrBusy)
 	}
 	defer unlock()
 	return do()

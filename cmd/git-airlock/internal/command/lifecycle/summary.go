@@ -56,7 +56,7 @@ func (d *summary) end(ctx context.Context, s *session.Session, err error) error 
 	d.Version, d.Exit, d.Late = ui.DocumentVersion, cmdline.ExitStatus(err), errors.Is(err, errLate)
 	d.Spent = errors.Is(err, errSpent)
 	d.Seconds = ui.Now().Sub(d.begun).Seconds()
-	d.Message = ui.PlainText(d.output.text())
+	d.Message = ui.PlainText(string(d.output.kept[max(0, len(d.output.kept)-tailSize):]))
 	engine := s.Engine(d.record)
 	defer engine.Close()
 	state, err := engine.State(ctx)
@@ -82,5 +82,3 @@ func (t *tail) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
-
-func (t *tail) text() string { return string(t.kept[max(0, len(t.kept)-tailSize):]) }

@@ -41,7 +41,7 @@ func doctorCommand() *cli.Command {
 			} else {
 				d.print(c.App.Writer, ui.Paint(ui.WantsColour(session.CurrentConfig(c.Context), ui.Stdout, "color.airlock", "color.ui")))
 			}
-			if err == nil && !d.healthy() {
+			if err == nil && (d.Git.Problem != "" || d.Auto == nil) {
 				return cmdline.Shown(errUnhealthy)
 			}
 			return err
@@ -171,8 +171,6 @@ func diagnoseBackend(ctx context.Context, b prison.Backend) backendDiagnosis {
 	}
 	return d
 }
-
-func (d diagnosis) healthy() bool { return d.Git.Problem == "" && d.Auto != nil }
 
 // print prints a diagnosis as text. The commands that mend a problem follow it, ready to paste.
 func (d diagnosis) print(w io.Writer, p ui.Paint) {
