@@ -226,7 +226,8 @@ func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
 		}}
 	s.Keep = func() {
 		bridge.close()
-		f.rules.decisions, f.patches = s.Decisions, e.patchIDs(ctx, s.Decisions)
+		known, _ := s.Results() // the cycle reports the error
+		f.rules.decisions, f.patches = s.Decisions, e.patchIDs(ctx, s.Decisions, known)
 		e.kept = &kept{unlock, &f}
 	}
 	return s, nil

@@ -49,6 +49,9 @@ func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *lazyBridge) 
 	if err := f.ledger.SetTail(j.pending); err != nil {
 		return d, err
 	}
+	if e.Guard != nil && f.settings.Review == review.Land { // in the daemon, for which nobody waits
+		j.results.AddPatches(ctx, e.Repo, f.ledger)
+	}
 	if err := j.results.Save(e.Dir(), f.ledger); err != nil {
 		return d, err
 	}
@@ -104,8 +107,7 @@ func (e *Engine) operation(ctx context.Context, f facts, at refs, w *lazyBridge,
 // EgressRef is the ref of the notes that describe what the prison reached before a commit.
 const EgressRef = "refs/notes/airlock-egress"
 
-// notesRefs are the refs of notes that become visible with a landing. An operation has the updates of all but the last, which has
-// verdicts: they stay when the operation is undone.
+// notesRefs are the refs of notes that become visible with a landing. The last one has verdicts, which stay when the landing is undone.
 var notesRefs = []string{NotesRef, EgressRef, review.NotesRef}
 
 // noteUpdate returns the updates of some notes refs that make the drafted notes visible.

@@ -68,8 +68,8 @@ func (f facts) reader() decision.Inside {
 }
 
 // patchIDs begins to compute the patch-ids for the verdicts that this cycle writes, and returns a function that waits for them.
-func (e *Engine) patchIDs(ctx context.Context, d ledger.Decisions) func() (map[gitops.OID]string, error) {
-	ids := sync.OnceValues(func() (map[gitops.OID]string, error) { return e.Repo.PatchIDs(ctx, decision.Unwritten(d)) })
+func (e *Engine) patchIDs(ctx context.Context, d ledger.Decisions, known ledger.GateResults) func() (map[gitops.OID]string, error) {
+	ids := sync.OnceValues(func() (map[gitops.OID]string, error) { return decision.PatchIDs(ctx, e.Repo, d, known) })
 	go func() { _, _ = ids() }()
 	return ids
 }

@@ -87,7 +87,7 @@ func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outc
 	}
 	if err == nil && known == nil {
 		f.rules, err = e.readRules(ctx, f)
-		f.patches = e.patchIDs(ctx, f.rules.decisions)
+		f.patches = e.patchIDs(ctx, f.rules.decisions, ledger.GateResults{})
 	}
 	return f, err
 }

@@ -126,14 +126,22 @@ func (in Inside) digests(ctx context.Context, inner []gitops.OID) (map[gitops.OI
 	})
 }
 
-// Unwritten returns the outer commits with a verdict that the notes do not have yet.
-func Unwritten(d ledger.Decisions) (commits []gitops.OID) {
+// PatchIDs returns the patch-ids of the outer commits with a verdict that the notes do not have yet. A commit without a patch is missing.
+func PatchIDs(ctx context.Context, repo *gitops.Repository, d ledger.Decisions, known ledger.GateResults) (map[gitops.OID]string, error) {
+	ids := map[gitops.OID]string{}
+	var unknown []gitops.OID
 	for _, r := range d.Reviewed {
 		for _, v := range r.Owed() {
-			commits = append(commits, v.Commit)
+			if patch, found := known.PatchOf(v.Commit); found {
+				ids[v.Commit] = patch
+			} else {
+				unknown = append(unknown, v.Commit)
+			}
 		}
 	}
-	return commits
+	computed, err := repo.PatchIDs(ctx, unknown)
+	maps.Copy(ids, computed)
+	return ids, err
 }
 
 // Written is what a cycle writes for the verdicts on commits.
@@ -144,7 +152,7 @@ type Written struct {
 }
 
 // Write returns the notes of new verdicts, and copies of notes for the outer commits that pending commits have now. tip is the present
-// notes commit, or empty. patches returns the patch-ids of the commits of [Unwritten].
+// notes commit, or empty. patches returns the result of [PatchIDs].
 func Write(ctx context.Context, look *quarantine.Inspector, tip gitops.OID, patches func() (map[gitops.OID]string, error), d ledger.Decisions, pending []ledger.Pair) (w Written, err error) {
 	w.Decisions = d
 	w.Decisions.Reviewed = slices.Clone(d.Reviewed)
