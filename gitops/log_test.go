@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzEscapingWriter lets a log say anything.
+// FuzzEscapingWriter escapes any bytes of a log.
 func FuzzEscapingWriter(f *testing.F) {
 	f.Add([]byte("\x1b[31mred\x1b[m\tand \x1b[8mhidden\nnext \x1b]0;title\a\n"), true, 7)
 	f.Add([]byte("a\r\nb\xff\u202e\n"), false, 1)

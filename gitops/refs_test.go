@@ -189,6 +189,7 @@ func TestRefsAreThoseOfGit(t *testing.T) {
 	}
 }
 
+// TestLastMoved asks whether the last entry of a reflog is ours.
 func TestLastMoved(t *testing.T) {
 	t.Parallel()
 	w := gitopstest.New(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// TestTracks compares with git in every form of an index. Without git, only a path that the index lacks has an answer.
-func TestTracks(t *testing.T) {
+// TestTracksLikeGit compares with git in every form of an index. Without git, only a path that the index lacks has an answer.
+func TestTracksLikeGit(t *testing.T) {
 	t.Parallel()
 	paths := []string{"d", "d/a", ".w-1f", ".w-1fa", ".w-1", "absent", "d/", "*", ":/", "?"}
 	for name, c := range map[string]struct {

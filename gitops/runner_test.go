@@ -27,7 +27,7 @@ func TestLateReader(t *testing.T) {
 	}
 }
 
-// FuzzCapped writes whatever to what bounds the output of git.
+// FuzzCapped writes any bytes to the writer that bounds git's output.
 func FuzzCapped(f *testing.F) {
 	f.Add([]byte("head and tail"), 5)
 	f.Fuzz(func(t *testing.T, said []byte, limit int) {

@@ -60,9 +60,9 @@ func TestGhosts(t *testing.T) {
 	}
 }
 
-// TestNamesMakeFreeLogins tries every combination. A login that already exists on common systems would give the agent
+// TestLoginsAreUnused tries every combination. A login that already exists on common systems would give the agent
 // the name of another account.
-func TestNamesMakeFreeLogins(t *testing.T) {
+func TestLoginsAreUnused(t *testing.T) {
 	system := strings.Fields(`root daemon bin sys sync games man lp mail news uucp proxy backup list irc gnats
 		nobody operator systemd messagebus sshd tss polkitd avahi colord sudo adm wheel staff users input
 		render kvm docker git postgres mysql redis nginx apache www ftp ntp chrony dnsmasq halt shutdown dev`)
@@ -76,7 +76,8 @@ func TestNamesMakeFreeLogins(t *testing.T) {
 	}
 }
 
-func TestListsHoldNothingTwice(t *testing.T) {
+// TestNamesAreUnique checks that no list of names has an entry twice.
+func TestNamesAreUnique(t *testing.T) {
 	for name, list := range map[string][]string{
 		"first": firstNames, "last": lastNames, "host": hostWords, "workspace": workspaceWords, "domain": mailDomains,
 	} {

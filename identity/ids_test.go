@@ -55,7 +55,8 @@ func TestSets(t *testing.T) {
 	}
 }
 
-func TestPickEnds(t *testing.T) {
+// TestPickGivesUp checks that a search among taken ids ends.
+func TestPickGivesUp(t *testing.T) {
 	asked := 0
 	if id, ok := rootIDs.pick(func(int) bool { asked++; return true }); ok || asked > 1<<20 {
 		t.Errorf("%d, %v after %d", id, ok, asked)

@@ -223,8 +223,8 @@ func TestNoRange(t *testing.T) {
 	}
 }
 
-// TestMendMends gives the user the range that the advice names, and chooses again.
-func TestMendMends(t *testing.T) {
+// TestAdvisedRangeWorks gives the user the range that the advice names, and chooses again.
+func TestAdvisedRangeWorks(t *testing.T) {
 	h := host{passwd: anna, subuid: "ben:100000:65536\n", subgid: "ben:190000:65536\n", uid: 1000, programs: mappers}
 	_, err := h.chooser(t).choose(nil)
 	var none *NoRange

@@ -11,9 +11,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// TestAmendOfOneThatLacks lands a commit without the one before it, and lets the agent amend it, or take it back. The commit that undoes
+// TestAmendOfCommitThatLacksAnother lands a commit without the one before it, and lets the agent amend it, or take it back. The commit that undoes
 // it has the change of the older one if that lands now, and lacks it otherwise. In the end the branch has what the agent has.
-func TestAmendOfOneThatLacks(t *testing.T) {
+func TestAmendOfCommitThatLacksAnother(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		first review.Word // on the older commit before the other one lands
@@ -58,9 +58,9 @@ func TestAmendOfOneThatLacks(t *testing.T) {
 	}
 }
 
-// TestMergeOfOneWithOldVerdict lands an amended merge although the commit that it brings still has the verdict of an undo. That commit
+// TestMergeOfCommitWithOldVerdict lands an amended merge although the commit that it brings still has the verdict of an undo. That commit
 // has landed: the process that made its landing again was killed before it could remove the verdict.
-func TestMergeOfOneWithOldVerdict(t *testing.T) {
+func TestMergeOfCommitWithOldVerdict(t *testing.T) {
 	t.Parallel()
 	w := reviewedMerge(t)
 	w.agent("reset", "-q", "--hard", "HEAD~1")
@@ -80,9 +80,9 @@ func TestMergeOfOneWithOldVerdict(t *testing.T) {
 	w.wantLanded("better merge side")
 }
 
-// TestAmendOfOneThatLacksARename does the same with commits whose changes could not be taken back from the amended one: git would move its
+// TestAmendOfCommitThatLacksARename does the same with commits whose changes could not be taken back from the amended one: git would move its
 // file, too, as if the folder had been renamed.
-func TestAmendOfOneThatLacksARename(t *testing.T) {
+func TestAmendOfCommitThatLacksARename(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sha1", tree{"b": plain("1\n2\n3\n4\n")})
 	w.git("config", "airlock.review", "land")
@@ -106,9 +106,9 @@ func TestAmendOfOneThatLacksARename(t *testing.T) {
 	}
 }
 
-// TestSideOfOneThatLacks lands a commit without an older one, after a landing that lacked them and a merge, and that the agent has amended.
+// TestSideOfCommitThatLacksAnother lands a commit without an older one, after a landing that lacked them and a merge, and that the agent has amended.
 // The side that the merge brings begins at the older commit. The merge does not bring that one: both of its sides have it.
-func TestSideOfOneThatLacks(t *testing.T) {
+func TestSideOfCommitThatLacksAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
 	w.git("config", "airlock.review", "land")

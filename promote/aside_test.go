@@ -20,8 +20,8 @@ func (w *world) landedNames() []string {
 	return slices.Sorted(slices.Values(strings.Fields(w.subjects())))
 }
 
-// TestNotNeedingTheHeldOne lands the commits that do not need a held one, and then the held one on top of them.
-func TestNotNeedingTheHeldOne(t *testing.T) {
+// TestLandsWithoutHeldCommit lands the commits that do not need a held one, and then the held one on top of them.
+func TestLandsWithoutHeldCommit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
 	w.commits("one", "one", "1")
@@ -69,9 +69,9 @@ func TestNotNeedingTheHeldOne(t *testing.T) {
 // tip returns the outer branch's commit.
 func (w *world) tip() gitops.OID { return w.ref(w.record.Branch) }
 
-// TestLandsWithoutTheHeldOnes makes random histories in which some commits are held and some need them, lets the
+// TestRandomHistoriesLandWithoutHeldCommits makes random histories in which some commits are held and some need them, lets the
 // agent go on, accepts them in the end, and compares what has landed with a model.
-func TestLandsWithoutTheHeldOnes(t *testing.T) {
+func TestRandomHistoriesLandWithoutHeldCommits(t *testing.T) {
 	t.Parallel()
 	cases := 6
 	if os.Getenv("AIRLOCK_TEST_LONG") != "" {

@@ -10,9 +10,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// TestBackToOneThatLacks lands a commit without an older one. The agent makes another history, which lands, and then goes back to the first
+// TestBackToCommitThatLacksAnother lands a commit without an older one. The agent makes another history, which lands, and then goes back to the first
 // one. The change of the older commit is not on the branch before it is approved.
-func TestBackToOneThatLacks(t *testing.T) {
+func TestBackToCommitThatLacksAnother(t *testing.T) {
 	t.Parallel()
 	for name, word := range map[string]review.Word{"waits": "", "rejected": review.Reject, "to be fixed": review.Fix} {
 		t.Run(name, func(t *testing.T) {
@@ -52,10 +52,10 @@ func TestBackToOneThatLacks(t *testing.T) {
 	}
 }
 
-// TestBackToOneThatLacksAndNeeds is like [TestBackToOneThatLacks], but the first new commit changes the file of the older one, and so waits
+// TestBackToCommitThatLacksAndNeedsAnother is like [TestBackToCommitThatLacksAnother], but the first new commit changes the file of the older one, and so waits
 // for it. It does not land on top of the other history, as if that were the one to which the agent goes back: the branch would lack the
 // commit that landed first.
-func TestBackToOneThatLacksAndNeeds(t *testing.T) {
+func TestBackToCommitThatLacksAndNeedsAnother(t *testing.T) {
 	t.Parallel()
 	approve := func(names ...string) func(w *world) {
 		return func(w *world) {
@@ -137,9 +137,9 @@ func TestBackToOneThatLacksAndNeeds(t *testing.T) {
 	}
 }
 
-// TestResetOfOneThatLandedAside lets the agent reset away an older commit that landed after later ones, to another history that has landed
+// TestResetOfCommitThatLandedAside lets the agent reset away an older commit that landed after later ones, to another history that has landed
 // or to none. The next commit removes it, as it removes every landed commit that the agent has reset away.
-func TestResetOfOneThatLandedAside(t *testing.T) {
+func TestResetOfCommitThatLandedAside(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]bool{"to the root": false, "to another history": true} {
 		t.Run(name, func(t *testing.T) {
@@ -186,9 +186,9 @@ func TestResetOfOneThatLandedAside(t *testing.T) {
 	}
 }
 
-// TestMergeOfOneThatLacks lands a commit without an older one, and another history after it. The agent merges the first history. The merge
+// TestMergeOfCommitThatLacksAnother lands a commit without an older one, and another history after it. The agent merges the first history. The merge
 // does not bring the change of the older commit before that one is approved.
-func TestMergeOfOneThatLacks(t *testing.T) {
+func TestMergeOfCommitThatLacksAnother(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ onto, files string }{
 		"on the landed one": {"HEAD", "a\nmine\nold\nolder\nother"},

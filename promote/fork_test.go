@@ -8,9 +8,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// TestForkOfOneThatLacks lands a commit without an older one. The agent then goes back to a commit that the user made, and merges the
+// TestForkOfCommitThatLacksAnother lands a commit without an older one. The agent then goes back to a commit that the user made, and merges the
 // older commit there. That merge undoes the commits that landed since then, and has the change of the older one.
-func TestForkOfOneThatLacks(t *testing.T) {
+func TestForkOfCommitThatLacksAnother(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		later bool // the user's commit comes after the landing that lacks a commit, and before another landing
@@ -65,9 +65,9 @@ func TestForkOfOneThatLacks(t *testing.T) {
 	}
 }
 
-// TestRewriteOfOneThatWasLeftOut lands a commit without an older one. The agent then amends the older one below it, as after a request to fix
+// TestRewriteOfLeftOutCommit lands a commit without an older one. The agent then amends the older one below it, as after a request to fix
 // it, or writes its change anew in another place. The branch has that change when the new commits have landed.
-func TestRewriteOfOneThatWasLeftOut(t *testing.T) {
+func TestRewriteOfLeftOutCommit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		onto, content string // of the new older commit
@@ -112,9 +112,9 @@ func TestRewriteOfOneThatWasLeftOut(t *testing.T) {
 	}
 }
 
-// TestConflictWithALandedOne lands a commit without older ones, and lets the agent amend it. The older commit that waits changes the same
+// TestConflictWithLandedCommit lands a commit without older ones, and lets the agent amend it. The older commit that waits changes the same
 // line. The hold does not name the user's commits, unless one of them changes that file.
-func TestConflictWithALandedOne(t *testing.T) {
+func TestConflictWithLandedCommit(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{false, true} {
 		w := newWorld(t, "sha1", tree{"a": plain("1\n")})

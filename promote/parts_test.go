@@ -68,8 +68,8 @@ func TestManyCommits(t *testing.T) {
 	w.nothingLeft()
 }
 
-// TestQuarantineStaysTidy exports many times. The quarantine must have few packs and lose no object.
-func TestQuarantineStaysTidy(t *testing.T) {
+// TestQuarantineHasFewPacks exports many times. The quarantine must have few packs and lose no object.
+func TestQuarantineHasFewPacks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
 	for i := range 45 {

@@ -99,8 +99,8 @@ var poisons = map[string]func(c *chain){
 	},
 }
 
-// TestWhatComesBeforeTheRefusedLands puts each refused commit into a chain. Exactly the commits before it must land.
-func TestWhatComesBeforeTheRefusedLands(t *testing.T) {
+// TestCommitsBeforeRefusedOneLand puts each refused commit into a chain. Exactly the commits before it must land.
+func TestCommitsBeforeRefusedOneLand(t *testing.T) {
 	for name, poison := range poisons {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,9 +147,9 @@ func saysWhich(t *testing.T, o ledger.Outcome, commit, where string) {
 	}
 }
 
-// TestTheRefusedLandsOnceItIsMended removes the reason of a refusal: a limit is raised, or a missing object is put
+// TestRefusedCommitLandsOnceMended removes the reason of a refusal: a limit is raised, or a missing object is put
 // back. Then the hold ends.
-func TestTheRefusedLandsOnceItIsMended(t *testing.T) {
+func TestRefusedCommitLandsOnceMended(t *testing.T) {
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
 	w.git("config", "airlock.limit.blob", "65536")
 	c := &chain{world: w, commits: []string{string(w.record.Root)}}

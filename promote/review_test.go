@@ -205,9 +205,9 @@ func TestVerdictsFollow(t *testing.T) {
 	w.wantStates("one, with tests:changed two:changed")
 }
 
-// TestVerdictNeedsNoLook lands approved commits one by one without a look into the workspace, and then all that is left. The
+// TestVerdictReadsNoWorkspace lands approved commits one by one without a look into the workspace, and then all that is left. The
 // ref pending stays as it is until the last one lands, and the notes are there.
-func TestVerdictNeedsNoLook(t *testing.T) {
+func TestVerdictReadsNoWorkspace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
 	w.git("config", "airlock.review", "land")

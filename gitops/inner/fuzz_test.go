@@ -9,7 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// FuzzWorkspace lets git inside a prison answer anything.
+// FuzzWorkspace reads any answers of a git inside a prison.
 func FuzzWorkspace(f *testing.F) {
 	f.Add([]byte("4b825dc642cb6eb9a060e54bf8d69288fbee4904"+" refs/heads/main\n"), 0)
 	f.Add([]byte("refs/heads/main\n"), 0)

@@ -59,8 +59,8 @@ func TestStallIsEnded(t *testing.T) {
 	}
 }
 
-// TestWorkIsNoStall lets git be slow for longer than a stall may take.
-func TestWorkIsNoStall(t *testing.T) {
+// TestSlowWorkIsNotAStall lets git be slow for longer than a stall may take.
+func TestSlowWorkIsNotAStall(t *testing.T) {
 	t.Parallel()
 	ticks := 0
 	for name, stat := range map[string]func() string{

@@ -261,7 +261,7 @@ func TestLandKeepsWorkInProgress(t *testing.T) {
 }
 
 // A change of the user within the second in which the index was written can be recognised only by its content.
-func TestLandLeavesYoungEditsInSight(t *testing.T) {
+func TestLandKeepsRecentEditsVisible(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Run("config", "core.trustctime", "false")

@@ -95,7 +95,7 @@ func TestModesComparedAreGits(t *testing.T) {
 }
 
 // A tree with a mode that git cannot read cannot be read here.
-func TestModesThatAreNone(t *testing.T) {
+func TestUnreadableModes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	look := Inspect(t.Context(), w.Git)

@@ -119,7 +119,8 @@ func isInvalid(err error) bool {
 	return errors.As(err, &refused)
 }
 
-func TestTakeTreeTakesTheSnapshotOnly(t *testing.T) {
+// TestTakeTreeTakesOnlyTheSnapshot checks that the objects of a snapshot are those of one tree.
+func TestTakeTreeTakesOnlyTheSnapshot(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"sha1", "sha256"} {
 		t.Run(format, func(t *testing.T) {
@@ -239,7 +240,8 @@ func (i *airlock) nothingKept() {
 	}
 }
 
-func TestReceiveRefusesObjectsThatLie(t *testing.T) {
+// TestReceiveRefusesInvalidObjects sends objects that git could store and must not accept.
+func TestReceiveRefusesInvalidObjects(t *testing.T) {
 	t.Parallel()
 	i := newInner(t, gitopstest.Files{"a": "1"})
 	blob := i.plant("blob", "x")

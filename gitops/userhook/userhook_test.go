@@ -24,8 +24,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestUnfit checks in which hooks the line works.
-func TestUnfit(t *testing.T) {
+// TestUnsuitableHooks checks in which hooks the line works.
+func TestUnsuitableHooks(t *testing.T) {
 	for hook, fits := range map[string]bool{
 		"": true, "exit 0\n": true, "#!/bin/sh": true, "#! /bin/sh -e\n": true, "#!/usr/bin/env bash\n": true, "#!/usr/bin/env -S A=b zsh -f\n": true,
 		"#!/usr/bin/python3\n": false, "#!/usr/bin/env node\n": false, "#!/bin/sh\r\nexit\r\n": false, "\x7fELF\x00": false, "#!/usr/bin/env\n": false, "#!\n": false,

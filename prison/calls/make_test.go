@@ -42,8 +42,8 @@ func (h *hostile) Exec(ctx context.Context, p prison.Process) (int, error) {
 	return 0, nil
 }
 
-// TestHostile makes calls while the agent interferes in every way. Make must end with an error about the results.
-func TestHostile(t *testing.T) {
+// TestHostileAgent makes calls while the agent interferes in every way. Make must end with an error about the results.
+func TestHostileAgent(t *testing.T) {
 	if ownRunner() == nil {
 		t.Skip("no program for this processor")
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+// TestVet checks which addresses a prison may connect to.
 func TestVet(t *testing.T) {
 	for address, want := range map[string]bool{
 		"192.0.2.1": true, "198.51.100.7": true, "203.0.113.9": true, // documentation

@@ -163,7 +163,7 @@ func TestQuestionsInAStream(t *testing.T) {
 	}
 }
 
-// FuzzAnswer wants every answer to be a message that answers the question, whatever comes.
+// FuzzAnswer checks that every answer is a message that answers the question, whatever the question is.
 func FuzzAnswer(f *testing.F) {
 	f.Add(question(f, "files.test.", dnsmessage.TypeA))
 	f.Add(question(f, "none.test.", dnsmessage.TypeHTTPS))

@@ -205,7 +205,7 @@ func TestSamePortAgain(t *testing.T) {
 	}
 }
 
-// TestConnectByName resolves a name and connects to what the resolver has said.
+// TestConnectByName resolves a name and connects to the address that the resolver returned.
 func TestConnectByName(t *testing.T) {
 	world := &fakeWorld{serve: echo}
 	_, s := newPair(t, world)
@@ -238,7 +238,7 @@ func TestConnectByName(t *testing.T) {
 	}
 }
 
-// TestRefusals wants every other address to refuse, which a program sees in connect(2).
+// TestRefusals checks that every other address is refused, which a program sees in connect(2).
 func TestRefusals(t *testing.T) {
 	world := &fakeWorld{serve: echo}
 	_, s := newPair(t, world)
@@ -322,7 +322,7 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// TestOtherProtocols wants datagrams that lead nowhere to be refused at once.
+// TestOtherProtocols checks that datagrams that lead nowhere are refused at once.
 func TestOtherProtocols(t *testing.T) {
 	_, s := newPair(t, &fakeWorld{serve: echo})
 	for _, to := range []string{"192.0.2.1:443", "10.0.2.3:5353", "198.51.100.53:53"} {
@@ -341,7 +341,7 @@ func TestOtherProtocols(t *testing.T) {
 	}
 }
 
-// TestTooManyFlows wants no more flows than there may be, and room for others when some have ended.
+// TestTooManyFlows checks that the number of flows is limited, and that others can begin when some have ended.
 func TestTooManyFlows(t *testing.T) {
 	e, s := newPair(t, &fakeWorld{serve: echo})
 	for range maxFlows {

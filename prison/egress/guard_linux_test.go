@@ -324,7 +324,7 @@ func TestRulesEnd(t *testing.T) {
 	}
 }
 
-// TestNothingWithoutRecords wants no connection while the ledger cannot be written.
+// TestNothingWithoutRecords checks that no connection is made while the ledger cannot be written.
 func TestNothingWithoutRecords(t *testing.T) {
 	e, s := newGuarded(t, &fakeWorld{serve: echo}, "a.test:22")
 	e.obey(control.Order{Written: &control.Written{Error: "no space left"}})

@@ -86,7 +86,8 @@ func slicesOf(text string, n int) (list []string) {
 	return list
 }
 
-func TestHelloOfOthers(t *testing.T) {
+// TestHelloWithOtherName refuses the beginnings of TLS connections that do not name the expected server.
+func TestHelloWithOtherName(t *testing.T) {
 	for name, h := range map[string]Hello{
 		"another":        {Name: "evil.test"},
 		"none":           {},

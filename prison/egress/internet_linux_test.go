@@ -52,7 +52,7 @@ func TestConnectChecksEveryAddress(t *testing.T) {
 	}
 }
 
-// TestConnectThroughProxy checks what a proxy is asked for: a name if the user's rules are about it, and otherwise an address that was
+// TestConnectThroughProxy checks the request to a proxy: it has a name if the user's rules are about it, and otherwise an address that was
 // checked.
 func TestConnectThroughProxy(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -53,7 +53,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// FuzzCanonical wants a canonical name to be its own canonical name, and to hold nothing that ends or joins names elsewhere.
+// FuzzCanonical checks that a canonical name is its own canonical name, and has no character that ends or joins names elsewhere.
 func FuzzCanonical(f *testing.F) {
 	for _, name := range []string{"a.test", "BÜCHER.test.", "xn--bcher-kva.test", "a。b", "ß.test", "a\u200db.test", "127.1"} {
 		f.Add(name)

@@ -76,7 +76,8 @@ func TestNamesKeepTheirAddresses(t *testing.T) {
 	}
 }
 
-func TestNamesNotGiven(t *testing.T) {
+// TestUnassignedAddresses checks that an address that stands for no name has none.
+func TestUnassignedAddresses(t *testing.T) {
 	n := mustLoad(t, &memory{})
 	for _, a := range []string{"198.18.0.0", "198.18.0.1", "198.19.255.254", "192.0.2.1", "::1"} {
 		if got := n.name(netip.MustParseAddr(a)); got != "" {

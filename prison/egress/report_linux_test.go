@@ -40,9 +40,9 @@ func (w *writer) Recv(v any) ([]*os.File, error) {
 	return nil, nil
 }
 
-// TestRefusalsInTurn gets an answer and a refusal in turn. Each refusal is in a state before the agent has it, but there are not more
+// TestRefusalsBetweenAnswers gets an answer and a refusal in turn. Each refusal is in a state before the agent has it, but there are not more
 // than ten states a second.
-func TestRefusalsInTurn(t *testing.T) {
+func TestRefusalsBetweenAnswers(t *testing.T) {
 	var asked atomic.Int64
 	e, s := newCredentialed(t, func(w http.ResponseWriter, _ *http.Request) {
 		if asked.Add(1)%2 == 0 {

@@ -140,7 +140,7 @@ func TestRawRequestsInsideTLS(t *testing.T) {
 	}
 }
 
-// TestStreamsInsideTLS wants each part of an answer at once, and a WebSocket to carry bytes both ways.
+// TestStreamsInsideTLS checks that each part of an answer arrives at once, and that a WebSocket carries bytes both ways.
 func TestStreamsInsideTLS(t *testing.T) {
 	next := make(chan struct{})
 	e, s := newSeen(t, func(w http.ResponseWriter, r *http.Request) {
@@ -192,8 +192,8 @@ func TestStreamsInsideTLS(t *testing.T) {
 	}
 }
 
-// TestServerIsVerified wants no request to reach a server that cannot prove its name, and a program that does not trust the
-// network to end it.
+// TestServerIsVerified checks that no request reaches a server that cannot prove its name, and that a program that does not trust the network
+// ends its connection.
 func TestServerIsVerified(t *testing.T) {
 	asked := make(chan string, 10)
 	e, s := newSeen(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }, "GET files.test", "GET other.example")
@@ -268,7 +268,7 @@ func TestChangesEndRequests(t *testing.T) {
 	}
 }
 
-// TestSuccessorIsTrusted gives a second engine what the first one has reported.
+// TestSuccessorIsTrusted gives a second engine the authorities that the first one has reported.
 func TestSuccessorIsTrusted(t *testing.T) {
 	first, _ := newSeen(t, tell, "GET files.test")
 	all, err := first.trusted.Save()

@@ -144,7 +144,7 @@ func TestRuleVets(t *testing.T) {
 	}
 }
 
-// FuzzRule wants every rule to be about what it names, to be read the same again, and never to cover names that only end alike.
+// FuzzRule checks that every rule covers the host that it names, that it is read the same again, and that it covers no other name with the same end.
 func FuzzRule(f *testing.F) {
 	for _, text := range []string{"files.test", "*.a.test:22", "**.b.test =10.0.0.0/8", "10.0.0.0/8:53", "[fd00::/8]:22", "bücher.test", "GET,HEAD a.test/x/**", "GET ech", "a.test:80/x =10.0.0.0/8"} {
 		f.Add(text)

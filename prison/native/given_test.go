@@ -155,7 +155,8 @@ func smallRoot(t *testing.T) string {
 	return root
 }
 
-func TestRoot(t *testing.T) {
+// TestRootFileSystem starts a prison with a root file system other than the host's.
+func TestRootFileSystem(t *testing.T) {
 	b, s := prepared(t)
 	s.Root = smallRoot(t)
 	if _, err := b.Start(t.Context(), s); err != nil {

@@ -396,8 +396,8 @@ func TestZombie(t *testing.T) {
 	}
 }
 
-// TestLookingFirst starts a prison for a workspace on which a read-only prison is open already.
-func TestLookingFirst(t *testing.T) {
+// TestStartBesideReadOnlyPrison starts a prison for a workspace on which a read-only prison is open already.
+func TestStartBesideReadOnlyPrison(t *testing.T) {
 	b, s := prepared(t)
 	looking := s
 	looking.ReadOnly = true

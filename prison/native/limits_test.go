@@ -40,8 +40,8 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestCourtesy checks that the agent's programs have a lower priority than the host's.
-func TestCourtesy(t *testing.T) {
+// TestAgentHasLowPriority checks that the agent's programs have a lower priority than the host's.
+func TestAgentHasLowPriority(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {
 		t.Fatal(err)

@@ -57,7 +57,8 @@ func TestDockerfileBase(t *testing.T) {
 	}
 }
 
-func TestNeeds(t *testing.T) {
+// TestNeedsOfRecipe checks the programs and versions that a recipe needs from an image.
+func TestNeedsOfRecipe(t *testing.T) {
 	r := parse(t, `
 [languages.python]
 version = "3.12"
@@ -82,7 +83,8 @@ version = "v1.9.8"
 	}
 }
 
-func TestMeets(t *testing.T) {
+// TestVersionMatches compares wanted versions with the output of programs about theirs.
+func TestVersionMatches(t *testing.T) {
 	for _, c := range []struct {
 		version, printed string
 		want             bool

@@ -37,7 +37,8 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-func TestIgnoredWrong(t *testing.T) {
+// TestIgnoredRefuses checks the errors about patterns that are wrong, or too long, or too many.
+func TestIgnoredRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"ok\n[":                      `x/.dockerignore: "[" is not a pattern`,
 		"!":                          `x/.dockerignore: "!" is not a pattern`,

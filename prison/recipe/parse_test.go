@@ -136,8 +136,8 @@ var wrongRecipes = []struct{ content, want string }{
 	{"[env.set]\nWHEN = 2026-11-21", ":2: env.set.WHEN: is a date or a time, want a text in quotes"},
 }
 
-// TestWrong checks that each mistake is reported with its line, and that no other is.
-func TestWrong(t *testing.T) {
+// TestMistakesHaveLines checks that each mistake is reported with its line, and that no other is.
+func TestMistakesHaveLines(t *testing.T) {
 	said := map[string]string{}
 	for _, c := range wrongRecipes {
 		_, err := recipe.Parse([]byte(c.content))
@@ -162,8 +162,8 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestWrongTogether checks that all mistakes are reported at once, in the order of the lines.
-func TestWrongTogether(t *testing.T) {
+// TestAllMistakesAreReported checks that all mistakes are reported at once, in the order of the lines.
+func TestAllMistakesAreReported(t *testing.T) {
 	_, err := recipe.Parse([]byte("[startup]\ncommands = 1\n[os]\nbase = 2\n[languages.go]\nversion = \"latest\"\n"))
 	var all recipe.Errors
 	if !errors.As(err, &all) || len(all) != 3 || all[0].Line != 2 || all[1].Line != 4 || all[2].Line != 6 {
@@ -186,7 +186,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-func TestMarshal(t *testing.T) {
+// TestMarshalRoundTrip checks that a recipe that was written is read as it was.
+func TestMarshalRoundTrip(t *testing.T) {
 	odd := recipe.Recipe{
 		Startup: []string{"printf '\\t\"%s\"' \"$HOME\"\nexit 0\n", "tab\tbell\a\u202e\U000e0001 ä"},
 		Env:     recipe.Env{Set: map[string]string{"lower": "", "UPPER": "\\"}},

@@ -73,7 +73,7 @@ func TestWaitingEnds(t *testing.T) {
 	}
 }
 
-// TestShownWithoutValues wants no word in a message that may be a value.
+// TestShownWithoutValues checks that a message has no word that may be a value.
 func TestShownWithoutValues(t *testing.T) {
 	for command, want := range map[string]string{
 		"/usr/bin/git-airlock\x00run\x00--env\x00TOKEN=secret\x00": "git-airlock run",

@@ -97,6 +97,7 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
+// TestSinceAndBytes reads the events since a time. Their texts are valid and bounded.
 func TestSinceAndBytes(t *testing.T) {
 	dir := t.TempDir()
 	at := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)

@@ -10,11 +10,11 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// TestAgain checks which commits the new one takes back, or are new again, after a landing without them, and that a decision about a
+// TestRevertedAgain checks which commits are taken back, and which are new again, after a landing without them, and that a decision about a
 // landed commit leaves nothing out.
 // Commit 2 has landed without its parent 1. In the fourth case, 4 has landed after that, on the root. In the
 // last one, 5 is between them, has landed, too, and is the parent of 3.
-func TestAgain(t *testing.T) {
+func TestRevertedAgain(t *testing.T) {
 	t.Parallel()
 	id := func(n int) gitops.OID { return name('a', n) }
 	for _, c := range []struct {

@@ -33,9 +33,9 @@ type wanderer struct {
 	onTop    int                 // number of those landings on top of commits that Last does not reach
 }
 
-// TestNothingIsLostOnTheWayBack lets agents go back and forth between histories of which any commits are left out, and checks what the
+// TestNothingIsLostOnReturn lets agents go back and forth between histories of which any commits are left out, and checks what the
 // branch has. Without a hold, that is everything that the agent's tip reaches.
-func TestNothingIsLostOnTheWayBack(t *testing.T) {
+func TestNothingIsLostOnReturn(t *testing.T) {
 	t.Parallel()
 	back, later, onTop, whole, held := 0, 0, 0, 0, 0
 	for seed := range 1500 {

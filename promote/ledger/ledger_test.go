@@ -10,9 +10,9 @@ import (
 
 func name(digit string) gitops.OID { return gitops.OID(strings.Repeat(digit, 40)) }
 
-// TestTailInFile checks that another program finds the pending pairs as they are, also if only something else than an outer commit has
+// TestStoredTailIsCurrent checks that another program finds the pending pairs as they are, also if only something else than an outer commit has
 // changed.
-func TestTailInFile(t *testing.T) {
+func TestStoredTailIsCurrent(t *testing.T) {
 	t.Parallel()
 	dir, base := t.TempDir(), Pair{Inner: name("0"), Outer: name("1")}
 	l, err := Read(dir, base, base.Outer, "")
@@ -32,8 +32,8 @@ func TestTailInFile(t *testing.T) {
 	}
 }
 
-// TestNothingTwice checks that no pair gets into the ledger that would let a commit land twice, and that a refused one changes nothing.
-func TestNothingTwice(t *testing.T) {
+// TestLedgerRefusesSecondLanding checks that no pair gets into the ledger that would let a commit land twice, and that a refused one changes nothing.
+func TestLedgerRefusesSecondLanding(t *testing.T) {
 	t.Parallel()
 	dir, base := t.TempDir(), Pair{Inner: name("0"), Outer: name("1")}
 	l, err := Read(dir, base, base.Outer, "")

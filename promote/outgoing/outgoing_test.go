@@ -8,7 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// FuzzReadUpdates checks that whatever a hook is given is refused or becomes object names.
+// FuzzReadUpdates checks that any input of a hook is refused or becomes object names.
 func FuzzReadUpdates(f *testing.F) {
 	id, zero := strings.Repeat("a1", 20), strings.Repeat("0", 40)
 	f.Add("refs/heads/x " + id + " refs/heads/x " + zero + "\n")

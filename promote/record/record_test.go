@@ -187,7 +187,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestWorst(t *testing.T) {
+// TestWorstStatus compares the worst of random statuses with its place on the ladder.
+func TestWorstStatus(t *testing.T) {
 	ladder := Ladder()
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 1))

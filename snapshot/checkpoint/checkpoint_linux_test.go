@@ -314,9 +314,9 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// TestParts checks what happens to files that a checkpoint does not contain, to a part of the workspace, and to new files
+// TestRestoreOfPart restores a part of the workspace, with files that the checkpoint does not contain, and with new files
 // that stay.
-func TestParts(t *testing.T) {
+func TestRestoreOfPart(t *testing.T) {
 	w := newWorld(t, DefaultBytes)
 	write := func(name, content string) {
 		t.Helper()

@@ -10,9 +10,9 @@ import (
 	"github.com/git-airlock/git-airlock/prison/native/inotify"
 )
 
-// TestHinted makes checkpoints for which only touched folders are looked at, and compares their ids with those of a store that has
+// TestCheckpointOfTouchedFolders makes checkpoints for which only touched folders are looked at, and compares their ids with those of a store that has
 // seen nothing before. AIRLOCK_CHECKPOINT_CYCLES sets the number of cycles.
-func TestHinted(t *testing.T) {
+func TestCheckpointOfTouchedFolders(t *testing.T) {
 	cycles := 300
 	if n, err := strconv.Atoi(os.Getenv("AIRLOCK_CHECKPOINT_CYCLES")); err == nil {
 		cycles = n

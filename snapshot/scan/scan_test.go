@@ -163,6 +163,7 @@ func utf16le(text string) string {
 	return b.String()
 }
 
+// TestPlanted counts the planted secrets that a scan finds.
 func TestPlanted(t *testing.T) {
 	s := Scanner{Detect: detect}
 	hits, misses := 0, 0

@@ -101,8 +101,8 @@ func TestSetFollowsNames(t *testing.T) {
 	}
 }
 
-// TestLeaves checks that a certificate is used again until it ends soon, and that their number is bounded.
-func TestLeaves(t *testing.T) {
+// TestCertificatesAreReused checks that a certificate is used again until it ends soon, and that their number is bounded.
+func TestCertificatesAreReused(t *testing.T) {
 	now := time.Now()
 	a, err := New("files.test", now)
 	if err != nil {

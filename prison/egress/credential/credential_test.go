@@ -150,7 +150,7 @@ func TestEchoesAreCut(t *testing.T) {
 	}
 }
 
-// TestEventsAreNotHeldBack wants each part of a stream as soon as it was read.
+// TestEventsAreNotHeldBack checks that each part of a stream is passed on as soon as it was read.
 func TestEventsAreNotHeldBack(t *testing.T) {
 	events, write := io.Pipe()
 	answer := &http.Response{StatusCode: 200, Body: events}

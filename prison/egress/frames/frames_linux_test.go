@@ -22,7 +22,7 @@ func (r receiver) DeliverNetworkPacket(_ tcpip.NetworkProtocolNumber, p *stack.P
 
 func (receiver) DeliverLinkPacket(tcpip.NetworkProtocolNumber, *stack.PacketBuffer) {}
 
-// TestFrames passes on what is for this end or for everybody, in little more memory than it has bytes.
+// TestFrames checks that frames for this end or for everybody are passed on, with little more memory than they have bytes.
 func TestFrames(t *testing.T) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -42,7 +42,8 @@ func TestRange(t *testing.T) {
 	}
 }
 
-func TestRangeWithoutLedger(t *testing.T) {
+// TestRangeOfMissingLedger checks that a missing ledger has no records and no error.
+func TestRangeOfMissingLedger(t *testing.T) {
 	dir := t.TempDir()
 	newest, err := Newest(dir)
 	if err != nil || newest != 0 {

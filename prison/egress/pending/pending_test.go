@@ -51,7 +51,7 @@ func TestFloodOfRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfAFullJournal wants none to be forgotten while nothing can be written, in bounded memory.
+// TestRefusalsOfAFullJournal checks that no refusal is lost while nothing can be written, and that memory is bounded.
 func TestRefusalsOfAFullJournal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // nobody waits for room

@@ -39,7 +39,7 @@ func receive(t *testing.T, network wire.Conn) (o control.Order) {
 	return o
 }
 
-// TestHolderWritesRecords wants records to be acknowledged once they are in the ledger, and not before.
+// TestHolderWritesRecords checks that records are acknowledged once they are in the ledger, and not before.
 func TestHolderWritesRecords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "prison")
 	h, network := linkedHolder(t, dir)
@@ -112,7 +112,7 @@ func TestHolderPassesRulesOn(t *testing.T) {
 	}
 }
 
-// TestHolderReadsAgain wants a value that a server has refused to be read again, and only if it can be.
+// TestHolderReadsAgain checks that a value that a server has refused is read again, if it has a source.
 func TestHolderReadsAgain(t *testing.T) {
 	h, network := linkedHolder(t, t.TempDir())
 	file := filepath.Join(h.dir, "key")
@@ -150,7 +150,7 @@ func TestValueIsKeptForSuccessor(t *testing.T) {
 	}
 }
 
-// TestUsesOutliveTheNetwork wants a network to count on where an earlier one of this airlock has ended, or was killed with its holder.
+// TestUsesOutliveTheNetwork checks that a network continues the counts of an earlier one, which has ended or was killed with its holder.
 func TestUsesOutliveTheNetwork(t *testing.T) {
 	dir := t.TempDir()
 	h, _ := linkedHolder(t, dir)

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestForetold checks groups in which controllers can be enabled, and that foretold leaves them unchanged.
-func TestForetold(t *testing.T) {
+// TestPredictedControllers checks groups in which controllers can be enabled, and that foretold leaves them unchanged.
+func TestPredictedControllers(t *testing.T) {
 	for what, c := range map[string]struct {
 		files map[string]string
 		want  []string

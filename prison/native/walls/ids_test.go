@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
+// TestFreeRange checks the first range of ids that no other range touches.
 func TestFreeRange(t *testing.T) {
 	for _, c := range []struct {
 		taken []idRange
@@ -56,7 +57,7 @@ func TestPickID(t *testing.T) {
 	}
 }
 
-// TestGrantID wants the command for ids that nobody has, also where a new range has them, and none for two ids that differ.
+// TestGrantID checks that there is a command for ids that nobody has, also if a new range has them, and none for two different ids.
 func TestGrantID(t *testing.T) {
 	_, uids := readRanges("/etc/subuid")
 	_, gids := readRanges("/etc/subgid")

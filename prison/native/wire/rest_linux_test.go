@@ -30,9 +30,9 @@ func mapped(t *testing.T) int {
 	return sum
 }
 
-// TestRestGivesBack checks that a process that has read all of its program keeps little of it mapped after Rest,
+// TestRestReleasesMemory checks that a process that has read all of its program keeps little of it mapped after Rest,
 // and still works.
-func TestRestGivesBack(t *testing.T) {
+func TestRestReleasesMemory(t *testing.T) {
 	readProgram(t)
 	before := mapped(t)
 	Rest()

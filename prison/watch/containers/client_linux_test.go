@@ -10,9 +10,9 @@ import (
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 )
 
-// TestAliveElsewhere checks recorders whose keeper does not answer. One belongs to a copy of the folder. The keeper of another one was
+// TestRecorderWithoutKeeper checks recorders whose keeper does not answer. One belongs to a copy of the folder. The keeper of another one was
 // killed: that recorder has ended the container, and runs for a moment longer.
-func TestAliveElsewhere(t *testing.T) {
+func TestRecorderWithoutKeeper(t *testing.T) {
 	recorder := exec.Command("sleep", "1000")
 	recorder.Args[0] = wire.Recorder
 	ended := exec.Command("true")

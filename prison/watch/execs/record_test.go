@@ -100,8 +100,8 @@ func TestLineIsJSON(t *testing.T) {
 	}
 }
 
-// TestGave compares calls with what the kernel gives to programs.
-func TestGave(t *testing.T) {
+// TestCallMatchesProgram compares the calls of a process with the program and the arguments that the kernel gave it.
+func TestCallMatchesProgram(t *testing.T) {
 	words := strings.Fields
 	for _, c := range []struct {
 		name string

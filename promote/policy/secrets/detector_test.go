@@ -49,8 +49,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestEntropyIsOne checks that a text always has the same entropy, to the last digit.
-func TestEntropyIsOne(t *testing.T) {
+// TestEntropyIsDeterministic checks that a text always has the same entropy, to the last digit.
+func TestEntropyIsDeterministic(t *testing.T) {
 	t.Parallel()
 	text := []byte(strings.Repeat("é", 3) + strings.Repeat("ü", 5) + strings.Repeat("ß", 7) + strings.Repeat("€", 11) + "ñçåø")
 	want := entropy(text)
@@ -81,8 +81,8 @@ func TestFindNothing(t *testing.T) {
 	}
 }
 
-// TestNoExcuseByComment checks that a comment by the author of the secret does not allow it.
-func TestNoExcuseByComment(t *testing.T) {
+// TestCommentAllowsNoSecret checks that a comment by the author of the secret does not allow it.
+func TestCommentAllowsNoSecret(t *testing.T) {
 	if len(rulesIn("a.py", samples["github-pat"]+" # gitleaks:allow")) == 0 {
 		t.Error("a comment hid a token")
 	}

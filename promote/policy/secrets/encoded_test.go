@@ -66,8 +66,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestLiteralsNear checks that near a part of a text, the same literals are found as in the whole text.
-func TestLiteralsNear(t *testing.T) {
+// TestLiteralsNearPart checks that near a part of a text, the same literals are found as in the whole text.
+func TestLiteralsNearPart(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 16))
 	for range 20 * *cases {
 		var text []byte

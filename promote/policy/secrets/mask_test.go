@@ -24,8 +24,8 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestMaskNeedsTheWordBefore checks that a secret is found by the word before it.
-func TestMaskNeedsTheWordBefore(t *testing.T) {
+// TestMaskReadsWordBefore checks that a secret is found by the word before it.
+func TestMaskReadsWordBefore(t *testing.T) {
 	got := Default().Mask([]string{"tool", "--api-key=" + "q8Zt2LmN9pR4sT6vW8yX", "--api_key", "=", "k3Yv7Bn1Qw5Er9Tz2Ui4",
 		"--password", "m7Xv3Bn1Qw5Er9Tz2Ui4", "-token", "m7Xv3Kn1Qw5Er9Tz2Ui4"})
 	for _, w := range got {

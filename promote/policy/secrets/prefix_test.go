@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-func TestBeginnings(t *testing.T) {
+// TestPrefixes checks the literal prefixes of some rules, and the number of token bytes behind them.
+func TestPrefixes(t *testing.T) {
 	for rule, want := range map[string]struct {
 		prefixes, run int // minimum
 	}{"github-pat": {1, 40}, "jwt": {1, 19}, "aws-access-token": {2, 4}, "private-key": {1, 10}, "vault-service-token": {2, 26}, "stripe-access-token": {2, 10}} {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-func TestWidest(t *testing.T) {
+// TestLongestMatch checks the bound on the bytes of a match of an expression.
+func TestLongestMatch(t *testing.T) {
 	for expression, want := range map[string]int{
 		"":                      0,
 		"abc":                   12,

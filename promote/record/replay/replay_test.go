@@ -153,8 +153,8 @@ func TestOnto(t *testing.T) {
 	}
 }
 
-// TestForged makes again what a forged record names: other trees, a private file, a path that git reads.
-func TestForged(t *testing.T) {
+// TestForgedRecord makes again what a forged record names: other trees, a private file, a path that git reads.
+func TestForgedRecord(t *testing.T) {
 	t.Parallel()
 	w := gitopstest.New(t)
 	before := w.CommitAll(gitopstest.Files{"a": "1\n"})

@@ -58,8 +58,8 @@ const wrong = `(() => {
 	return found;
 })()`
 
-// TestLooks makes pictures of a report, wide and narrow, light and dark. AIRLOCK_TEST_PICTURES names a folder that keeps them.
-func TestLooks(t *testing.T) {
+// TestPictures makes pictures of a report, wide and narrow, light and dark. AIRLOCK_TEST_PICTURES names a folder that keeps them.
+func TestPictures(t *testing.T) {
 	b := openBrowser(t)
 	page := html(t, report.Of(sample(t, nil)))
 	keep := os.Getenv("AIRLOCK_TEST_PICTURES")
@@ -185,8 +185,8 @@ func with(t *testing.T, text string) record.Run {
 	})
 }
 
-// TestHostile checks in a browser that no text leaves its place, runs, loads anything, or hides a character, in any field.
-func TestHostile(t *testing.T) {
+// TestHostileText checks in a browser that no text leaves its place, runs, loads anything, or hides a character, in any field.
+func TestHostileText(t *testing.T) {
 	b := openBrowser(t)
 	b.load("<!DOCTYPE html><img src=x onerror='window.hit=1'><script>window.hit=1</script>\u202e<img src=http://evil.invalid/x>")
 	var found []string

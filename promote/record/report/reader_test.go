@@ -120,8 +120,8 @@ func TestCommitWithoutDate(t *testing.T) {
 	has(t, html(t, v), "1 more without a known time")
 }
 
-// TestNoAreaAsked checks that a report does not claim a check that a command without names makes impossible.
-func TestNoAreaAsked(t *testing.T) {
+// TestCommandWithoutFiles checks that a report does not claim a check that a command without names makes impossible.
+func TestCommandWithoutFiles(t *testing.T) {
 	v := short(t, nil)
 	for _, shown := range []string{squeezed(text(t, v)), html(t, v)} {
 		has(t, shown, "the command names none of the changed files", "!asked area")
@@ -194,8 +194,8 @@ func TestAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestUnseenHereAndAlways checks that what holds for every run is not counted as unseen in this one.
-func TestUnseenHereAndAlways(t *testing.T) {
+// TestGeneralLimitsAreNotCounted checks that a limit of every record is not counted as unseen in this run.
+func TestGeneralLimitsAreNotCounted(t *testing.T) {
 	alike := func(m *record.Manifest, _ map[string][]byte) { m.Fingerprint.After = m.Fingerprint.Before }
 	v := short(t, alike)
 	if len(v.Unseen) != 0 || len(v.Always) != len(record.General()) {
@@ -207,9 +207,9 @@ func TestUnseenHereAndAlways(t *testing.T) {
 	has(t, html(t, v), "<h3>In this run</h3>", "<h3>In every run, or not exactly</h3>")
 }
 
-// TestLittleLooksLittle checks that a plot of little use is low, that few measurements make no plot, and that unwritten bytes are
+// TestSmallUsageIsDrawnSmall checks that a plot of little use is low, that few measurements make no plot, and that unwritten bytes are
 // not claimed to be none.
-func TestLittleLooksLittle(t *testing.T) {
+func TestSmallUsageIsDrawnSmall(t *testing.T) {
 	measured := func(n int) report.View {
 		return short(t, func(_ *record.Manifest, files map[string][]byte) {
 			var samples []record.Sample

@@ -101,8 +101,8 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestGood checks that nothing is claimed about a run in which all went well.
-func TestGood(t *testing.T) {
+// TestSuccessfulRun checks that nothing is claimed about a run in which all went well.
+func TestSuccessfulRun(t *testing.T) {
 	v := report.Of(sample(t, func(m *record.Manifest, files map[string][]byte) {
 		m.Status, m.Reasons, m.Held, m.Ended = record.Completed, nil, nil, at(4.5)
 		m.Fingerprint.After = m.Fingerprint.Before
@@ -144,8 +144,8 @@ func TestAbsent(t *testing.T) {
 	html(t, v)
 }
 
-// TestTests checks which command lines count as tests, and which test's result counts.
-func TestTests(t *testing.T) {
+// TestTestCommands checks which command lines count as tests, and which test's result counts.
+func TestTestCommands(t *testing.T) {
 	for line, want := range map[string]bool{
 		"go test ./...": true, "/usr/local/go/bin/go test": true, "cargo test --all": true, "npm test": true, "npm run test:unit": true, "python3 -m pytest": true,
 		"pytest -x tests": true, "make -j4 check": true, "./test.sh": true, "bash ./run-tests.sh": true, "scripts/test -run X": true, "node test.js": true, "./mvnw -q verify": true,
@@ -169,8 +169,8 @@ func TestTests(t *testing.T) {
 	}
 }
 
-// TestTrafficOnce checks that the bytes of a long connection count once.
-func TestTrafficOnce(t *testing.T) {
+// TestTrafficCountsOnce checks that the bytes of a long connection count once.
+func TestTrafficCountsOnce(t *testing.T) {
 	flow := func(verdict string, millis int64) record.Egress {
 		return record.Egress{Kind: control.KindFlow, Time: at(9), Name: "a.example", Verdict: verdict, Sent: 1000, Millis: millis}
 	}

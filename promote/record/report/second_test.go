@@ -79,8 +79,8 @@ func TestUndoOfSeveralLandings(t *testing.T) {
 	has(t, answer(t, short(t, nil), "Your files"), "git airlock undo", "!before it")
 }
 
-// TestDeniedIsNoFailure checks that the status of a run which ended by itself does not look like a failure.
-func TestDeniedIsNoFailure(t *testing.T) {
+// TestDenialIsNotAFailure checks that the status of a run which ended by itself does not look like a failure.
+func TestDenialIsNotAFailure(t *testing.T) {
 	v := short(t, func(m *record.Manifest, _ map[string][]byte) {
 		m.Status, m.Reasons = record.Denied, []string{"a rule refused a program"}
 	})

@@ -190,8 +190,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestHostile lists and verifies refs that are no records.
-func TestHostile(t *testing.T) {
+// TestHostileRefs lists and verifies refs that are no records.
+func TestHostileRefs(t *testing.T) {
 	w := gitopstest.New(t)
 	commit := w.CommitAll(gitopstest.Files{"manifest.json": "{\"version\":1}", "x": "y"})
 	blob := w.Blob("x")

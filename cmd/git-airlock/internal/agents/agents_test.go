@@ -123,7 +123,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestWithOwn(t *testing.T) {
+// TestProfilesFromSettings reads profiles of agents from the configuration, and changes known ones.
+func TestProfilesFromSettings(t *testing.T) {
 	setting := func(key, value string) gitops.Setting { return gitops.Setting{Key: key, Value: value} }
 	all, err := WithOwn(Known(), []gitops.Setting{
 		setting("airlock.agent.default", "mine"), setting("airlock.network", "none"),

@@ -11,8 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
 )
 
-// TestTextHasNoSecret checks the text of checkpoints, which the daemon's log gets too if there is none.
-func TestTextHasNoSecret(t *testing.T) {
+// TestCheckpointTextHasNoSecret checks the text of checkpoints, which the daemon's log gets too if there is none.
+func TestCheckpointTextHasNoSecret(t *testing.T) {
 	secret := "ghp_" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2"
 	if got := text("after", []string{"agent", "--api-key", secret}); strings.Contains(got, secret) || !strings.HasPrefix(got, "after agent --api-key ") {
 		t.Error(got)

@@ -42,8 +42,8 @@ func TestToolWithoutValue(t *testing.T) {
 	}
 }
 
-// TestErrorsThatKnowWhatIsNext checks that the commands come from the error itself, however far below it is.
-func TestErrorsThatKnowWhatIsNext(t *testing.T) {
+// TestNextCommandsComeFromError checks that the commands come from the error itself, however far below it is.
+func TestNextCommandsComeFromError(t *testing.T) {
 	for hint, err := range map[string]error{
 		"git airlock promote": &ledger.TwiceError{Inner: "a", Outer: "b"},
 		"git airlock status":  &daemon.BusyError{},

@@ -50,7 +50,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestBounds wants hostile output to take neither memory nor time beyond its size.
+// TestBounds checks that hostile output takes no more memory and time than its size allows.
 func TestBounds(t *testing.T) {
 	const repeated = 20_000
 	for _, output := range []string{"\x1b[999Gx\n", "\x1b[9999S", "\x1b[9999T", "\x1b[9999b", "\x1b[H\x1b[9999L", "\x1b[9999@", "\x1b[2J", "e\u0301", "\x1b[?1049h\x1b[?1049l", "\x1b[", "\x1b]", "\n"} {

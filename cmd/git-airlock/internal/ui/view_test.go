@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+// TestFold folds a line with colours at each width.
 func TestFold(t *testing.T) {
 	const line = "command    sh -c \x1b[32mwhile true\x1b[m; do something with a long name; done: \x1b[1mrunning\x1b[m"
 	plain := func(s string) string {
