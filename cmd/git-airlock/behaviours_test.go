@@ -24,6 +24,7 @@ var behaviours = map[string][]string{
 	"promote/record/report":    {"Of", "View.HTML"},                                                 // the report of a run
 	"promote/events":           {"Append", "Read"},                                                  // its event log
 	"promote/outgoing":         {"Find", "RangeOf"},                                                 // what may not be pushed
+	"promote/verdict":          {"Record", "List"},                                                  // a reviewer's verdicts, the list of review
 	"promote/proposal":         {"Proposal.Title", "Proposal.Body"},                                 // the text of a pull request
 	"gitops/userhook":          {"Place.Install"},                                                   // the line in a hook
 	"prison/watch/execs":       {"Record", "Read"},                                                  // the record of programs
