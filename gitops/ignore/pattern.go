@@ -59,15 +59,15 @@ func trimSpaces(line string) string {
 // Matches reports whether a path, or a folder that it is in, matches.
 func (p *Pattern) Matches(path string) bool {
 	for end := 0; end < len(path); end++ {
-		if path[end] == '/' && p.MatchesItself(path[:end], true) {
+		if path[end] == '/' && p.matchesItself(path[:end], true) {
 			return true
 		}
 	}
-	return p.MatchesItself(path, false)
+	return p.matchesItself(path, false)
 }
 
-// MatchesItself reports whether the pattern matches a path itself, rather than a folder above it.
-func (p *Pattern) MatchesItself(path string, folder bool) bool {
+// matchesItself reports whether the pattern matches a path itself, rather than a folder above it.
+func (p *Pattern) matchesItself(path string, folder bool) bool {
 	if p.folder && !folder {
 		return false
 	}
@@ -104,7 +104,7 @@ func ParseAll(lines []string) (patterns Patterns, wrong string, ok bool) {
 // Match reports whether a path matches, regardless of the folders above it.
 func (p Patterns) Match(path string, folder bool) bool {
 	for i := len(p) - 1; i >= 0; i-- {
-		if p[i].MatchesItself(path, folder) {
+		if p[i].matchesItself(path, folder) {
 			return !p[i].Negative
 		}
 	}
@@ -127,5 +127,5 @@ func (p Patterns) Within(path string) bool {
 // below a folder.
 func AttributeMatches(pattern, path string) bool {
 	p, ok := parsePattern(pattern)
-	return ok && !p.Negative && p.MatchesItself(path, false)
+	return ok && !p.Negative && p.matchesItself(path, false)
 }

@@ -162,7 +162,7 @@ func (g grammar) patternCase() (c patternCase) {
 func (c patternCase) decisive(path string) int {
 	last := func(path string, folder bool) (line int, ignored bool) {
 		for n, text := range c.lines {
-			if p, ok := Parse(strings.TrimSuffix(text, "\r")); ok && p.MatchesItself(path, folder) {
+			if p, ok := Parse(strings.TrimSuffix(text, "\r")); ok && p.matchesItself(path, folder) {
 				line, ignored = n+1, !p.Negative
 			}
 		}

@@ -37,7 +37,7 @@ func Detect(files fs.FS) []Found {
 	}
 	var all []Found
 	for _, f := range d.found {
-		if f.Version == "" && HasSystem(f.Name) {
+		if f.Version == "" && hasSystem(f.Name) {
 			f.Version = System
 		}
 		all = append(all, f)
@@ -325,7 +325,7 @@ func ParseLanguage(text string) (Language, error) {
 		}
 	}
 	if l.Version == "" {
-		if !HasSystem(l.Name) {
+		if !hasSystem(l.Name) {
 			return l, ErrNoVersion
 		}
 		l.Version = System

@@ -82,5 +82,5 @@ func Managers(language string) []string {
 	return slices.DeleteFunc(slices.Clone(languages[language].managers), func(m string) bool { return m == "" })
 }
 
-// HasSystem reports whether the distribution has a package of a language, so that its version can be [System].
-func HasSystem(language string) bool { return len(languages[language].packages) > 0 }
+// hasSystem reports whether the distribution has a package of a language, so that its version can be [System].
+func hasSystem(language string) bool { return len(languages[language].packages) > 0 }

@@ -17,8 +17,8 @@ const MaxSize = 1 << 20 // the same limit as in bounded.Usual
 // System is the version of a language that selects the distribution's package.
 const System = "system"
 
-// DefaultBase is the container image that an environment starts from when its recipe names none.
-const DefaultBase = "debian:12"
+// defaultBase is the container image that an environment starts from when its recipe names none.
+const defaultBase = "debian:12"
 
 // Recipe describes an environment. The zero Recipe requests only the baseline: git, a shell, certificates.
 type Recipe struct {
@@ -32,7 +32,7 @@ type Recipe struct {
 
 // OS describes the system below the languages.
 type OS struct {
-	Base       string   // a container image; empty for [DefaultBase]
+	Base       string   // a container image; empty for [defaultBase]
 	Packages   []string // the distribution's packages, as NAME or NAME=VERSION
 	Dockerfile string   // path in the repository of a Dockerfile to build instead of using Base; empty for none
 	Context    string   // folder of the repository that the Dockerfile copies from; empty for its top

@@ -40,7 +40,7 @@ func (t table) os() (o OS) {
 	t.only("base", "packages", "dockerfile")
 	var hasBase, hasFile bool
 	if o.Base, hasBase = t.text("base"); hasBase && !imageName().MatchString(o.Base) {
-		t.errorf("base", "%s is not the name of a container image, such as %q", quote(o.Base), DefaultBase)
+		t.errorf("base", "%s is not the name of a container image, such as %q", quote(o.Base), defaultBase)
 	}
 	o.Packages = t.texts("packages", `the name of a Debian package, such as "make" or "make=4.3-4.1"`, packageName().MatchString)
 	o.Packages = unique(o.Packages)
@@ -108,7 +108,7 @@ func (t table) version(language string) string {
 	v, ok := t.text("version")
 	switch {
 	case !ok:
-	case v == System && !HasSystem(language):
+	case v == System && !hasSystem(language):
 		t.errorf("version", "no package of Debian is known for %s: give an exact version", language)
 	case v != System && !versionText().MatchString(v):
 		t.errorf("version", `%s is not an exact version: give one such as "1.2.3", or %q for the distribution's`, quote(v), System)

@@ -17,8 +17,8 @@ const floor = 4 << 20
 // Space is the free space of a file system.
 type Space struct{ Free, Inodes, InodesFree int64 } // bytes, and numbers of inodes
 
-// SpaceAt returns the free space of the file system of path.
-func SpaceAt(path string) (Space, error) {
+// spaceAt returns the free space of the file system of path.
+func spaceAt(path string) (Space, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
 		return Space{}, err
@@ -28,7 +28,7 @@ func SpaceAt(path string) (Space, error) {
 
 // Full reports whether the file system of path is full.
 func Full(path string) bool {
-	r, err := SpaceAt(path)
+	r, err := spaceAt(path)
 	return err == nil && r.Free < floor
 }
 
@@ -71,7 +71,7 @@ const fewInodes = 16
 // that it led to, or nil.
 func FullHold(dir, commonDir string, cause error) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.DiskFull, Message: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(commonDir)}}
-	if r, err := SpaceAt(dir); errors.Is(cause, unix.EDQUOT) {
+	if r, err := spaceAt(dir); errors.Is(cause, unix.EDQUOT) {
 		h.Message, h.Next = "the disk quota is used up", []string{"quota -s"}
 	} else if err == nil && r.Inodes > 0 && r.InodesFree < fewInodes {
 		h.Message = "no inode left on the device of the repository: it has too many files"
@@ -86,7 +86,7 @@ func FullHold(dir, commonDir string, cause error) ledger.Hold {
 // InodesHold returns the hold for a workspace on a disk without free inodes, or nil. The process that stopped the prison may have been
 // unable to write the hold.
 func InodesHold(workspace string) *ledger.Hold {
-	s, err := SpaceAt(workspace)
+	s, err := spaceAt(workspace)
 	if err != nil || s.Inodes == 0 || s.InodesFree >= s.Inodes/100 {
 		return nil
 	}

@@ -110,7 +110,7 @@ func TestTeamIsOnlyStricter(t *testing.T) {
 			t.Errorf("%s: %s, want %s", rule, got, want)
 		}
 	}
-	for rule, want := range map[string]Source{"secret": FromTeam, "host-exec": FromConfig, "hidden-text": FromTeam, "submodule": ""} {
+	for rule, want := range map[string]Source{"secret": fromTeam, "host-exec": fromConfig, "hidden-text": fromTeam, "submodule": ""} {
 		if got := s.Source(rule); got != want {
 			t.Errorf("%s is from %q, want %q", rule, got, want)
 		}
@@ -118,7 +118,7 @@ func TestTeamIsOnlyStricter(t *testing.T) {
 	if s.MaxFileSize() != 10<<10 || s.sizeFrom != "" {
 		t.Errorf("limit %d from %q", s.MaxFileSize(), s.sizeFrom)
 	}
-	if none := (Settings{}).With(team).With(Team{}); none.MaxFileSize() != 20<<10 || none.sizeFrom != FromTeam {
+	if none := (Settings{}).With(team).With(Team{}); none.MaxFileSize() != 20<<10 || none.sizeFrom != fromTeam {
 		t.Errorf("limit %d from %q", none.MaxFileSize(), none.sizeFrom)
 	}
 	if user.Action("secret") != Off {

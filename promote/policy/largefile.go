@@ -15,7 +15,7 @@ type largeFile struct {
 const largeFileID = "large-file"
 
 func (l largeFile) describe() Description {
-	if l.from == FromTeam {
+	if l.from == fromTeam {
 		return documented(largeFileID, Hold, "a file larger than "+SizeText(l.limit)+" (team)")
 	}
 	return documented(largeFileID, Hold, "a file larger than "+maxFileSizeKey+" ("+SizeText(l.limit)+")")
@@ -25,7 +25,7 @@ func (l largeFile) change(ctx context.Context, in *inspection, c gitops.Change, 
 	f, err := in.read(ctx, c)
 	if err == nil && f.size > l.limit {
 		by := maxFileSizeKey
-		if l.from == FromTeam { // the user's own setting would not change it
+		if l.from == fromTeam { // the user's own setting would not change it
 			by = "the team's policy"
 		}
 		r.at(c.Path, "%d bytes, more than %s allows (%d)", f.size, by, l.limit)

@@ -22,7 +22,7 @@ type Settings struct {
 	actions     map[string]Action // of the rules that are not at their default
 	sources     map[string]Source // the sources of actions
 	maxFileSize int64
-	sizeFrom    Source // FromTeam if a team's policy bounds the size
+	sizeFrom    Source // fromTeam if a team's policy bounds the size
 	protected   []protection
 	denials     []string
 	programs    []string
@@ -35,8 +35,8 @@ type Source string
 
 // The sources other than the default.
 const (
-	FromConfig Source = "config" // the user's git configuration
-	FromTeam   Source = "team"   // a policy that is stricter
+	fromConfig Source = "config" // the user's git configuration
+	fromTeam   Source = "team"   // a policy that is stricter
 )
 
 // DeniedPrograms returns the rules of policies for programs that must not start. They are not checked here.
@@ -57,7 +57,7 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 		if !ours {
 			continue
 		}
-		action, err := ParseAction(c[key])
+		action, err := parseAction(c[key])
 		switch d, known := describe(id); {
 		case !known:
 			return Settings{}, &gitops.SettingError{Key: key, Value: c[key], Want: "a setting of a rule: the rules are " + strings.Join(ruleIDs(), ", ")}
@@ -66,7 +66,7 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 		case err != nil:
 			return Settings{}, &gitops.SettingError{Key: key, Value: c[key], Want: "hold, flag or off"}
 		}
-		s.actions[id], s.sources[id] = action, FromConfig
+		s.actions[id], s.sources[id] = action, fromConfig
 	}
 	var err error
 	if s.maxFileSize, err = ReadSize(c, maxFileSizeKey, 0); err != nil {
@@ -155,8 +155,8 @@ var actionNames = map[Action]string{Hold: "hold", Flag: "flag", Off: "off"}
 
 func (a Action) String() string { return actionNames[a] }
 
-// ParseAction reads "hold", "flag" or "off".
-func ParseAction(text string) (Action, error) {
+// parseAction reads "hold", "flag" or "off".
+func parseAction(text string) (Action, error) {
 	for a, name := range actionNames {
 		if text == name {
 			return a, nil
@@ -165,11 +165,11 @@ func ParseAction(text string) (Action, error) {
 	return Hold, fmt.Errorf("%q is not hold, flag or off", gitops.Text(text))
 }
 
-// MarshalText writes the action as [ParseAction] reads it.
+// MarshalText writes the action as [parseAction] reads it.
 func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalText reads the action as [ParseAction] does.
+// UnmarshalText reads the action as [parseAction] does.
 func (a *Action) UnmarshalText(text []byte) (err error) {
-	*a, err = ParseAction(string(text))
+	*a, err = parseAction(string(text))
 	return err
 }

@@ -159,7 +159,7 @@ func newProtection(patterns []string, action, reason string) (protection, error)
 
 // teamAction reads an action of a team's policy. "off" is refused, because it cannot be stricter than any setting.
 func teamAction(text string) (Action, error) {
-	action, err := ParseAction(text)
+	action, err := parseAction(text)
 	if err != nil || action == Off {
 		return Hold, fmt.Errorf("%q is not hold or flag", gitops.Text(text))
 	}
@@ -195,11 +195,11 @@ func (s Settings) With(t Team) Settings {
 	}
 	for id, action := range wanted {
 		if action < s.Action(id) { // the lower action is the stricter one
-			w.actions[id], w.sources[id] = action, FromTeam
+			w.actions[id], w.sources[id] = action, fromTeam
 		}
 	}
 	if t.maxFileSize != 0 && t.maxFileSize < s.MaxFileSize() {
-		w.maxFileSize, w.sizeFrom = t.maxFileSize, FromTeam
+		w.maxFileSize, w.sizeFrom = t.maxFileSize, fromTeam
 	}
 	return w
 }

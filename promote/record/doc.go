@@ -27,7 +27,7 @@ const (
 	EventsName     = "events.jsonl"  // one [Event] a line
 	ExecName       = "exec.jsonl"    // one [Exec] a line
 	EgressName     = "egress.jsonl"  // one [Egress] a line
-	ResourcesName  = "resources.csv" // [ResourcesHeader], then one [Sample] a line
+	ResourcesName  = "resources.csv" // [resourcesHeader], then one [Sample] a line
 	TerminalName   = "terminal.cast" // asciicast, version 2: a [CastHeader], then one [CastEvent] a line
 	StdoutName     = "stdout.log"    // standard output, with secrets masked
 	StderrName     = "stderr.log"    // standard error, with secrets masked

@@ -119,8 +119,8 @@ type Commit struct {
 	Subject gitops.Text // may be any bytes; the file has it escaped
 }
 
-// ResourcesHeader is the first line of [ResourcesName].
-const ResourcesHeader = "ms,cpu_ms,memory,read,written,processes"
+// resourcesHeader is the first line of [ResourcesName].
+const resourcesHeader = "ms,cpu_ms,memory,read,written,processes"
 
 // Sample is a line of [ResourcesName]. The values belong to all processes of the prison. -1 means that a value was not
 // available.
@@ -202,8 +202,8 @@ func EncodeCommits(commits []Commit) []byte {
 	return b.Bytes()
 }
 
-// DecodeCommits reads the file [CommitsName].
-func DecodeCommits(content []byte) (commits []Commit, err error) {
+// decodeCommits reads the file [CommitsName].
+func decodeCommits(content []byte) (commits []Commit, err error) {
 	err = eachLine(CommitsName, content, func(line []byte) error {
 		parts := strings.SplitN(string(line), "\t", 5)
 		if len(parts) != 5 {
@@ -232,7 +232,7 @@ func orDash(id gitops.OID) string {
 
 // EncodeSamples returns the file [ResourcesName].
 func EncodeSamples(samples []Sample) []byte {
-	b := []byte(ResourcesHeader + "\n")
+	b := []byte(resourcesHeader + "\n")
 	for _, s := range samples {
 		for i, v := range []int64{s.Millis, s.CPU, s.Memory, s.Read, s.Written, s.Processes} {
 			if i > 0 {
@@ -245,13 +245,13 @@ func EncodeSamples(samples []Sample) []byte {
 	return b
 }
 
-// DecodeSamples reads the file [ResourcesName].
-func DecodeSamples(content []byte) (samples []Sample, err error) {
+// decodeSamples reads the file [ResourcesName].
+func decodeSamples(content []byte) (samples []Sample, err error) {
 	first := true
 	err = eachLine(ResourcesName, content, func(line []byte) error {
 		if first {
-			if first = false; string(line) != ResourcesHeader {
-				return fmt.Errorf("the columns are not %s", ResourcesHeader)
+			if first = false; string(line) != resourcesHeader {
+				return fmt.Errorf("the columns are not %s", resourcesHeader)
 			}
 			return nil
 		}

@@ -222,7 +222,7 @@ func TestRefs(t *testing.T) {
 // FuzzOpen reads any bytes as each file of a record. What was read is written and read again as it was.
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte("{\"version\":1}\n"))
-	f.Add([]byte(ResourcesHeader + "\n1,2,3,4,5,6\n"))
+	f.Add([]byte(resourcesHeader + "\n1,2,3,4,5,6\n"))
 	f.Add([]byte("landed\t-\t-\t-\tx\n"))
 	f.Add([]byte("{\"version\":2,\"width\":1}\n[0.5,\"o\",\"x\"]\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
@@ -236,11 +236,11 @@ func FuzzOpen(f *testing.F) {
 		r.Egress()
 		r.Terminal()
 		samples, _ := r.Samples()
-		if again, err := DecodeSamples(EncodeSamples(samples)); err != nil || !reflect.DeepEqual(samples, again) {
+		if again, err := decodeSamples(EncodeSamples(samples)); err != nil || !reflect.DeepEqual(samples, again) {
 			t.Errorf("%v became %v, %v", samples, again, err)
 		}
 		commits, _ := r.Commits()
-		again, err := DecodeCommits(EncodeCommits(commits))
+		again, err := decodeCommits(EncodeCommits(commits))
 		if err != nil || len(again) != len(commits) {
 			t.Errorf("%v became %v, %v", commits, again, err)
 		}

@@ -172,7 +172,7 @@ func (r Run) Samples() ([]Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	return DecodeSamples(content)
+	return decodeSamples(content)
 }
 
 // Commits returns the commits of the run, oldest first.
@@ -181,7 +181,7 @@ func (r Run) Commits() ([]Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return DecodeCommits(content)
+	return decodeCommits(content)
 }
 
 // Terminal returns the output of the launched command's terminal. The error is [ErrAbsent] if it had none.

@@ -152,7 +152,7 @@ func delegation(mounts cgroups) []string {
 	}
 	if len(mounts.legacy) > 0 { // version 1 cannot be delegated safely
 		const argument = "systemd.unified_cgroup_hierarchy=1"
-		if _, err := FindProgram("grubby"); err == nil {
+		if _, err := findProgram("grubby"); err == nil {
 			return []string{"sudo grubby --update-kernel=ALL --args=" + argument, "sudo reboot"}
 		}
 		return []string{`sudo sed -i 's/^GRUB_CMDLINE_LINUX="/&` + argument + ` /' /etc/default/grub`, "sudo update-grub", "sudo reboot"}

@@ -132,9 +132,9 @@ func anyHolds(ranges []idRange, id int) bool {
 // checkMappers returns an error if a program is missing that maps ids of an ordinary user.
 func checkMappers() error {
 	for _, tool := range []string{"newuidmap", "newgidmap"} {
-		if _, err := FindProgram(tool); err != nil {
+		if _, err := findProgram(tool); err != nil {
 			packages := map[string]string{"apt-get": "uidmap", "dnf": "shadow-utils", "zypper": "shadow", "pacman": "shadow", "apk": "shadow-uidmap"}
-			return Unavailable(tool+" is not installed", Installation(packages)...)
+			return Unavailable(tool+" is not installed", installation(packages)...)
 		}
 	}
 	return nil
@@ -168,9 +168,9 @@ func grant(start, count int) string {
 	return fmt.Sprintf("sudo usermod --add-subuids %[1]d-%[2]d --add-subgids %[1]d-%[2]d %[3]s", start, start+count-1, quote(userName()))
 }
 
-// Installation returns the command that installs a package with this system's package manager. The name of the
+// installation returns the command that installs a package with this system's package manager. The name of the
 // package may differ between package managers.
-func Installation(packages map[string]string) []string {
+func installation(packages map[string]string) []string {
 	for _, m := range []struct{ manager, command string }{
 		{"apt-get", "sudo apt-get install "},
 		{"dnf", "sudo dnf install "},
@@ -178,7 +178,7 @@ func Installation(packages map[string]string) []string {
 		{"pacman", "sudo pacman -S "},
 		{"apk", "sudo apk add "},
 	} {
-		if _, err := FindProgram(m.manager); err == nil {
+		if _, err := findProgram(m.manager); err == nil {
 			return []string{m.command + packages[m.manager]}
 		}
 	}

@@ -143,7 +143,7 @@ func writeMap(pid int, name string, m []Mapping) error {
 }
 
 func runMapper(tool string, pid int, m []Mapping) error {
-	path, err := FindProgram(tool)
+	path, err := findProgram(tool)
 	if err != nil {
 		return err
 	}
@@ -170,9 +170,9 @@ func runMapper(tool string, pid int, m []Mapping) error {
 // SearchPath is PATH inside, and for programs that are started outside for a prison.
 const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// FindProgram looks for a program in the system's usual folders first, and then in PATH, from which package hostenv
+// findProgram looks for a program in the system's usual folders first, and then in PATH, from which package hostenv
 // has removed work trees.
-func FindProgram(name string) (string, error) {
+func findProgram(name string) (string, error) {
 	for _, dir := range []string{"/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/", "/usr/local/bin/"} {
 		if path, err := exec.LookPath(dir + name); err == nil {
 			return path, nil

@@ -62,9 +62,9 @@ func AwaitParent() (Conn, error) {
 	return link, err
 }
 
-// DialUnix connects to a named socket of the type SOCK_STREAM or SOCK_SEQPACKET. If the queue of the socket is
-// full, DialUnix fails instead of waiting.
-func DialUnix(kind int, path string) (Conn, error) {
+// dialUnix connects to a named socket of the type SOCK_STREAM or SOCK_SEQPACKET. If the queue of the socket is
+// full, dialUnix fails instead of waiting.
+func dialUnix(kind int, path string) (Conn, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return Conn{}, fmt.Errorf("socket: %w", err)
@@ -184,7 +184,7 @@ func Listen(dir string) (l *os.File, err error) {
 // Dial connects to init of the prison whose directory is dir.
 func Dial(dir string) (c Conn, err error) {
 	err = viaDirectory(dir, SocketName, func(path string) error {
-		c, err = DialUnix(unix.SOCK_STREAM, path)
+		c, err = dialUnix(unix.SOCK_STREAM, path)
 		return err
 	})
 	return c, err

@@ -199,14 +199,14 @@ func (s search) wants(m Match) bool { return s.counts == nil || s.counts(m) }
 
 // Find looks for secrets in text. path is the file of the text, for rules that depend on it. It is empty for a text
 // that is not a file.
-func (d *Detector) Find(path string, text []byte) []Match { return d.FindThose(path, text, nil) }
+func (d *Detector) Find(path string, text []byte) []Match { return d.findThose(path, text, nil) }
 
-// FindThose looks for the secrets that count. The limit on matches applies only to these.
-func (d *Detector) FindThose(path string, text []byte, counts func(Match) bool) []Match {
+// findThose looks for the secrets that count. The limit on matches applies only to these.
+func (d *Detector) findThose(path string, text []byte, counts func(Match) bool) []Match {
 	return d.everywhere(search{path: path, text: text, guesses: true, counts: counts})
 }
 
-// FindNear is like FindThose if every match that counts has a line in one of some parts. The parts consist of whole
+// FindNear is like findThose if every match that counts has a line in one of some parts. The parts consist of whole
 // lines and are in order. Expressions are matched only near these parts.
 func (d *Detector) FindNear(path string, text []byte, near []Part, counts func(Match) bool) []Match {
 	return d.everywhere(search{path: path, text: text, guesses: true, counts: counts, near: near})

@@ -75,7 +75,7 @@ func Run(ctx context.Context, r Request, branch string) (result Result, err erro
 	if r.Repo.Dry {
 		return result, nil
 	}
-	w, err := OpenWorkshop(ctx, r.Repo)
+	w, err := openWorkshop(ctx, r.Repo)
 	if err != nil {
 		return result, err
 	}

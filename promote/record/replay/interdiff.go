@@ -11,14 +11,14 @@ import (
 // ErrConflict reports two changes that cannot be compared, because one cannot be moved onto the commit before the other one.
 var ErrConflict = errors.New("the changes of one run conflict with the commit before the other run")
 
-// InterdiffLimit bounds the bytes of an interdiff.
-const InterdiffLimit = 1 << 20
+// interdiffLimit bounds the bytes of an interdiff.
+const interdiffLimit = 1 << 20
 
 // Interdiff writes what the landed files of run b have that those of run a do not have, escaped. The commits of a are made again on
 // the commit before b, so that an older base shows nothing. The error is [gitops.ErrLargePatch] if it is cut, and a [*Lacking] or
 // [ErrConflict] if there is none. Only one process may do this in a repository.
 func Interdiff(ctx context.Context, a, b Request, out io.Writer, colour bool) (err error) {
-	w, err := OpenWorkshop(ctx, b.Repo)
+	w, err := openWorkshop(ctx, b.Repo)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func Interdiff(ctx context.Context, a, b Request, out io.Writer, colour bool) (e
 			return err
 		}
 	}
-	return w.bridge.ShowTrees(ctx, out, colour, InterdiffLimit, trees[0], trees[1])
+	return w.bridge.ShowTrees(ctx, out, colour, interdiffLimit, trees[0], trees[1])
 }
 
 // nobody is the committer of commits that nobody sees.

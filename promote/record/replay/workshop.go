@@ -28,9 +28,9 @@ type Workshop struct {
 	known []gitops.OID // commits that the repository has with all that they reach
 }
 
-// OpenWorkshop makes a workshop, and removes what a process that died left of another one. The caller makes sure that no other
+// openWorkshop makes a workshop, and removes what a process that died left of another one. The caller makes sure that no other
 // process has one.
-func OpenWorkshop(ctx context.Context, r *gitops.Repository) (*Workshop, error) {
+func openWorkshop(ctx context.Context, r *gitops.Repository) (*Workshop, error) {
 	w := &Workshop{repo: r, dir: filepath.Join(r.CommonDir, "airlock-replay")}
 	if _, err := os.Lstat(w.dir); err == nil {
 		if err := w.Close(); err != nil {

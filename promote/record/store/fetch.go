@@ -47,9 +47,9 @@ func Offered(ctx context.Context, r *gitops.Repository, remote string, mine []st
 	return o, nil
 }
 
-// FetchArgs are the arguments of the git command that [Fetch] runs. The user's fetch.prune would delete the records that the remote
+// fetchArgs are the arguments of the git command that [Fetch] runs. The user's fetch.prune would delete the records that the remote
 // does not have, and without --no-tags its tags would come along.
-func FetchArgs(remote string) []string {
+func fetchArgs(remote string) []string {
 	return []string{"fetch", "--quiet", "--no-prune", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--stdin", remote}
 }
 
@@ -59,5 +59,5 @@ func Fetch(ctx context.Context, r *gitops.Repository, remote string, refs []stri
 	for _, ref := range refs {
 		in.WriteString(ref + ":" + ref + "\n")
 	}
-	return r.Change(ctx, gitops.Call{Args: FetchArgs(remote), Stdin: strings.NewReader(in.String()), Stdout: io.Discard})
+	return r.Change(ctx, gitops.Call{Args: fetchArgs(remote), Stdin: strings.NewReader(in.String()), Stdout: io.Discard})
 }

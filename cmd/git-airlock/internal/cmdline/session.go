@@ -19,11 +19,11 @@ import (
 
 // Open opens the repository of the current folder for a command.
 func Open(c *cli.Context) (*session.Session, error) {
-	return OpenAs(c, ui.Reporter{To: c.App.ErrWriter})
+	return openAs(c, ui.Reporter{To: c.App.ErrWriter})
 }
 
-// OpenAs also takes the receiver of messages.
-func OpenAs(c *cli.Context, report session.Reporter) (*session.Session, error) {
+// openAs also takes the receiver of messages.
+func openAs(c *cli.Context, report session.Reporter) (*session.Session, error) {
 	caller, _ := hostenv.Original("SUDO_UID")
 	sudo, err := strconv.Atoi(caller)
 	if err != nil {

@@ -184,8 +184,8 @@ func (s *sheet) option(o Option) {
 
 func (s *sheet) exitStatus() {
 	s.add(section, "EXIT STATUS")
-	s.list(ExitStatuses)
-	s.paragraph(OfCommands)
+	s.list(exitStatuses)
+	s.paragraph(ofCommands)
 }
 
 func (s *sheet) holds(reasons []string) {

@@ -22,8 +22,8 @@ var model = []string{
 		"`git airlock status` prints the reason and the next command. Landing continues by itself when the reason is gone.",
 }
 
-// ExitStatuses lists all exit statuses of the program. cmdline.ExitStatus assigns them.
-var ExitStatuses = []Explained{
+// exitStatuses lists all exit statuses of the program. cmdline.ExitStatus assigns them.
+var exitStatuses = []Explained{
 	{"0", "success"},
 	{"1", "failure"},
 	{"2", "wrong usage or unreadable settings"},
@@ -33,17 +33,17 @@ var ExitStatuses = []Explained{
 	{"128+n", "ended by signal n, such as 130 for ^C"},
 }
 
-// OfCommands explains the exit statuses of the commands that run another one.
-const OfCommands = `"visit" and "run" return the status of the command that they ran, 126 if it cannot be executed, 127 if it is not ` +
+// ofCommands explains the exit statuses of the commands that run another one.
+const ofCommands = `"visit" and "run" return the status of the command that they ran, 126 if it cannot be executed, 127 if it is not ` +
 	`found, and 125 for their own failures, in place of 1 to 5. "run" returns 3 if the command succeeded and a commit is held.`
 
 // exitStatusHelp is the paragraph at the end of each help text.
 var exitStatusHelp = func() string {
 	var parts []string
-	for _, s := range ExitStatuses {
+	for _, s := range exitStatuses {
 		parts = append(parts, s.Word+" "+s.Text)
 	}
-	return "Exit status: " + strings.Join(parts, "; ") + ". " + OfCommands
+	return "Exit status: " + strings.Join(parts, "; ") + ". " + ofCommands
 }()
 
 // HoldReasons explains each reason why commits do not land.
