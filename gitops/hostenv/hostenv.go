@@ -222,6 +222,30 @@ func Self() (string, error) {
 	return self, err
 }
 
+// anew is set in a process that [Anew] has begun.
+const anew = "AIRLOCK_ANEW"
+
+// Anew begins the program again in this process, with the arguments and the environment that it had. Nothing stays in memory. It returns
+// only if that fails.
+func Anew() error {
+	self, err := Self()
+	if err != nil {
+		return err
+	}
+	env := []string{anew + "=1"}
+	for _, name := range Names() {
+		value, _ := Original(name)
+		env = append(env, name+"="+value)
+	}
+	return syscall.Exec(self, os.Args, env)
+}
+
+// IsAnew reports whether [Anew] has begun this process.
+func IsAnew() bool {
+	_, set := Original(anew)
+	return set
+}
+
 // Homes returns the home that git and other programs use, and the home of the account, which ssh uses.
 func Homes() []string {
 	var all []string

@@ -58,6 +58,7 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 		return err
 	}
 	c.keys, problems = network.Values(ctx, c.rules.Credentials, hostVariable)
+	s.knows = s.knows || slices.ContainsFunc(c.keys, func(k secret.Secret) bool { return !k.Source.Fixed() })
 	c.keys = append(c.keys, password...)
 	for _, p := range problems {
 		s.Report.Say("%s", p)

@@ -335,6 +335,9 @@ type Request struct {
 	Command      []string          // the command to launch; nil for none
 	Agent        *Agent            // the agent to launch, or with a task to run; nil for none
 
+	// Anew begins the command again, in a process without the values of credentials, when the airlock runs. It may be nil.
+	Anew func() error
+
 	Given []string // the given options, for messages
 	Typed []string // the same with their values, for hints
 }

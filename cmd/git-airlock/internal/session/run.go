@@ -28,6 +28,10 @@ func (s *Session) Run(ctx context.Context, request Request, execute func(context
 		return execute(ctx, r), nil
 	}
 	defer leave()
+	if s.knows && request.Anew != nil {
+		leave()
+		return request.Anew(), nil
+	}
 	before, err := ledger.TotalLanded(s.Store.Dir(r.ID))
 	if err != nil {
 		return err, nil

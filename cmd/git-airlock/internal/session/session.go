@@ -53,6 +53,8 @@ type Session struct {
 	Terminal *prison.Terminal
 	// Recorder keeps records of runs. May be nil.
 	Recorder Recorder
+
+	knows bool // this process has read values of credentials from where the user keeps them
 }
 
 // Recorder keeps records of runs.

@@ -16,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
@@ -43,6 +44,10 @@ func runCommand() *cli.Command {
 			wanted, err := request.Of(c, s, nil, agent)
 			if err != nil {
 				return err
+			}
+			wanted.Anew = hostenv.Anew
+			if hostenv.IsAnew() {
+				wanted.Given = nil // they have been obeyed
 			}
 			most, err := maxTime(c)
 			if err != nil {
