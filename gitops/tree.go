@@ -2,7 +2,6 @@ package gitops
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -82,16 +81,22 @@ func (e Entry) Regular() bool { return e.Mode == ModeFile || e.Mode == ModeExecu
 
 // TreeBytes returns the content of a tree object. The entries must be in git's order.
 func TreeBytes(entries []TreeEntry) ([]byte, error) {
-	var b bytes.Buffer
+	size := 0
 	for _, e := range entries {
-		hash, err := hex.DecodeString(string(e.OID))
-		if err != nil {
+		size += len("100644 ") + len(e.Name) + 1 + len(e.OID)/2
+	}
+	b, err := make([]byte, 0, size), error(nil)
+	for _, e := range entries {
+		mode := e.RawMode
+		if mode == "" {
+			mode = e.Mode.written()
+		}
+		b = append(append(append(append(b, mode...), ' '), e.Name...), 0)
+		if b, err = hex.AppendDecode(b, []byte(e.OID)); err != nil {
 			return nil, fmt.Errorf("entry %q: %w", e.Name, err)
 		}
-		fmt.Fprintf(&b, "%s %s\x00", cmp.Or(e.RawMode, e.Mode.written()), e.Name)
-		b.Write(hash)
 	}
-	return b.Bytes(), nil
+	return b, nil
 }
 
 // SortKey returns the key by which git sorts the entries of a tree.
