@@ -71,7 +71,9 @@ func (b *Bridge) packListed(ctx context.Context, look *Inspector, names []gitops
 		return "", err
 	}
 	base := filepath.Join(b.handover.dir, "new")
-	return base, errors.Join(writeNew(base+".pack", pack), writeNew(base+".idx", index))
+	return base, gitops.Together( // the file system writes both at once
+		func() error { return writeNew(base+".pack", pack) },
+		func() error { return writeNew(base+".idx", index) })
 }
 
 // packedHere is the maximum number of objects that are packed in process.
