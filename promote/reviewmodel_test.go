@@ -91,7 +91,7 @@ func (m *reviewer) treeOf(files tree) string {
 	return string(objects{filepath.Join(m.GitDir), m.Format}.tree(m.t, files))
 }
 
-// merge merges trees as git does.
+// merge merges trees as git does. Both sides are the agent's, so that no file moves with a renamed folder: see [quarantine.Merge].
 func (m *reviewer) merge(base, ours, theirs string) (tree string, clean bool) {
 	m.t.Helper()
 	switch {
@@ -105,7 +105,7 @@ func (m *reviewer) merge(base, ours, theirs string) (tree string, clean bool) {
 		return done, done != ""
 	}
 	b := m.git("commit-tree", "-m", "base", base)
-	out, err := tryGit(m.Top, "", "merge-tree", "--write-tree", m.git("commit-tree", "-p", b, "-m", "ours", ours), m.git("commit-tree", "-p", b, "-m", "theirs", theirs))
+	out, err := tryGit(m.Top, "", "-c", "merge.directoryRenames=false", "merge-tree", "--write-tree", m.git("commit-tree", "-p", b, "-m", "ours", ours), m.git("commit-tree", "-p", b, "-m", "theirs", theirs))
 	if err == nil {
 		tree = strings.TrimSpace(out)
 	}
