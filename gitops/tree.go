@@ -85,8 +85,9 @@ func TreeBytes(entries []TreeEntry) ([]byte, error) {
 	for _, e := range entries {
 		size += len("100644 ") + len(e.Name) + 1 + len(e.OID)/2
 	}
-	b, err := make([]byte, 0, size), error(nil)
+	b := make([]byte, 0, size)
 	for _, e := range entries {
+		var err error
 		mode := e.RawMode
 		if mode == "" {
 			mode = e.Mode.written()
