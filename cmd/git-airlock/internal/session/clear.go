@@ -126,8 +126,11 @@ func (s *Session) haltToClear(ctx context.Context, r *airlock.Record, discard bo
 // The user may discard because a promotion cycle hangs, so a clear that discards does not wait for cycles without a limit. These
 // are the limits.
 const (
-	// landFirstTime bounds the landing of pending commits, and then the counting of the rest.
-	landFirstTime = 2 * time.Second
+	// landFirstTime bounds the landing of pending commits. A busy machine can take seconds to make the prison in which git reads the
+	// workspace, and what is not landed then is lost.
+	landFirstTime = 8 * time.Second
+	// countTime bounds the counting of what is discarded.
+	countTime = 4 * time.Second
 	// cycleTime bounds the wait for another process to end its cycle after a signal.
 	cycleTime = 3 * time.Second
 	// lockTime bounds each wait for another start, stop or clear in the repository.
@@ -194,12 +197,12 @@ func (l landing) landFirst(ctx context.Context) {
 	case err != nil:
 		l.report.Say("nothing more is landed: %s", err)
 	}
-	soon, cancel = context.WithTimeout(ctx, landFirstTime)
+	soon, cancel = context.WithTimeout(ctx, countTime)
 	defer cancel()
 	var lost []string
 	state, _ := l.engine.State(soon) // without it, what the outcome has is printed
 	if soon.Err() != nil && ctx.Err() == nil {
-		l.report.Say("more may be discarded than is listed: counting it takes longer than %s", landFirstTime)
+		l.report.Say("more may be discarded than is listed: counting it takes longer than %s", countTime)
 	}
 	if n := max(outcome.Pending, state.Pending); n > 0 {
 		lost = append(lost, words.Count(n, "pending commit"))
