@@ -189,7 +189,7 @@ func TestRefsAreThoseOfGit(t *testing.T) {
 	}
 }
 
-// TestLastMoved asks whether the last entry of a reflog is ours.
+// TestLastMoved checks how the last entry of a reflog shows who moved the ref.
 func TestLastMoved(t *testing.T) {
 	t.Parallel()
 	w := gitopstest.New(t)

@@ -32,7 +32,7 @@ type indexFile struct {
 	attributes []splice // the entries of attribute files
 
 	entered map[string][]byte // new entries, by path, which are among the parts
-	parts   []part            // all of the index that is to be written, but for its checksum
+	parts   []part            // the index to be written, without its checksum
 }
 
 // part is a range of an index that is written.

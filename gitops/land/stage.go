@@ -63,7 +63,7 @@ func attributesAbove(r *gitops.Repository, paths []string) (found []string) {
 	return found
 }
 
-// lendAttributes copies those of the user's attribute files that are untracked to the working tree of g. It skips an attribute file
+// lendAttributes copies the user's untracked attribute files to the working tree of g. It skips an attribute file
 // that the landing changes: during a recovery, the file in the working tree may come from another commit than the staged one.
 func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, found []string, changes []gitops.Change) error {
 	if len(found) == 0 {

@@ -31,7 +31,7 @@ type Decided struct {
 	Unlisted bool
 }
 
-// Request asks to record a verdict of the user on some commits.
+// Request is a verdict of the user on some commits, which [Record] stores.
 type Request struct {
 	Word   review.Word
 	Reason string

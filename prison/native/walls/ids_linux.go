@@ -110,7 +110,7 @@ func CheckIDs(s prison.Spec) error {
 }
 
 // grantID returns the command that gives the user the ids of a prison, such as those of an airlock that is older than the user's range.
-// If nobody has an id of the range, the command grants the whole range. There is no command if somebody else has the ids.
+// If nobody has an id of the range, the command grants the whole range. If another user has the ids, no command can, and the result is empty.
 func grantID(s prison.Spec) []string {
 	_, taken := readRanges("/etc/subuid")
 	_, allGIDs := readRanges("/etc/subgid")

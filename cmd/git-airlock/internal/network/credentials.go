@@ -204,8 +204,8 @@ func Values(ctx context.Context, all []control.Credential, lookup func(name stri
 	return secrets, problems
 }
 
-// Sources returns the credentials of a running prison's network, and the password of its proxy, for the process that holds the
-// network: without the values that this process reads itself. Values of the user's variables are not among them.
+// Sources returns the credentials of a running prison's network without their values, and the password of its proxy. The process that
+// holds the network reads the values itself. Credentials with the value of a user's variable are left out, as only the user has it.
 func Sources(ctx context.Context, repo *gitops.Repository, config gitops.Config, dir string) (all []secret.Secret) {
 	rules, err := control.ReadRules(dir)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestLearnedSets(t *testing.T) {
 	}
 }
 
-// TestRequestsAreDecided asks about requests to a server of which some paths are allowed, and learns them.
+// TestRequestsAreDecided decides requests to a server of which only some paths are allowed, and learns the requests.
 func TestRequestsAreDecided(t *testing.T) {
 	rules := control.Rules{
 		Allow: []control.Rule{{Text: "GET a.test/pub/**", Source: "config"}, {Text: "b.test", Source: "config"}}, Deny: []control.Rule{{Text: "b.test/x", Source: "team"}},
