@@ -97,7 +97,7 @@ func (e *Engine) treesOf(ctx context.Context, p planned, w *lazyBridge) (*build.
 	if err := w.ready(ctx); err != nil {
 		return nil, err
 	}
-	return build.NewTrees(p.Plan, e.Record.Partial, w.bridge, w.across), nil
+	return build.NewTrees(p.Plan, e.Record.Partial, e.Dir(), w.bridge, w.across), nil
 }
 
 // reached holds the commits that an inner commit reaches and that have not landed.

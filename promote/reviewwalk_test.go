@@ -24,8 +24,9 @@ import (
 
 // TestReviewWalk approves, rejects, asks for fixes, undoes and redoes at random, with kills, while the agent works and the user
 // has changes that are not committed. Each landing is compared with a walk that the test makes with git merge-tree: the trees are
-// equal, nothing lands unapproved, every commit has landed or is listed, and the user's bytes stay. The histories have renames, mode
-// changes, links, merges, amended commits, and commits that take earlier ones back. AIRLOCK_TEST_SEEDS is the number of sequences.
+// equal, nothing lands unapproved, every commit has landed or is listed, the user's bytes stay, and merges that were kept are the
+// same if they are made again. The histories have renames, mode changes, links, merges, amended commits, and commits that take
+// earlier ones back. AIRLOCK_TEST_SEEDS is the number of sequences.
 func TestReviewWalk(t *testing.T) {
 	t.Parallel()
 	for _, seed := range seeds(t, 4) {
@@ -437,7 +438,8 @@ func (m *reviewer) sequence() {
 	m.approve(func(*commit) bool { return true })
 	m.world.cycle()
 	m.nothingLeft()
-	m.t.Logf("%d of %d commits have landed, and in %d cycles an approved one waited", len(m.landed()), len(m.order), m.waited)
+	clean, conflicting := m.keptMerges()
+	m.t.Logf("%d of %d commits have landed, and in %d cycles an approved one waited; kept merges: %d, and %d with conflicts", len(m.landed()), len(m.order), m.waited, clean, conflicting)
 }
 
 // approve approves those of some commits that have not landed, and makes a cycle.

@@ -364,7 +364,8 @@ func (m *rewriter) sequence() {
 	}
 	m.whole()
 	m.nothingLeft()
-	m.t.Logf("%d commits, of which the agent has %d", len(m.all), len(m.order))
+	clean, conflicting := m.keptMerges()
+	m.t.Logf("%d commits, of which the agent has %d; kept merges: %d, and %d with conflicts", len(m.all), len(m.order), clean, conflicting)
 }
 
 // whole lets the agent make one more commit, approves everything, and compares the branch with the agent's files.

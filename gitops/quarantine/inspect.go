@@ -126,6 +126,16 @@ func (i *Inspector) stored(id gitops.OID) (object, bool) {
 	return object{}, false
 }
 
+// Has reports whether a store has an object. It starts no process, so that an object can be missed that only git can read.
+func (i *Inspector) Has(ctx context.Context, id gitops.OID) bool {
+	if i.ask != nil {
+		_, _, err := i.info(ctx, id)
+		return err == nil
+	}
+	_, there := i.stored(id)
+	return there
+}
+
 // info returns the type and size of an object.
 func (i *Inspector) info(ctx context.Context, id gitops.OID) (kind string, size int64, err error) {
 	if err := errors.Join(ctx.Err(), i.broken); err != nil {

@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
@@ -18,18 +19,15 @@ type Trees struct {
 	overlay *quarantine.Overlay // the files that the snapshot left out, once they are known
 	trees   map[gitops.OID]gitops.OID
 	merges  map[quarantine.Merge]merge
-}
-
-type merge struct {
-	tree      gitops.OID
-	conflicts []string
+	file    string                     // see [MergesFile]
+	kept    map[quarantine.Merge]merge // what the file had; nil until it is needed
 }
 
 // NewTrees reads the trees of a plan's commits. If partial is set, the snapshot left files out (airlock.exclude). The
 // agent's trees lack these files. They are put back into every tree before it is used, so that the agent can neither
-// remove nor replace them.
-func NewTrees(p *history.Plan, partial bool, bridge *quarantine.Bridge, across *quarantine.Inspector) *Trees {
-	return &Trees{bridge: bridge, across: across, plan: p, partial: partial,
+// remove nor replace them. dir is the host state.
+func NewTrees(p *history.Plan, partial bool, dir string, bridge *quarantine.Bridge, across *quarantine.Inspector) *Trees {
+	return &Trees{bridge: bridge, across: across, plan: p, partial: partial, file: filepath.Join(dir, MergesFile),
 		trees: map[gitops.OID]gitops.OID{}, merges: map[quarantine.Merge]merge{}}
 }
 
@@ -72,15 +70,27 @@ func (t *Trees) Tree(ctx context.Context, commit gitops.OID) (gitops.OID, error)
 	return tree, err
 }
 
-// Merge makes the three-way merge of two trees of the agent, once.
+// Merge makes the three-way merge of two trees of the agent, once. It also knows the merges of earlier processes. A tree of such a merge
+// is in a store only if a commit was built with it.
 func (t *Trees) Merge(ctx context.Context, base, ours, theirs gitops.OID) (gitops.OID, []string, error) {
 	m := quarantine.Merge{Base: base, Ours: ours, Theirs: theirs, Own: true}
 	if done, ok := t.merges[m]; ok {
 		return done.tree, done.conflicts, nil
 	}
+	if t.kept == nil {
+		t.kept = readMerges(t.file)
+	}
+	done, known := t.kept[m]
+	if known && (done.tree == "" || t.across.Has(ctx, done.tree)) {
+		t.merges[m] = done
+		return done.tree, done.conflicts, nil
+	}
 	tree, conflicts, err := t.bridge.Merge(ctx, m)
 	if err == nil {
 		t.merges[m] = merge{tree, conflicts}
+	}
+	if err == nil && !known {
+		appendMerge(t.file, m, t.merges[m])
 	}
 	return tree, conflicts, err
 }
