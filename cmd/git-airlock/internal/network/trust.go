@@ -19,15 +19,15 @@ const TrustScript = `
 set -e
 umask 022
 cd
-mkdir -p ` + TrustFolder + `
+test -d ` + TrustFolder + ` || mkdir -p ` + TrustFolder + `
 cd ` + TrustFolder + `
-cat >own.new
+{ echo; cat; } >own.new # the certificates before it may end without a line feed
 base=/dev/null
 for f in /etc/ssl/cert.pem /etc/ssl/ca-bundle.pem /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/certs/ca-certificates.crt; do
 	if test -r $f; then base=$f; fi
 done
-{ cat $base; echo; cat own.new; } >bundle.new
-{ cat ~/.wgetrc 2>/dev/null || :; echo "ca_certificate = $PWD/bundle.pem"; } >wgetrc
+cat $base own.new >bundle.new
+{ ! test -r ~/.wgetrc || cat ~/.wgetrc || :; echo "ca_certificate = $PWD/bundle.pem"; } >wgetrc
 echo "Acquire::https::CAInfo \"$PWD/bundle.pem\";" >apt.conf
 mv -f own.new own.pem
 mv -f bundle.new bundle.pem
