@@ -381,6 +381,9 @@ type Process struct {
 
 	// Frozen lets the process run while the others are frozen, see [Freezer].
 	Frozen bool
+
+	// Bare leaves out the variables of [Spec.Env], which could mislead the process: PATH, or GIT_DIR.
+	Bare bool
 }
 
 // Merged reports whether both outputs are the same writer, which two copies must not write to at the same time.

@@ -34,6 +34,13 @@ func variables(t *testing.T, b prison.Backend, o Options) {
 	if err != nil || strings.TrimSpace(out.String()) != "process vt100" {
 		t.Errorf("%v: a process's own: %q", err, out.String())
 	}
+	out.Reset()
+	_, err = x.Exec(t.Context(), prison.Process{
+		Argv: []string{"sh", "-c", `echo "$OWN${GIVEN-}${ODD-}"`}, Env: []string{"OWN=own"}, Stdout: &out, Bare: true,
+	})
+	if err != nil || strings.TrimSpace(out.String()) != "own" {
+		t.Errorf("%v: a bare process: %q", err, out.String())
+	}
 	err = x.Launch(t.Context(), prison.Process{Argv: []string{"sh", "-c", `printf %s "$GIVEN $ODD" >launched; sleep 1000`}})
 	if err != nil {
 		t.Fatal(err)

@@ -159,7 +159,7 @@ func (r *Container) begin(ctx context.Context, p prison.Process, script, mode st
 	x := &execution{Container: r, Process: p, said: make(chan string, 1), out: orDiscard(p.Stdout)}
 	env := r.environment(p, p.Terminal)
 	prelude, args := encode(p.Argv, slices.Concat(r.Base, env))
-	if r.Variables {
+	if r.Variables && !p.Bare {
 		prelude = loadVariables(env) + prelude
 	}
 	options := container.ExecOptions{

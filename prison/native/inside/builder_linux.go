@@ -174,6 +174,7 @@ func (b *builder) dropPrivileges() error {
 func (b *builder) becomeInit(inherited int) error {
 	config, err := wire.NewConfig(wire.Init, initConfig{
 		Env:     wire.PackAll(environment(b.Spec)),
+		Given:   wire.PackAll(b.Spec.Env),
 		Weaker:  b.weaker,
 		Listens: inherited > 1,
 		Agent:   b.agent(),

@@ -12,18 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// environment returns the initial environment of every process inside. It is computed inside, after the host's file
+// environment returns the initial environment of every process inside, without the variables of the spec. It is computed inside, after the host's file
 // system is gone.
 func environment(s prison.Spec) []string {
 	path := walls.SearchPath
 	if _, err := os.Stat("/usr/local/go/bin"); err == nil {
 		path += ":/usr/local/go/bin"
 	}
-	env := []string{
+	return []string{
 		"PATH=" + toolFolders(s) + path, "HOME=/home/" + s.User, "USER=" + s.User, "LOGNAME=" + s.User,
 		"SHELL=" + shell("/"), "LANG=C.UTF-8",
 	}
-	return mergeEnv(env, s.Env)
 }
 
 // programFolders are the folders of a tool that contain its programs: of a prefix, of a folder in which npm installed packages, and

@@ -51,9 +51,13 @@ func (s *server) start(r wire.Request) (p started, code string, err error) {
 		s.starting.RLock()
 		defer s.starting.RUnlock()
 	}
-	env := mergeEnv(s.Env, r.Env)
+	given := s.Given
+	if r.Bare {
+		given = nil
+	}
+	env := mergeEnv(s.Env, given, r.Env)
 	if r.Terminal != nil {
-		env = mergeEnv(s.Env, []string{"TERM=" + r.Terminal.Term}, r.Env)
+		env = mergeEnv(s.Env, given, []string{"TERM=" + r.Terminal.Term}, r.Env)
 	}
 	dir := cmp.Or(r.Dir, prison.Workspace)
 	var path string

@@ -16,7 +16,8 @@ import (
 
 // initConfig is the configuration of init.
 type initConfig struct {
-	Env     []string
+	Env     []string // of every process, without Given
+	Given   []string // the variables of the spec
 	Weaker  []prison.Weakness
 	Listens bool
 	Agent   int // the agent's uid, if init has another one
@@ -48,7 +49,8 @@ func Serve(config []byte, _ int) int {
 	if json.Unmarshal(config, &s.initConfig) != nil {
 		return 1
 	}
-	s.Env, s.procs = wire.UnpackAll(s.Env), newProcesses(phantom(s.Agent), s.Record)
+	s.Env, s.Given = wire.UnpackAll(s.Env), wire.UnpackAll(s.Given)
+	s.procs = newProcesses(phantom(s.Agent), s.Record)
 	s.becomeNameless()
 	link, err := wire.FileConn(wire.InheritedFile(0))
 	if err != nil {

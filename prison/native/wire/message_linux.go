@@ -126,6 +126,7 @@ type Request struct {
 	Merged                bool     // standard error goes to the same pipe as standard output
 	Paths                 []string `json:",omitempty"`
 	Frozen                bool     `json:",omitempty"` // the process runs while all others are frozen
+	Bare                  bool     `json:",omitempty"` // without the variables of the spec
 }
 
 // Terminal requests a pseudo terminal with a size in characters, and sets TERM.

@@ -16,19 +16,10 @@ import (
 type Making struct {
 	Backend prison.Backend
 	Spec    prison.Spec
-	// Misled means that the prison's variables (PATH, GIT_DIR) could mislead the programs that fill its workspace.
-	Misled bool
-	Report environment.Reporter
+	Report  environment.Reporter
 }
 
-// overlaid reports whether the prison sees the workspace through an overlay.
-func (b Making) overlaid() bool { return b.Backend.Traits(b.Spec.Runtime).Overlay }
-
-// fillsFirst reports whether the workspace is filled before the prison starts, because its variables could mislead. Nothing outside may
-// change a workspace under the overlay of a running prison.
-func (b Making) fillsFirst() bool { return b.overlaid() && b.Misled }
-
-// Starting is a prison whose start has begun, or begins with the first call.
+// Starting is a prison whose start has begun.
 type Starting struct {
 	// Result waits for the end of the start.
 	Result func() (prison.Isolation, error)
@@ -37,7 +28,7 @@ type Starting struct {
 	running <-chan struct{}
 }
 
-// Start makes the workspace's folder and starts the prison in the background, unless the workspace is filled before.
+// Start makes the workspace's folder and starts the prison in the background.
 func (b Making) Start(ctx context.Context) (Starting, error) {
 	if err := b.Backend.Prepare(ctx, b.Spec); err != nil {
 		return Starting{}, err
@@ -45,9 +36,6 @@ func (b Making) Start(ctx context.Context) (Starting, error) {
 	running := make(chan struct{})
 	b.Spec.Running = sync.OnceFunc(func() { close(running) })
 	result := sync.OnceValues(func() (prison.Isolation, error) { return b.Backend.Start(ctx, b.Spec) })
-	if b.fillsFirst() {
-		return Starting{result, func() {}, running}, nil
-	}
 	go result()                                                //nolint:errcheck // a later call returns the same error
 	return Starting{result, func() { result() }, running}, nil //nolint:errcheck // result has returned the error
 }
@@ -68,9 +56,9 @@ func (s Starting) Runs() error {
 }
 
 // FillBeforehand fills the workspace in a separate native prison, if possible. It does so while a container starts, which takes
-// longer than the rest, or if variables could mislead. It reports whether it succeeded. Otherwise Fill does all of it inside.
+// longer than the rest. It reports whether it succeeded. Otherwise Fill does all of it inside.
 func (b Making) FillBeforehand(ctx context.Context, snap *snapshot.Snapshot, include []inner.UserFile) bool {
-	if b.overlaid() && !b.Misled {
+	if b.Backend.Traits(b.Spec.Runtime).Overlay {
 		return false
 	}
 	spec := b.Spec
@@ -94,12 +82,10 @@ func (b Making) Fill(ctx context.Context, snap *snapshot.Snapshot, include []inn
 func (b Making) fillIn(ctx context.Context, box prison.Prison, snap *snapshot.Snapshot, include []inner.UserFile) error {
 	step, end := b.Report.Begin("filling the workspace")
 	defer end()
-	w := WorkspaceIn(box)
-	run := w.Run
-	w.Run = func(ctx context.Context, p inner.Process) (int, error) {
-		p.Stdin = &countedReader{Reader: p.Stdin, step: step, what: "filling the workspace, MiB"}
-		return run(ctx, p)
-	}
+	w := inner.Workspace{Dir: prison.Workspace, Run: func(ctx context.Context, p inner.Process) (int, error) {
+		counted := &countedReader{Reader: p.Stdin, step: step, what: "filling the workspace, MiB"}
+		return box.Exec(ctx, prison.Process{Argv: p.Argv, Env: p.Env, Stdin: counted, Stdout: p.Stdout, Stderr: p.Stderr, Bare: true})
+	}}
 	err := snap.Fill(ctx, w)
 	if err == nil {
 		err = w.Place(ctx, include)

@@ -188,10 +188,8 @@ func (c resolved) preparePrison(ctx context.Context, r *airlock.Record) (box pri
 	if err := os.Mkdir(spec.Dir, 0o700); err != nil {
 		return box, err
 	}
-	// The user chooses the variables of credentials, too. Programs that fill a workspace read no other variable of a network.
-	misled := len(spec.Env) > 0 || len(c.rules.Credentials) > 0
 	spec, err = c.withNetwork(spec)
-	return prisons.Making{Backend: s.Prisons().Backend(*r), Spec: spec, Misled: misled, Report: s.Report}, err
+	return prisons.Making{Backend: s.Prisons().Backend(*r), Spec: spec, Report: s.Report}, err
 }
 
 // takeSnapshot takes the snapshot in the background, and then begins to search it for secrets. taken waits for the snapshot.
