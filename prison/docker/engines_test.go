@@ -47,8 +47,12 @@ func onEach(t *testing.T, names []string, test func(*testing.T, *docker.Backend,
 	}
 }
 
-// mayUse skips a test if this user may not use the engine. [TestRootlessPodman] tests an ordinary user's Podman.
+// mayUse skips a test of an engine that this user may not use, or with go test -short, of all engines but Docker's own. [TestRootlessPodman]
+// tests an ordinary user's Podman.
 func mayUse(t *testing.T, engine string) {
+	if testing.Short() && engine != "docker" {
+		t.Skip("it is tested with Docker's own engine and runtime; the others: scripts/test --everywhere")
+	}
 	if engine == "podman" && os.Geteuid() != 0 && !prisontest.Required(engine) {
 		t.Skip("Podman's service is root's alone, and root has tried it")
 	}

@@ -212,7 +212,7 @@ func execMany(t *testing.T, x *box) {
 	problems := make(chan string, 1000)
 	for worker := range 20 {
 		wg.Go(func() {
-			for i := range x.rounds(10) {
+			for i := range x.rounds(4) {
 				var out bytes.Buffer
 				want := fmt.Sprintf("%d.%d", worker, i)
 				status, err := x.Exec(t.Context(), prison.Process{

@@ -48,6 +48,7 @@ func newOracle(t *testing.T) *oracle {
 	lockRoutes(t)
 	name := fmt.Sprintf("prisontest%d", os.Getpid())
 	script := `set -e
+		for left in /sys/class/net/pt[0-9]*; do [ ! -e $left ] || ip link del ${left##*/}; done # of a test that was killed
 		ip netns add $1; ip link add $2 type veth peer name world netns $1
 		ip addr add 198.51.100.1/29 dev $2; ip addr add fd00:77::1/64 dev $2 nodad; ip link set $2 up
 		ip -n $1 addr add 198.51.100.2/29 dev world; ip -n $1 addr add fd00:77::2/64 dev world nodad
