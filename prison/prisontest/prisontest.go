@@ -74,7 +74,7 @@ type box struct {
 // rounds returns the number of repetitions.
 func (x *box) rounds(n int) int {
 	if x.brief {
-		return n / 5
+		return max(1, n/5)
 	}
 	return n
 }
