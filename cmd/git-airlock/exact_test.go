@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -89,16 +90,18 @@ func objects(ts *testscript.TestScript, rest, kind string) map[string]string {
 // noteKeys lists the keys of version 1, in their order. "Supersedes" may follow several times.
 var noteKeys = []string{"Version", "Commit", "Session", "Inner-Commit", "Inner-Author", "Base", "Backend", "Isolation", "Tree", "Policy", "Landed-At"}
 
-// noteValues has patterns for the values of some keys.
-var noteValues = map[string]*regexp.Regexp{
-	"Version":   regexp.MustCompile(`^1$`),
-	"Session":   regexp.MustCompile(`^\d{8}T\d{6}Z-[0-9a-f]{4}$`),
-	"Backend":   regexp.MustCompile(`^(native|docker)$`),
-	"Isolation": regexp.MustCompile(`^runtime=\S+ network=none uid=\d+$`),
-	"Tree":      regexp.MustCompile(`^exact$`),
-	"Policy":    regexp.MustCompile(`^(clean|(flagged|accepted) [a-z-]+(, [a-z-]+)*(; flagged [a-z-]+(, [a-z-]+)*)?)$`),
-	"Landed-At": regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`),
-}
+// noteValues returns patterns for the values of some keys. This binary is also the program, which starts thousands of times and needs none.
+var noteValues = sync.OnceValue(func() map[string]*regexp.Regexp {
+	return map[string]*regexp.Regexp{
+		"Version":   regexp.MustCompile(`^1$`),
+		"Session":   regexp.MustCompile(`^\d{8}T\d{6}Z-[0-9a-f]{4}$`),
+		"Backend":   regexp.MustCompile(`^(native|docker)$`),
+		"Isolation": regexp.MustCompile(`^runtime=\S+ network=none uid=\d+$`),
+		"Tree":      regexp.MustCompile(`^exact$`),
+		"Policy":    regexp.MustCompile(`^(clean|(flagged|accepted) [a-z-]+(, [a-z-]+)*(; flagged [a-z-]+(, [a-z-]+)*)?)$`),
+		"Landed-At": regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`),
+	}
+})
 
 // readNotes checks the form of the commits' notes and returns their values.
 func readNotes(ts *testscript.TestScript, ids []string) map[string]map[string]string {
@@ -150,7 +153,7 @@ func valuesOf(ts *testscript.TestScript, id, body string) map[string]string {
 		if i < len(noteKeys) && key != noteKeys[i] || i >= len(noteKeys) && key != "Supersedes" {
 			ts.Fatalf("note of %s: key %d is %q", id, i, key)
 		}
-		if form := noteValues[key]; form != nil && !form.MatchString(value) {
+		if form := noteValues()[key]; form != nil && !form.MatchString(value) {
 			ts.Fatalf("note of %s: %s", id, line)
 		}
 		values[key] = strings.TrimSpace(values[key] + " " + value)

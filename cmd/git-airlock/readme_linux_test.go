@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -232,26 +233,30 @@ func (r *reader) follow(e example) {
 	}
 }
 
-// varies matches output that depends on the time or the machine.
-var varies = []struct {
+// variation is output that depends on the time or the machine.
+type variation struct {
 	pattern *regexp.Regexp
 	as      string
-}{
-	{regexp.MustCompile(`\b[0-9a-f]{40}\b`), "OID"},
-	{regexp.MustCompile(`\b[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}\b`), "SESSION"},
-	{regexp.MustCompile(`\b20[0-9-]{8}T[0-9:]{8}Z`), "TIME"},
-	{regexp.MustCompile(`\b[0-9a-f]{12}\b`), "OID12"},
-	{regexp.MustCompile(`\b(uid|gid|groups)[ =][0-9]+(\([a-z0-9]+\))?`), "${1}UID"},
-	{regexp.MustCompile(`\b[0-9a-f]{7}\b`), "OID7"},
-	{regexp.MustCompile(`\.[a-z]+-[0-9a-f]{4}\b`), "WORKSPACE"},
-	{regexp.MustCompile(`\b[0-9a-f]{4}\b`), "ID"},
-	{regexp.MustCompile(`\b[0-9]+ (second|minute|hour)s? ago`), "AGO"},
-	{regexp.MustCompile(`^Date: .*`), "DATE"},
-	{regexp.MustCompile(`Inner-Author: .*`), "AUTHOR"},
 }
 
+var varies = sync.OnceValue(func() []variation {
+	return []variation{
+		{regexp.MustCompile(`\b[0-9a-f]{40}\b`), "OID"},
+		{regexp.MustCompile(`\b[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}\b`), "SESSION"},
+		{regexp.MustCompile(`\b20[0-9-]{8}T[0-9:]{8}Z`), "TIME"},
+		{regexp.MustCompile(`\b[0-9a-f]{12}\b`), "OID12"},
+		{regexp.MustCompile(`\b(uid|gid|groups)[ =][0-9]+(\([a-z0-9]+\))?`), "${1}UID"},
+		{regexp.MustCompile(`\b[0-9a-f]{7}\b`), "OID7"},
+		{regexp.MustCompile(`\.[a-z]+-[0-9a-f]{4}\b`), "WORKSPACE"},
+		{regexp.MustCompile(`\b[0-9a-f]{4}\b`), "ID"},
+		{regexp.MustCompile(`\b[0-9]+ (second|minute|hour)s? ago`), "AGO"},
+		{regexp.MustCompile(`^Date: .*`), "DATE"},
+		{regexp.MustCompile(`Inner-Author: .*`), "AUTHOR"},
+	}
+})
+
 func alike(line string) string {
-	for _, v := range varies {
+	for _, v := range varies() {
 		line = v.pattern.ReplaceAllString(line, v.as)
 	}
 	return strings.TrimRight(line, " ")

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode"
@@ -104,7 +105,7 @@ func cmdNoAirlock(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-var workspaceName = regexp.MustCompile(`^\.[a-z]+-[0-9a-f]{4}$`)
+var workspaceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\.[a-z]+-[0-9a-f]{4}$`) })
 
 func traces(ts *testscript.TestScript, top string) (found []string) {
 	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
@@ -115,7 +116,7 @@ func traces(ts *testscript.TestScript, top string) (found []string) {
 	entries, err := os.ReadDir(top)
 	ts.Check(err)
 	for _, e := range entries {
-		if workspaceName.MatchString(e.Name()) {
+		if workspaceName().MatchString(e.Name()) {
 			add("workspace %s", e.Name())
 		}
 	}
@@ -187,7 +188,7 @@ func holds(ts *testscript.TestScript, dir, top, state string) string {
 		target, _ := os.Readlink(link)
 		rest, below := strings.CutPrefix(target, top+"/")
 		first, _, _ := strings.Cut(rest, "/")
-		if strings.HasPrefix(target, state) || below && workspaceName.MatchString(first) {
+		if strings.HasPrefix(target, state) || below && workspaceName().MatchString(first) {
 			return "has " + target
 		}
 	}

@@ -220,11 +220,14 @@ func clearAll(t *testing.T, workDir string, vars []string) {
 		if err != nil {
 			return fs.SkipDir // a workspace is closed to an ordinary user
 		}
-		if d.IsDir() && workspaceName.MatchString(d.Name()) {
+		if d.IsDir() && workspaceName().MatchString(d.Name()) {
 			return fs.SkipDir
 		}
 		if d.Name() != ".git" {
 			return nil
+		}
+		if _, err := os.Lstat(filepath.Join(path, "airlock")); d.IsDir() && errors.Is(err, fs.ErrNotExist) {
+			return fs.SkipDir // no airlock was started here, or all are cleared
 		}
 		cmd := exec.Command(program, "clear", "--discard-pending")
 		cmd.Dir, cmd.Env = filepath.Dir(path), vars

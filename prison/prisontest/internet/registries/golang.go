@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"sync"
 )
 
 const (
@@ -47,12 +48,13 @@ func sum1(all ...file) string {
 	return "h1:" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// sumKey signs the checksum database. Nothing else trusts it.
-var sumKey = ed25519.NewKeyFromSeed([]byte("the stand-in checksum database: "))
+// sumKey returns the key that signs the checksum database. Nothing else trusts it. It is made when it is needed, since the processes of
+// tests that start the program thousands of times contain this package.
+var sumKey = sync.OnceValue(func() ed25519.PrivateKey { return ed25519.NewKeyFromSeed([]byte("the stand-in checksum database: ")) })
 
 // verifier returns the public key in the form of a signed note, and its number.
 func verifier() (string, uint32) {
-	key := "\x01" + string(sumKey.Public().(ed25519.PublicKey))
+	key := "\x01" + string(sumKey().Public().(ed25519.PublicKey))
 	sum := sha256.Sum256([]byte(sumHost + "\n" + key))
 	return key, binary.BigEndian.Uint32(sum[:4])
 }
@@ -66,6 +68,6 @@ func SumKey() string {
 // signed returns a text with its signature.
 func signed(text string) string {
 	_, number := verifier()
-	signature := append(binary.BigEndian.AppendUint32(nil, number), ed25519.Sign(sumKey, []byte(text))...)
+	signature := append(binary.BigEndian.AppendUint32(nil, number), ed25519.Sign(sumKey(), []byte(text))...)
 	return fmt.Sprintf("%s\n\u2014 %s %s\n", text, sumHost, base64.StdEncoding.EncodeToString(signature))
 }
