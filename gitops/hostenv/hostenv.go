@@ -89,6 +89,7 @@ func (e *environment) clean() {
 	for _, top := range e.extra {
 		e.trees = append(e.trees, NewTree(top))
 	}
+	walk := new(Walk)
 	for name, value := range e.original {
 		if name == "PATH" || name == "PWD" {
 			continue
@@ -96,7 +97,7 @@ func (e *environment) clean() {
 		k, wanted := kindOf(name, e.keep)
 		part := ""
 		if !isGuarded(name) && wanted {
-			part = leads(k, value, e.trees)
+			part = leads(walk, k, value, e.trees)
 		}
 		if !wanted || part != "" {
 			e.dropped = append(e.dropped, Dropped{name, part})
@@ -105,7 +106,7 @@ func (e *environment) clean() {
 			_ = os.Setenv(name, value)
 		}
 	}
-	kept, gone := cleanPath(e.original["PATH"], e.trees)
+	kept, gone := cleanPath(walk, e.original["PATH"], e.trees)
 	for _, entry := range gone {
 		e.dropped = append(e.dropped, Dropped{"PATH", entry})
 	}
@@ -116,7 +117,7 @@ func (e *environment) clean() {
 }
 
 // cleanPath separates the entries of a PATH from which programs may be started from the others.
-func cleanPath(value string, trees []Tree) (kept string, gone []string) {
+func cleanPath(walk *Walk, value string, trees []Tree) (kept string, gone []string) {
 	var entries []string
 	var checked []fs.FileInfo
 	for _, entry := range filepath.SplitList(value) {
@@ -127,7 +128,7 @@ func cleanPath(value string, trees []Tree) (kept string, gone []string) {
 				entry = "."
 			}
 			gone = append(gone, entry)
-		case touches(entry, trees) || lends(entry, trees, &checked):
+		case touches(walk, entry, trees) || lends(walk, entry, trees, &checked):
 			gone = append(gone, entry)
 		default:
 			entries = append(entries, entry)
@@ -142,7 +143,7 @@ func cleanPath(value string, trees []Tree) (kept string, gone []string) {
 // lends reports whether a folder contains a link into a tree under the name of a program that is started without
 // the user's configuration. The rule user-driver checks the commands in the configuration. Folders are added to
 // checked, so that /bin is not read again as /usr/bin.
-func lends(dir string, trees []Tree, checked *[]fs.FileInfo) bool {
+func lends(walk *Walk, dir string, trees []Tree, checked *[]fs.FileInfo) bool {
 	info, err := os.Stat(dir)
 	if len(trees) == 0 || err != nil || slices.ContainsFunc(*checked, func(c fs.FileInfo) bool { return os.SameFile(c, info) }) {
 		return false
@@ -151,7 +152,7 @@ func lends(dir string, trees []Tree, checked *[]fs.FileInfo) bool {
 	lends := slices.ContainsFunc(Programs, func(name string) bool {
 		file := dir + "/" + name
 		n, _ := syscall.Readlink(file, target)
-		return n > 0 && touches(file, trees)
+		return n > 0 && touches(walk, file, trees)
 	})
 	if !lends {
 		*checked = append(*checked, info)
@@ -209,7 +210,7 @@ func Taken() (led []Dropped, unknown []string) {
 func Inside(name string) bool {
 	process.Lock()
 	defer process.Unlock()
-	return touches(name, process.trees)
+	return touches(new(Walk), name, process.trees)
 }
 
 // Self returns the path of the running program, for starting it again. It fails with [ErrOwnProgram] if the program

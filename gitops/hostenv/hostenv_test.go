@@ -53,7 +53,7 @@ func TestPathEntries(t *testing.T) {
 	outside := []string{out, out + "/none", dir + "/r2/bin", "/usr/bin", link(t, "../out", out+"/d")}
 	for _, where := range []string{tree, tree + "/bin", dir + "/w"} {
 		trees := findTrees(where, nil)
-		kept, gone := cleanPath(strings.Join(slices.Concat(inside, outside), ":"), trees)
+		kept, gone := cleanPath(new(Walk), strings.Join(slices.Concat(inside, outside), ":"), trees)
 		if kept != strings.Join(outside, ":") || len(gone) != len(inside) {
 			t.Errorf("from %s: kept %q\ngone %q", where, kept, gone)
 		}
@@ -89,7 +89,7 @@ func TestRandomLinks(t *testing.T) {
 		_, linked := relative(filepath.Join(dir, "w"), real)
 		if below || linked {
 			inside++
-			if !touches(tried, trees) {
+			if !touches(new(Walk), tried, trees) {
 				t.Fatalf("%s leads to %s (%s), which was not seen", tried, real, rel)
 			}
 		}
@@ -117,7 +117,7 @@ func TestVariables(t *testing.T) {
 	} {
 		name, value, _ := strings.Cut(variable, "=")
 		k, wanted := kindOf(name, []string{"KEPT"})
-		if got := wanted && (isGuarded(name) || leads(k, value, findTrees(tree, nil)) == ""); got != want {
+		if got := wanted && (isGuarded(name) || leads(new(Walk), k, value, findTrees(tree, nil)) == ""); got != want {
 			t.Errorf("%s: kept %v, want %v", variable, got, want)
 		}
 	}

@@ -21,7 +21,41 @@ const stepLimit = 1000
 
 // Steps lists the steps of an absolute path in their order: each element of it, and for a link the link and then
 // each element of its target. The last step is the file itself. Elements that do not exist are used as written.
-func Steps(name string) []Step {
+func Steps(name string) []Step { return new(Walk).Steps(name) }
+
+// Walk lists the steps of many paths at one time. It reads each file and link once, since most paths of one machine have the same folders.
+// It must not be kept, because files change. The zero Walk is ready to use.
+type Walk struct{ seen map[string]seen }
+
+// seen is what was at a path.
+type seen struct {
+	info   fs.FileInfo // nil if there was nothing
+	target string      // of a link that could be read
+	read   bool
+}
+
+// at returns what is at a path with no link above its last element.
+func (w *Walk) at(name string) seen {
+	s, known := w.seen[name]
+	if known {
+		return s
+	}
+	if info, err := os.Lstat(name); err == nil {
+		s.info = info
+		if info.Mode()&fs.ModeSymlink != 0 {
+			s.target, err = os.Readlink(name)
+			s.read = err == nil
+		}
+	}
+	if w.seen == nil {
+		w.seen = map[string]seen{}
+	}
+	w.seen[name] = s
+	return s
+}
+
+// Steps is like the function [Steps].
+func (w *Walk) Steps(name string) []Step {
 	var steps []Step
 	at, todo := "/", elements(name)
 	for n := 0; len(todo) > 0 && n < stepLimit; n++ {
@@ -32,24 +66,20 @@ func Steps(name string) []Step {
 			continue
 		}
 		next := filepath.Join(at, element)
-		info, err := os.Lstat(next)
-		if err != nil {
-			info = nil
-		}
-		step := Step{next, info}
+		here := w.at(next)
+		step := Step{next, here.info}
 		steps = append(steps, step)
 		if !step.Link() {
 			at = next
 			continue
 		}
-		target, err := os.Readlink(next)
-		if err != nil {
+		if !here.read {
 			return steps
 		}
-		if filepath.IsAbs(target) {
+		if filepath.IsAbs(here.target) {
 			at = "/"
 		}
-		todo = append(elements(target), todo...)
+		todo = append(elements(here.target), todo...)
 	}
 	return steps
 }

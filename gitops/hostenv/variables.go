@@ -95,11 +95,11 @@ func kindOf(name string, keep []string) (kind, bool) {
 }
 
 // leads returns the part of a value that may name a file in one of the trees, empty if there is none.
-func leads(k kind, value string, trees []Tree) string {
+func leads(w *Walk, k kind, value string, trees []Tree) string {
 	switch k {
 	case location:
 		for part := range strings.SplitSeq(value, ":") {
-			if part != "" && (!filepath.IsAbs(part) || touches(part, trees)) {
+			if part != "" && (!filepath.IsAbs(part) || touches(w, part, trees)) {
 				return part
 			}
 		}
@@ -110,7 +110,7 @@ func leads(k kind, value string, trees []Tree) string {
 		}
 	}
 	for _, part := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t\n:=,;|&\"'()<>", r) }) {
-		if filepath.IsAbs(part) && touches(part, trees) || k == commands && strings.Contains(part, "/") && !filepath.IsAbs(part) {
+		if filepath.IsAbs(part) && touches(w, part, trees) || k == commands && strings.Contains(part, "/") && !filepath.IsAbs(part) {
 			return part
 		}
 	}
@@ -118,7 +118,7 @@ func leads(k kind, value string, trees []Tree) string {
 }
 
 // touches reports whether a path leads to or through something at or below one of the trees.
-func touches(name string, trees []Tree) bool {
-	steps := Steps(name)
+func touches(w *Walk, name string, trees []Tree) bool {
+	steps := w.Steps(name)
 	return slices.ContainsFunc(trees, func(t Tree) bool { return len(t.Inside(steps)) > 0 })
 }

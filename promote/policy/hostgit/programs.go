@@ -20,7 +20,8 @@ import (
 
 // Programs are the programs that a user's configuration makes git execute.
 type Programs struct {
-	tree    hostenv.Tree // the work tree
+	tree    hostenv.Tree  // the work tree
+	walk    *hostenv.Walk // as of this reading
 	files   []program
 	doubts  []doubt
 	drivers map[string]bool // "filter.x", "diff.x", "merge.x", as attributes name them
@@ -32,6 +33,7 @@ type Programs struct {
 func Read(c gitops.Config, h Files, top string) Programs {
 	p := readPrograms(c, top)
 	p.host(h, top)
+	p.walk = nil
 	return p
 }
 
@@ -122,7 +124,7 @@ var homeVariable = strings.NewReplacer("$HOME/", "~/", "${HOME}/", "~/")
 
 // readPrograms reads a configuration. top is the work tree, in which git runs commands.
 func readPrograms(c gitops.Config, top string) Programs {
-	p, match := Programs{tree: hostenv.NewTree(top), drivers: map[string]bool{}, kinds: map[string]bool{}}, settingPatterns()
+	p, match := Programs{tree: hostenv.NewTree(top), walk: new(hostenv.Walk), drivers: map[string]bool{}, kinds: map[string]bool{}}, settingPatterns()
 	for key, value := range c.All() {
 		if m := match.driver.FindStringSubmatch(key); m != nil {
 			kind, _, _ := strings.Cut(m[1], ".")
@@ -220,7 +222,7 @@ func (p *Programs) add(key, name, top string, folder bool) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(top, name)
 	}
-	steps := hostenv.Steps(name)
+	steps := p.walk.Steps(name)
 	inside := p.tree.Inside(steps)
 	for n, w := range inside {
 		last := n == len(inside)-1 && w.Path == steps[len(steps)-1].Path
