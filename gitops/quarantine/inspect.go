@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -126,14 +127,14 @@ func (i *Inspector) stored(id gitops.OID) (object, bool) {
 	return object{}, false
 }
 
-// Has reports whether a store has an object. It starts no process, so that an object can be missed that only git can read.
+// Has reports whether a pack has an object. It starts no process. If there is one, it also finds other objects.
 func (i *Inspector) Has(ctx context.Context, id gitops.OID) bool {
-	if i.ask != nil {
-		_, _, err := i.info(ctx, id)
-		return err == nil
+	packed := func(s *objectFolder) bool { _, _, err := s.info(id); return err == nil }
+	if there := slices.ContainsFunc(i.stores, packed); there || i.ask == nil {
+		return there
 	}
-	_, there := i.stored(id)
-	return there
+	_, _, err := i.info(ctx, id)
+	return err == nil
 }
 
 // info returns the type and size of an object.

@@ -19,8 +19,8 @@ type Trees struct {
 	overlay *quarantine.Overlay // the files that the snapshot left out, once they are known
 	trees   map[gitops.OID]gitops.OID
 	merges  map[quarantine.Merge]merge
-	file    string                     // see [MergesFile]
-	kept    map[quarantine.Merge]merge // what the file had; nil until it is needed
+	file    string     // see [MergesFile]
+	kept    keptMerges // what the file had; nil until it is needed
 }
 
 // NewTrees reads the trees of a plan's commits. If partial is set, the snapshot left files out (airlock.exclude). The
@@ -80,7 +80,7 @@ func (t *Trees) Merge(ctx context.Context, base, ours, theirs gitops.OID) (gitop
 	if t.kept == nil {
 		t.kept = readMerges(t.file)
 	}
-	done, known := t.kept[m]
+	done, known := t.kept.of(m)
 	if known && (done.tree == "" || t.across.Has(ctx, done.tree)) {
 		t.merges[m] = done
 		return done.tree, done.conflicts, nil

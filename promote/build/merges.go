@@ -18,52 +18,64 @@ const (
 
 // MergesFile is the file of the host state with the results of merges of the agent's trees. Each process would make them again for all
 // commits that wait behind one that is left out. The file only saves time: it has no other results than the merges, can be removed at
-// any time, and a line that was not written completely is ignored.
+// any time, and a line that was not written completely is ignored. A line has the names of the three trees, a tab, and the result.
 const MergesFile = "merges-1"
-
-// mergeLine is a line of the file of merges.
-type mergeLine struct {
-	Base, Ours, Theirs, Tree gitops.OID
-	Conflicts                [][]byte // the names of the agent's files are bytes
-}
 
 type merge struct {
 	tree      gitops.OID
 	conflicts []string
 }
 
-// readMerges returns the merges that earlier processes have made, or those that can be read.
-func readMerges(file string) map[quarantine.Merge]merge {
-	merges := map[quarantine.Merge]merge{}
+// keptMerge is a merge in the file.
+type keptMerge struct {
+	Tree      gitops.OID
+	Conflicts [][]byte // the names of the agent's files are bytes
+}
+
+// keptMerges are the results in the file, by the names of the trees. Most are never looked up.
+type keptMerges map[string]string
+
+func keyOf(m quarantine.Merge) string {
+	return strings.Join(gitops.Names([]gitops.OID{m.Base, m.Ours, m.Theirs}), " ")
+}
+
+// readMerges returns the merges that earlier processes have made, as far as they can be read.
+func readMerges(file string) keptMerges {
+	kept := keptMerges{}
 	if info, err := os.Stat(file); err != nil || info.Size() > mergesLimit {
 		_ = os.Remove(file)
-		return merges
+		return kept
 	}
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {
-		var l mergeLine
-		if json.Unmarshal([]byte(line), &l) != nil {
-			continue
+		if key, result, whole := strings.Cut(line, "\t"); whole {
+			kept[key] = result
 		}
-		m := merge{tree: l.Tree}
-		for _, path := range l.Conflicts {
-			m.conflicts = append(m.conflicts, string(path))
-		}
-		if m.tree == "" && m.conflicts == nil {
-			continue
-		}
-		merges[quarantine.Merge{Base: l.Base, Ours: l.Ours, Theirs: l.Theirs, Own: true}] = m
 	}
-	return merges
+	return kept
+}
+
+// of returns the result of a merge, if it is known.
+func (kept keptMerges) of(m quarantine.Merge) (result merge, known bool) {
+	var k keptMerge
+	line, known := kept[keyOf(m)]
+	if !known || json.Unmarshal([]byte(line), &k) != nil {
+		return merge{}, false
+	}
+	for _, path := range k.Conflicts {
+		result.conflicts = append(result.conflicts, string(path))
+	}
+	result.tree = k.Tree
+	return result, result.tree != "" || result.conflicts != nil
 }
 
 // appendMerge adds a merge to the file. If it cannot be written, the next process makes that merge again.
 func appendMerge(file string, m quarantine.Merge, result merge) {
-	l := mergeLine{Base: m.Base, Ours: m.Ours, Theirs: m.Theirs, Tree: result.tree}
+	k := keptMerge{Tree: result.tree}
 	for _, path := range result.conflicts {
-		l.Conflicts = append(l.Conflicts, []byte(path))
+		k.Conflicts = append(k.Conflicts, []byte(path))
 	}
-	line, err := json.Marshal(l)
+	line, err := json.Marshal(k)
 	if err != nil || len(line) > mergeLimit {
 		return
 	}
@@ -71,6 +83,6 @@ func appendMerge(file string, m quarantine.Merge, result merge) {
 	if err != nil {
 		return
 	}
-	_, _ = f.Write(append(line, '\n'))
+	_, _ = f.WriteString(keyOf(m) + "\t" + string(line) + "\n")
 	_ = f.Close()
 }
