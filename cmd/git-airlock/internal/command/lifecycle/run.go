@@ -13,7 +13,6 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
@@ -56,9 +55,7 @@ func runCommand() *cli.Command {
 			if c.Bool(cmdline.JSONFlag.Name) && !s.Dry {
 				return runForJSON(c, s, wanted, argv, most)
 			}
-			return runInside(c.Context, s, wanted, argv, most, func(ctx context.Context, r airlock.Record, run *runs.Active) error {
-				return visit(ctx, s, r, argv, wanted.Agent, nil, run)
-			})
+			return runInside(c.Context, s, wanted, argv, most, nil, nil)
 		}),
 	}, cmdline.Takes{Most: 1, Inside: true, Status: true})
 }
@@ -69,12 +66,10 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 	if wanted.Agent != nil {
 		d.Agent = wanted.Agent.Name
 	}
-	err := runInside(c.Context, s, wanted, argv, most, func(ctx context.Context, r airlock.Record, run *runs.Active) error {
-		if err := d.begin(context.WithoutCancel(ctx), s, r); err != nil { // the document is printed also if the time is over
-			return err
-		}
-		return visit(ctx, s, r, argv, wanted.Agent, io.MultiWriter(os.Stderr, &d.output), run)
-	})
+	begin := func(ctx context.Context, r airlock.Record) error {
+		return d.begin(context.WithoutCancel(ctx), s, r) // the document is printed also if the time is over
+	}
+	err := runInside(c.Context, s, wanted, argv, most, io.MultiWriter(os.Stderr, &d.output), begin)
 	if d.ID == "" {
 		return err
 	}
@@ -84,10 +79,10 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 	return errors.Join(err, ui.PrintJSON(c.App.Writer, d))
 }
 
-// runInside calls run with the running airlock, or with one that it starts, until run has ended or for the time most if that is not 0. A
-// failure of the command has priority over a hold.
-func runInside(ctx context.Context, s *session.Session, wanted session.Request, argv []string, most time.Duration,
-	run func(context.Context, airlock.Record, *runs.Active) error) error {
+// runInside runs a command or an agent in the running airlock, or in one that it starts, for the time most if that is not 0. It calls begin
+// before, if that is not nil. The output goes to out, see [visit]. A failure of the command has priority over a hold.
+func runInside(ctx context.Context, s *session.Session, wanted session.Request, argv []string, most time.Duration, out io.Writer,
+	begin func(context.Context, airlock.Record) error) error {
 	cmdline.KeepWorking()
 	var recorded recording
 	ran, held := s.Run(ctx, wanted, func(ctx context.Context, r airlock.Record) error {
@@ -103,12 +98,24 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 		if wanted.Agent != nil {
 			what = []string{wanted.Agent.Name, wanted.Agent.Task}
 		}
+		summoning, end := context.WithCancel(ctx)
+		ready := summoned(summoning, s, r, argv, wanted.Agent) // beside the checkpoint, which does not have the agent's home
+		defer ready()                                          //nolint:errcheck // visit returns the error
+		defer end()
 		return cmdline.Checkpoints(s, r).Around(ctx, what, func() error {
 			if err := recorded.begin(ctx, s, r, argv, wanted.Agent); err != nil {
 				return err
 			}
 			err := noticeRefusals(ctx, s, r, wanted.Agent, func(ctx context.Context) error {
-				return within(ctx, s, most, func(ctx context.Context) error { return run(ctx, r, recorded.Active) })
+				return within(ctx, s, most, func(ctx context.Context) error {
+					defer context.AfterFunc(ctx, end)()
+					if begin != nil {
+						if err := begin(ctx, r); err != nil {
+							return err
+						}
+					}
+					return visit(ctx, s, r, ready, wanted.Agent, out, recorded.Active)
+				})
 			})
 			recorded.ended(ctx, s, err)
 			return err

@@ -2,10 +2,12 @@ package lifecycle
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"github.com/urfave/cli/v2"
@@ -56,10 +58,10 @@ func visitCommand() *cli.Command {
 				return showLog(c.Context, s, r, c.App.Writer)
 			}
 			if s.Dry {
-				return visit(c.Context, s, r, inside, agent, nil, nil)
+				return wouldRun(c.Context, s, r, inside)
 			}
 			return cmdline.Checkpoints(s, r).AfterCommand(c.Context, inside, func() error {
-				return visit(c.Context, s, r, inside, agent, nil, nil)
+				return visit(c.Context, s, r, summoned(c.Context, s, r, inside, agent), agent, nil, nil)
 			})
 		}),
 	}, cmdline.Takes{Most: 1, Inside: true, Status: true})
@@ -68,27 +70,55 @@ func visitCommand() *cli.Command {
 // shell starts the agent's shell.
 var shell = []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}"`}
 
-// visit runs a command, or an agent, in the prison with this process's standard streams. If out is not nil, the command gets no terminal,
-// and its output goes there. run, which may be nil, keeps the output. visit returns the command's status in its error, see [cmdline.EndedWith].
-func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent, out io.Writer, run *runs.Active) error {
+// orShell returns a command, or the shell for none.
+func orShell(argv []string) []string {
 	if len(argv) == 0 {
-		argv = shell
+		return shell
+	}
+	return argv
+}
+
+// wouldRun prints what a visit would run.
+func wouldRun(ctx context.Context, s *session.Session, r airlock.Record, argv []string) error {
+	box, err := s.Prisons().Attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	s.Report.Say("would run %q in the prison of %s", orShell(argv), r.ID)
+	return box.Close()
+}
+
+// summoned makes a prison ready for an agent in the background. The returned function waits for that, and returns the process of the
+// agent, or of a command if agent is nil.
+func summoned(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent) func() (prison.Process, error) {
+	if agent == nil {
+		return func() (prison.Process, error) { return prison.Process{Argv: orShell(argv)}, nil }
+	}
+	ready := sync.OnceValues(func() (p prison.Process, err error) {
+		box, err := s.Prisons().Attach(ctx, r)
+		if err != nil {
+			return p, err
+		}
+		defer box.Close()
+		return s.Summon(ctx, r, box, *agent)
+	})
+	go ready() //nolint:errcheck // a later call returns the same error
+	return ready
+}
+
+// visit runs a process in the prison, that of an agent or with a nil agent that of a command, with this process's standard streams. If
+// out is not nil, the process gets no terminal, and its output goes there. run, which may be nil, keeps the output. visit returns the
+// process's status in its error, see [cmdline.EndedWith].
+func visit(ctx context.Context, s *session.Session, r airlock.Record, ready func() (prison.Process, error), agent *session.Agent, out io.Writer, run *runs.Active) error {
+	p, err := ready()
+	if err != nil {
+		return cmp.Or(ctx.Err(), err)
 	}
 	box, err := s.Prisons().Attach(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer box.Close()
-	if s.Dry {
-		s.Report.Say("would run %q in the prison of %s", argv, r.ID)
-		return nil
-	}
-	p := prison.Process{Argv: argv}
-	if agent != nil {
-		if p, err = s.Summon(ctx, r, box, *agent); err != nil {
-			return err
-		}
-	}
 	p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr
 	restore := func() {}
 	if out != nil {
