@@ -60,6 +60,7 @@ type resolved struct {
 	rules    control.Rules
 	keys     []secret.Secret // the values of their credentials
 	setupEnv []string
+	tried    func() (any, error) // waits for a trial of the backend without images; nil if none has begun
 }
 
 // resolve makes all decisions of a request, for the airlock here, or with nil for a new one.
@@ -76,6 +77,10 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 	}
 	if _, err := promote.ReadSettings(s.Config.With(c.airlock.Settings).With(q.Overrides)); err != nil {
 		return c, err
+	}
+	if here == nil && c.Image == "" && !c.ImageGiven && !c.asksForImages() { // it is chosen, unless the setup wants tools
+		c.tried = inBackground(func() (any, error) { return nil, prisons.Plain().Probe(ctx) })
+		defer c.tried() //nolint:errcheck // choosePlain returns the error
 	}
 	if err := c.readRules(ctx); err != nil {
 		return c, err
@@ -236,6 +241,10 @@ var (
 func (c *resolved) choosePlain(ctx context.Context, reason string) error {
 	b, r := prisons.Plain(), &c.airlock
 	r.Backend, r.Reason, r.Image, r.Runtime = b.Name(), reason, "", ""
+	if c.tried != nil {
+		_, err := c.tried()
+		return err
+	}
 	return b.Probe(ctx)
 }
 

@@ -103,6 +103,9 @@ func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 	if err == nil && c.Selftest {
 		err = s.Prisons().Prove(ctx, *r)
 	}
+	if err == nil {
+		err = s.Prisons().Trust(ctx, *r, s.Now())
+	}
 	if err != nil {
 		return errors.Join(err, b.Stop(context.WithoutCancel(ctx), spec))
 	}

@@ -30,9 +30,6 @@ func (s *Session) Start(ctx context.Context, q Request) error {
 // before.
 func (s *Session) start(ctx context.Context, q Request, forRun bool) (r airlock.Record, started bool, err error) {
 	r, setup, started, err := s.ensureRunning(ctx, q, forRun)
-	if err == nil && started {
-		err = s.Prisons().Trust(ctx, r, s.Now())
-	}
 	if err != nil {
 		return r, started, err
 	}
@@ -174,7 +171,10 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 	if err := c.session.Store.Save(*r); err != nil {
 		return err
 	}
-	return startDaemon(c.session.Repo, c.session.Store, c.session.Now, *r)
+	trusted := inBackground(func() (any, error) { return nil, c.session.Prisons().Trust(ctx, *r, c.session.Now()) })
+	err = startDaemon(c.session.Repo, c.session.Store, c.session.Now, *r)
+	_, trustErr := trusted()
+	return errors.Join(err, trustErr)
 }
 
 // preparePrison makes the folder and the network of an airlock's prison. The prison is not started.
