@@ -32,6 +32,7 @@ func openAs(c *cli.Context, report session.Reporter) (*session.Session, error) {
 	dry := slices.ContainsFunc(c.Lineage(), func(of *cli.Context) bool { return of.Bool(dryRunFlag.Name) })
 	s, err := session.Open(c.Context, session.Options{Dry: dry, Report: report, Now: ui.Now, Sudo: sudo, Terminal: terminalLikeOurs()})
 	if err == nil {
+		ui.Know(c.App.ErrWriter, s.Config)
 		s.Recorder = recorder{s, c.App.Version}
 	}
 	return s, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/term"
 
@@ -17,13 +18,28 @@ import (
 // colours them.
 type Messages struct {
 	io.Writer
-	config func() gitops.Config // the configuration of the current folder, read on first use
-	screen io.Writer            // the final destination of the messages
+	read   func() gitops.Config          // reads the configuration of the current folder, once
+	known  atomic.Pointer[gitops.Config] // the same, if the command has read it
+	screen io.Writer                     // the final destination of the messages
 }
 
 // NewMessages returns a Messages that writes to w. config reads the configuration of hints and colours.
 func NewMessages(w io.Writer, config func() gitops.Config) *Messages {
-	return &Messages{Writer: w, config: sync.OnceValue(config), screen: w}
+	return &Messages{Writer: w, read: sync.OnceValue(config), screen: w}
+}
+
+// Know gives the configuration of the current folder to w, if w is a Messages, so that it need not be read again for a hint.
+func Know(w io.Writer, config gitops.Config) {
+	if m, ok := w.(*Messages); ok {
+		m.known.Store(&config)
+	}
+}
+
+func (m *Messages) config() gitops.Config {
+	if known := m.known.Load(); known != nil {
+		return *known
+	}
+	return m.read()
 }
 
 // Say prints one message with the prefix "airlock: ". It escapes errors, because an error can quote an agent's text.

@@ -31,7 +31,8 @@ func doctorCommand() *cli.Command {
 		Flags: []cli.Flag{cmdline.JSONFlag},
 		Action: func(c *cli.Context) error {
 			finishInterrupted(c)
-			session.KeepEnvironment(session.CurrentConfig(c.Context))
+			config := session.CurrentConfig(c.Context)
+			session.KeepEnvironment(config)
 			d, err := diagnose(c.Context, prisons.Backends(), containerWish(c.Context))
 			if err != nil {
 				return err
@@ -39,7 +40,7 @@ func doctorCommand() *cli.Command {
 			if c.Bool(cmdline.JSONFlag.Name) {
 				err = ui.PrintJSON(c.App.Writer, d)
 			} else {
-				d.print(c.App.Writer, ui.Paint(ui.WantsColour(session.CurrentConfig(c.Context), ui.Stdout, "color.airlock", "color.ui")))
+				d.print(c.App.Writer, ui.Paint(ui.WantsColour(config, ui.Stdout, "color.airlock", "color.ui")))
 			}
 			if err == nil && (d.Git.Problem != "" || d.Auto == nil) {
 				return cmdline.Shown(errUnhealthy)
