@@ -38,6 +38,7 @@ type gathering struct {
 	landed     []promoted.Pair
 	pending    []promoted.Pair
 	execs      []record.Exec // the content of the file with the programs, unless it was cut
+	spooled    map[string]func() spooled
 }
 
 // gather returns the record.
@@ -51,6 +52,7 @@ func (g *gathering) gather(ctx context.Context) (record.Run, error) {
 	if err != nil {
 		return record.Run{}, err
 	}
+	g.readOutputs()
 	for _, part := range []func(context.Context) error{g.after, g.commits, g.changes, g.network, g.events, g.programs, g.output, g.policies} {
 		if err := part(ctx); err != nil {
 			return record.Run{}, err

@@ -122,15 +122,14 @@ func (a *Active) Keep(p *prison.Process) {
 
 // output adds the output of the command.
 func (g *gathering) output(ctx context.Context) error {
-	for _, name := range []string{record.StdoutName, record.StderrName} {
-		content, left, err := readSpool(filepath.Join(g.folder(g.slot), name))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
+	for name, read := range g.spooled {
+		switch o := read(); {
+		case errors.Is(o.err, fs.ErrNotExist):
 			g.absent[name] = "the command wrote nothing there"
-		case err != nil:
-			return err
+		case o.err != nil:
+			return o.err
 		default:
-			g.keep(name, content, left)
+			g.keep(name, o)
 		}
 	}
 	if g.Manifest.Kind == record.Launched {
@@ -139,14 +138,35 @@ func (g *gathering) output(ctx context.Context) error {
 	return g.terminal()
 }
 
-// keep adds an output, with secrets masked.
-func (g *gathering) keep(name string, content []byte, left int64) {
-	content, lines := maskedText(content)
-	about := record.File{Cut: left}
-	if lines > 0 {
-		about.Note = fmt.Sprintf("%d lines are masked", lines)
+// spooled is an output of a command, with secrets masked.
+type spooled struct {
+	content []byte
+	lines   int   // that are masked
+	left    int64 // bytes that were left out
+	err     error
+}
+
+// readOutputs begins to read the outputs of the command. Masking their secrets takes as long as the programs of a run, and needs nothing of them.
+func (g *gathering) readOutputs() {
+	g.spooled = map[string]func() spooled{}
+	for _, name := range []string{record.StdoutName, record.StderrName} {
+		read := sync.OnceValue(func() spooled {
+			content, left, err := readSpool(filepath.Join(g.folder(g.slot), name))
+			content, lines := maskedText(content)
+			return spooled{content, lines, left, err}
+		})
+		go read()
+		g.spooled[name] = read
 	}
-	g.put(name, content, about)
+}
+
+// keep adds an output.
+func (g *gathering) keep(name string, o spooled) {
+	about := record.File{Cut: o.left}
+	if o.lines > 0 {
+		about.Note = fmt.Sprintf("%d lines are masked", o.lines)
+	}
+	g.put(name, o.content, about)
 }
 
 // shown adds the output of the launched command's terminal.
@@ -173,7 +193,8 @@ func (g *gathering) shown(ctx context.Context) error {
 		return g.cast(record.CastHeader{Width: defaultCols, Height: defaultRows, Timestamp: g.Manifest.Started.Unix()}, timedOutput(content, moments, g.Manifest.Started), left)
 	}
 	g.absent[record.TerminalName] = "the times of the output are not known; " + record.StdoutName + " has it"
-	g.keep(record.StdoutName, content, left)
+	content, lines := maskedText(content)
+	g.keep(record.StdoutName, spooled{content: content, lines: lines, left: left})
 	return nil
 }
 
