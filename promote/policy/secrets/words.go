@@ -13,12 +13,18 @@ type words struct {
 type wordsBuilder struct {
 	class   [256]byte
 	classes int
-	edges   []map[byte]int32
+	edges   [][]edge // of each state, few
 	tags    [][]int
 }
 
+// edge leads to another state by one class of bytes.
+type edge struct {
+	class byte
+	to    int32
+}
+
 func newWordsBuilder() *wordsBuilder {
-	return &wordsBuilder{classes: 1, edges: []map[byte]int32{{}}, tags: [][]int{nil}}
+	return &wordsBuilder{classes: 1, edges: [][]edge{nil}, tags: [][]int{nil}}
 }
 
 func lower(c byte) byte {
@@ -37,11 +43,16 @@ func (b *wordsBuilder) add(word string, tag int) {
 			b.class[c] = byte(b.classes)
 			b.classes++
 		}
-		to, ok := b.edges[state][b.class[c]]
-		if !ok {
+		to := int32(-1)
+		for _, e := range b.edges[state] {
+			if e.class == b.class[c] {
+				to = e.to
+			}
+		}
+		if to < 0 {
 			to = int32(len(b.edges))
-			b.edges, b.tags = append(b.edges, map[byte]int32{}), append(b.tags, nil)
-			b.edges[state][b.class[c]] = to
+			b.edges, b.tags = append(b.edges, nil), append(b.tags, nil)
+			b.edges[state] = append(b.edges[state], edge{b.class[c], to})
 		}
 		state = to
 	}
@@ -59,19 +70,14 @@ func (b *wordsBuilder) build() *words {
 	fallback := make([]int32, len(b.edges))
 	for queue := []int32{0}; len(queue) > 0; queue = queue[1:] {
 		s := queue[0]
-		for c := 1; c < b.classes; c++ {
-			back := int32(0)
-			if s != 0 {
-				back = row(fallback[s])[c]
-			}
-			to, ok := b.edges[s][byte(c)]
-			if !ok {
-				row(s)[c] = back
-				continue
-			}
-			row(s)[c], fallback[to] = to, back
-			w.tags[to] = append(w.tags[to], w.tags[back]...)
-			queue = append(queue, to)
+		if s != 0 {
+			copy(row(s), row(fallback[s])) // of fewer letters, so complete
+		}
+		for _, e := range b.edges[s] {
+			back := row(s)[e.class]
+			row(s)[e.class], fallback[e.to] = e.to, back
+			w.tags[e.to] = append(w.tags[e.to], w.tags[back]...)
+			queue = append(queue, e.to)
 		}
 	}
 	for i, state := range w.next {
