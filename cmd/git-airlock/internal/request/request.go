@@ -65,6 +65,7 @@ func read(c *cli.Context, s *session.Session, command []string, agent *session.A
 	}
 	earlier := s.Earlier()
 	options := layered(c, s.Config, earlier.Settings, fixed)
+	sayKept(s, earlier.Settings, fixed)
 	if !options.Has("airlock.network") && (agent != nil || earlier.Rules.Agent != "") {
 		options["airlock.network"] = prison.NetworkAllowlist.String()
 	}
@@ -175,6 +176,18 @@ func layered(c *cli.Context, config, earlier, fixed gitops.Config) gitops.Config
 		}
 	}
 	return options
+}
+
+// sayKept reports the options of earlier starts that go before settings with other values.
+func sayKept(s *session.Session, earlier, fixed gitops.Config) {
+	for _, name := range keptOptions {
+		key := "airlock." + name
+		kept, now := earlier.String(key, ""), s.Config.String(key, "")
+		if earlier.Has(key) && s.Config.Has(key) && !fixed.Has(key) && kept != now {
+			s.Report.Say("%s is %s, as an earlier start was told; the setting is %s", key, gitops.Text(kept), gitops.Text(now))
+			s.Report.Hint("git airlock start --" + name + " " + gitops.Pasteable(now))
+		}
+	}
 }
 
 // overrides returns the settings that are fixed until the airlock is cleared, or another start fixes them anew: those of "git -c" at a
