@@ -257,7 +257,7 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 	if err != nil {
 		return nil, err
 	}
-	if conflicts != nil || tree == ours && before != inner.Tree && len(parents) == 1 {
+	if conflicts != nil || tree == ours && before != inner.Tree && len(parents) == 1 && b.lacksAny(position) {
 		c.Paths = append(c.Paths, conflicts...)
 		return &c, nil
 	}
@@ -332,6 +332,12 @@ func (b *builder) parentsBeside(a history.Aside, on gitops.OID) (parents []gitop
 		parents = append(parents, on)
 	}
 	return parents, true
+}
+
+// lacksAny reports whether the commit at a position of the ones set aside may change nothing because earlier ones are left out. Without
+// these, the branch has its change already, and it lands without changes, as a commit of the chain does.
+func (b *builder) lacksAny(position int) bool {
+	return len(b.plan.Decisions.Dropped) > 0 || slices.ContainsFunc(b.plan.Aside[:position], func(a history.Aside) bool { return b.waits(a.Commit) })
 }
 
 // lacks reports whether commits that the user dropped may be the reason why a commit does not apply.
