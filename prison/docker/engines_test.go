@@ -47,10 +47,10 @@ func onEach(t *testing.T, names []string, test func(*testing.T, *docker.Backend,
 	}
 }
 
-// mayUse skips a test of an engine that this user may not use, or with go test -short, of all engines but Docker's own. [TestRootlessPodman]
+// mayUse skips a test of an engine that this user may not use, or with go test -short, of an engine other than Docker's own that is not required. [TestRootlessPodman]
 // tests an ordinary user's Podman.
 func mayUse(t *testing.T, engine string) {
-	if testing.Short() && engine != "docker" {
+	if testing.Short() && engine != "docker" && !prisontest.Required(engine) {
 		t.Skip("it is tested with Docker's own engine and runtime; the others: scripts/test --everywhere")
 	}
 	if engine == "podman" && os.Geteuid() != 0 && !prisontest.Required(engine) {
