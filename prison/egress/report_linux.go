@@ -79,7 +79,7 @@ func (e *Engine) report(h holder) {
 }
 
 // awaitRefusal waits until the holder has written a state with a refusal, before the agent gets the refusal. The agent may end at once,
-// and the user's command then finds the reason. If the state is already with the holder, or there is no holder, awaitRefusal returns at once.
+// and the user's command then finds the reason. If the holder already has the state, or if there is no holder, awaitRefusal returns at once.
 func (e *Engine) awaitRefusal(changed bool) {
 	done := make(chan struct{})
 	e.mu.Lock()
