@@ -81,12 +81,13 @@ var rooms = map[string][]string{
 	"gitops/land":       {"gitops", "gitops/killpoint", "gitops/quarantine"},
 	"gitops/ignore":     {"gitops"},
 	"gitops/inner":      {"gitops", "gitops/ignore"},
-	"gitops/quarantine": {"gitops", "gitops/ignore", "gitops/inner"},
+	"gitops/packing":    {"gitops"},
+	"gitops/quarantine": {"gitops", "gitops/ignore", "gitops/inner", "gitops/packing"},
 	"gitops/userhook":   {"gitops"},
 	"prison/recipe":     {"prison", "gitops/bounded"}, // it parses files of commits
 
 	"promote/policy/pathname": {"gitops"},
-	"promote/record/store":    {"gitops", "gitops/killpoint", "gitops/quarantine", "promote/record"},
+	"promote/record/store":    {"gitops", "gitops/killpoint", "gitops/packing", "promote/record"},
 	"promote/record/replay":   {"gitops", "gitops/killpoint", "gitops/inner", "gitops/quarantine", "promote/record", "promote/record/store"},
 	"promote/record":          {"gitops", "gitops/bounded", "prison/egress/control"}, // the form of records, also for packages outside of promote
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/packing"
 )
 
 // Bridge builds objects from accepted objects of the quarantine and from the user's objects. It reads both stores.
@@ -89,7 +90,7 @@ func (b *Bridge) Make(kind string, content []byte) gitops.OID {
 		return id
 	}
 	b.held += len(content)
-	b.made[id] = object{kind, content}
+	b.made[id] = object{Kind: kind, Content: content}
 	return id
 }
 
@@ -102,7 +103,7 @@ func (b *Bridge) writeLoose(id gitops.OID, kind string, content []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, string(id[2:])), looseObject(kind, content), 0o600)
+	return os.WriteFile(filepath.Join(dir, string(id[2:])), packing.Loose(kind, content), 0o600)
 }
 
 // makeMerged creates a tree of a merge that was made in process. Git needs it only if it makes one of the next merges, or signs.
@@ -116,7 +117,7 @@ func (b *Bridge) makeMerged(content []byte) gitops.OID {
 func (b *Bridge) writeMerged() error {
 	for _, id := range b.merged {
 		if o, held := b.made[id]; held {
-			if err := b.writeLoose(id, o.kind, o.content); err != nil {
+			if err := b.writeLoose(id, o.Kind, o.Content); err != nil {
 				return err
 			}
 		}
@@ -139,7 +140,7 @@ func (b *Bridge) flush(ctx context.Context) error {
 		return nil
 	}
 	objects := slices.Collect(maps.Values(b.made))
-	if err := storePack(ctx, b.Git, b.outer.Format, objects, len(objects) <= packedHere); err != nil {
+	if err := packing.Store(ctx, b.Git, b.outer.Format, objects, len(objects) <= packedHere); err != nil {
 		return err
 	}
 	b.kept = len(objects)

@@ -38,7 +38,7 @@
 // # Packs and notes
 //
 // Git has no command that stores many finished objects: hash-object -w needs one process for each, and
-// fast-import makes commits itself. So a pack writer of 40 lines passes objects to unpack-objects or
+// fast-import makes commits itself. So package packing passes packs to unpack-objects or
 // index-pack: 0.2 s for 1,000 commits, and 1.7 s more with a process for each. Up to 100 objects are
 // unpacked into loose ones, as git fetch does, because many small packs would slow the user's git down.
 //

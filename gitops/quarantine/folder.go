@@ -20,6 +20,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/hash"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/packing"
 )
 
 const (
@@ -69,10 +70,7 @@ type place struct {
 }
 
 // object is a whole object.
-type object struct {
-	kind    string
-	content []byte
-}
+type object = packing.Object
 
 // openFolders returns a reader for each object folder, or none for an object format that go-git does not support.
 func openFolders(format string, dirs ...string) (folders []*objectFolder) {
@@ -84,14 +82,6 @@ func openFolders(format string, dirs ...string) (folders []*objectFolder) {
 		}
 	}
 	return folders
-}
-
-// hashSize returns the number of bytes of an object name.
-func hashSize(format string) int {
-	if format == "sha256" {
-		return 32
-	}
-	return sha1.Size
 }
 
 func openPack(idx string) (*pack, error) {
@@ -232,7 +222,7 @@ func (s *objectFolder) packed(p *pack, offset int64) (object, error) {
 			return o, err
 		}
 		if e.base == 0 {
-			o = object{e.kind, e.content}
+			o = object{Kind: e.kind, Content: e.content}
 			break
 		}
 		if held += len(e.content); held > deltasHeld || len(deltas) > deltaDepth {
@@ -242,11 +232,11 @@ func (s *objectFolder) packed(p *pack, offset int64) (object, error) {
 		offset = e.base
 	}
 	for i := len(deltas) - 1; i >= 0; i-- {
-		content, err := applyDelta(o.content, deltas[i].content)
+		content, err := applyDelta(o.Content, deltas[i].content)
 		if err != nil {
 			return o, errors.Join(errNotHere, err)
 		}
-		o = object{o.kind, content}
+		o = object{Kind: o.Kind, Content: content}
 		s.bases.keep(at[i], o, len(content))
 	}
 	return o, nil
@@ -362,5 +352,5 @@ func (s *objectFolder) readLoose(id gitops.OID) (o object, err error) {
 	if _, err := io.ReadFull(r, content); err != nil {
 		return object{}, err
 	}
-	return object{kind, content}, nil
+	return object{Kind: kind, Content: content}, nil
 }

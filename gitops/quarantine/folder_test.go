@@ -33,7 +33,7 @@ func objectsOf(t *testing.T, w *world) map[gitops.OID]object {
 		var size int
 		_, err = fmt.Sscanf(line, "%s %s %d", &id, &kind, &size)
 		gitopstest.Check(t, err)
-		all[id] = object{kind, bytes.Clone(out.Next(size))}
+		all[id] = object{Kind: kind, Content: bytes.Clone(out.Next(size))}
 		out.Next(1)
 	}
 	return all
@@ -45,15 +45,15 @@ func checkReader(t *testing.T, look *Inspector, inProcess bool, want map[gitops.
 	t.Helper()
 	for id, o := range want {
 		if _, ok := look.stored(id); ok != inProcess {
-			t.Errorf("%s %s of %d bytes is read in process: %v", o.kind, id, len(o.content), ok)
+			t.Errorf("%s %s of %d bytes is read in process: %v", o.Kind, id, len(o.Content), ok)
 		}
 		got, err := look.whole(t.Context(), id)
-		if err != nil || got.kind != o.kind || !bytes.Equal(got.content, o.content) {
-			t.Errorf("%s %s of %d bytes: %s of %d, %v", o.kind, id, len(o.content), got.kind, len(got.content), err)
+		if err != nil || got.Kind != o.Kind || !bytes.Equal(got.Content, o.Content) {
+			t.Errorf("%s %s of %d bytes: %s of %d, %v", o.Kind, id, len(o.Content), got.Kind, len(got.Content), err)
 		}
 		kind, size, err := look.info(t.Context(), id)
-		if err != nil || kind != o.kind || size != int64(len(o.content)) {
-			t.Errorf("%s %s of %d bytes: %s of %d, %v", o.kind, id, len(o.content), kind, size, err)
+		if err != nil || kind != o.Kind || size != int64(len(o.Content)) {
+			t.Errorf("%s %s of %d bytes: %s of %d, %v", o.Kind, id, len(o.Content), kind, size, err)
 		}
 	}
 	for _, id := range []gitops.OID{"", "abc", gitops.OID(strings.Repeat("ab", 20)), gitops.OID(strings.Repeat("ab", 32)), "../../../../../../../../../../etc/passwd"} {
@@ -230,8 +230,8 @@ func TestStoreOfDamagedPacks(t *testing.T) {
 		s := openFolders("sha1", dir)[0]
 		for id, o := range want {
 			got, err := s.read(id)
-			if err == nil && n%2 == 1 && gitops.HashObject("sha1", got.kind, got.content) != id && len(got.content) == len(o.content) {
-				t.Logf("%s is %q", id, got.content) // the checksum of a delta's base cannot tell
+			if err == nil && n%2 == 1 && gitops.HashObject("sha1", got.Kind, got.Content) != id && len(got.Content) == len(o.Content) {
+				t.Logf("%s is %q", id, got.Content) // the checksum of a delta's base cannot tell
 			}
 			_, _, _ = s.info(id)
 		}
@@ -253,8 +253,8 @@ func FuzzPack(f *testing.F) {
 		for offset := range min(len(entry), 30) {
 			func() (err error) {
 				defer contain(&err)
-				if o, err := folder.packed(p, int64(offset)); err == nil && len(o.content) > storeLimit {
-					t.Errorf("%d bytes", len(o.content))
+				if o, err := folder.packed(p, int64(offset)); err == nil && len(o.Content) > storeLimit {
+					t.Errorf("%d bytes", len(o.Content))
 				}
 				_, _, err = p.info(int64(offset))
 				return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/packing"
 )
 
 // inHand bounds the bytes of objects that are packed in process.
@@ -65,11 +66,11 @@ func (b *Bridge) packListed(ctx context.Context, look *Inspector, names []gitops
 	if len(objects) < len(names) {
 		return b.pack(ctx, names)
 	}
-	pack, at := packOf(b.outer.Format, objects)
-	index, err := indexOf(b.outer.Format, pack, at, objects, names)
-	if err != nil {
+	if err := packing.Check(b.outer.Format, objects, names); err != nil {
 		return "", err
 	}
+	pack, at := packing.Pack(b.outer.Format, objects)
+	index := packing.Index(b.outer.Format, pack, at, names)
 	base := filepath.Join(b.handover.dir, "new")
 	return base, gitops.Together( // the file system writes both at once
 		func() error { return writeNew(base+".pack", pack) },

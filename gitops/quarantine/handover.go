@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/packing"
 )
 
 // Handover installs packs in the outer repository's object store. As with git fetch, a pack arrives together with a
@@ -60,7 +61,7 @@ func (h *Handover) store() string { return filepath.Join(h.outer.CommonDir, "obj
 // newName returns a name that no pack has or had. A running repack removes the packs that it has listed by their
 // names, so a name must not be used twice.
 func (h *Handover) newName() string {
-	name := make([]byte, hashSize(h.outer.Format))
+	name := make([]byte, packing.HashSize(h.outer.Format))
 	_, _ = rand.Read(name) // it never fails
 	return "pack-" + hex.EncodeToString(name)
 }
@@ -155,7 +156,7 @@ func (h *Handover) prove(name string, ids []gitops.OID) error {
 	if keep, err := os.ReadFile(base + ".keep"); err != nil || string(keep) != h.mark {
 		return errors.Join(fmt.Errorf("the pack %s is not kept", name), err)
 	}
-	p, err := openIndex(base+".idx", hashSize(h.outer.Format))
+	p, err := openIndex(base+".idx", packing.HashSize(h.outer.Format))
 	if err != nil {
 		return err
 	}

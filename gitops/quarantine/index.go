@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"github.com/git-airlock/git-airlock/gitops/packing"
 )
 
 // packIndex finds objects of a pack in its index of version 2 (gitformat-pack(5)), and reads only the necessary
@@ -24,7 +26,6 @@ var errPack = errors.New("a pack is not as it should be")
 const (
 	idxHead   = 8 // magic and version
 	idxNames  = idxHead + 256*4
-	idxMagic  = "\xfftOc\x00\x00\x00\x02"
 	idxWindow = 16      // number of names that are read at once
 	idxHeld   = 1 << 20 // maximum size of an index in memory
 	idxAsked  = 100     // number of searches after which the index is read whole
@@ -39,7 +40,7 @@ func openIndex(name string, hash int) (*packIndex, error) {
 	}
 	p.idx = p.file
 	var head [idxNames]byte
-	if _, err := p.idx.ReadAt(head[:], 0); err != nil || string(head[:idxHead]) != idxMagic {
+	if _, err := p.idx.ReadAt(head[:], 0); err != nil || string(head[:idxHead]) != packing.IndexMagic {
 		p.close()
 		return nil, errors.Join(errPack, err)
 	}

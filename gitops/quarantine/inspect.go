@@ -143,7 +143,7 @@ func (i *Inspector) info(ctx context.Context, id gitops.OID) (kind string, size 
 		return "", 0, err
 	}
 	if o, ok := i.made[id]; ok {
-		return o.kind, int64(len(o.content)), nil
+		return o.Kind, int64(len(o.Content)), nil
 	}
 	for _, look := range []func(*objectFolder, gitops.OID) (string, int64, error){(*objectFolder).info, (*objectFolder).infoLoose} {
 		for _, s := range i.stores {
@@ -167,10 +167,10 @@ func (i *Inspector) contents(ctx context.Context, id gitops.OID, want string, li
 		return nil, 0, err
 	}
 	if o, ok := i.stored(id); ok {
-		if o.kind != want {
-			return nil, 0, notA(want, o.kind, id)
+		if o.Kind != want {
+			return nil, 0, notA(want, o.Kind, id)
 		}
-		return o.content[:min(int64(len(o.content)), limit)], int64(len(o.content)), nil
+		return o.Content[:min(int64(len(o.Content)), limit)], int64(len(o.Content)), nil
 	}
 	kind, size, err := i.question(ctx, "contents", id)
 	if err != nil {
@@ -203,7 +203,7 @@ func (i *Inspector) whole(ctx context.Context, id gitops.OID) (object, error) {
 		return object{}, err
 	}
 	content, _, err := i.contents(ctx, id, kind, size)
-	return object{kind, content}, err
+	return object{Kind: kind, Content: content}, err
 }
 
 // Size returns the number of bytes of a blob without reading it.

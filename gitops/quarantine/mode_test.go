@@ -133,7 +133,7 @@ func TestDiffStrict(t *testing.T) {
 		content, err := gitops.TreeBytes(entries)
 		gitopstest.Check(t, err)
 		id := gitops.HashObject(w.Format, "tree", content)
-		look.made[id] = object{"tree", content}
+		look.made[id] = object{Kind: "tree", Content: content}
 		return id
 	}
 	other := w.Blob("y")

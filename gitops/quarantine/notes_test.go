@@ -41,7 +41,7 @@ func (n *noted) draft(notes ...Note) (old, drafted gitops.OID, size int) {
 	gitopstest.Check(n.T, err)
 	gitopstest.Check(n.T, b.Give(ctx, look, "", nil, made...))
 	for _, o := range b.made {
-		size += len(o.content)
+		size += len(o.Content)
 	}
 	return old, drafted, size
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
+	"github.com/git-airlock/git-airlock/gitops/packing"
 )
 
 // storeTree stores a tree object in a file of an object folder and returns its name.
@@ -22,7 +23,7 @@ func storeTree(dir, format string, entries []gitops.TreeEntry) (gitops.OID, erro
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}
-	return id, gitops.WriteFile(filepath.Join(folder, string(id[2:])), looseObject("tree", content), 0o400)
+	return id, gitops.WriteFile(filepath.Join(folder, string(id[2:])), packing.Loose("tree", content), 0o400)
 }
 
 // Leave creates a tree without the files that match, and stores its new objects in the quarantine. A folder that

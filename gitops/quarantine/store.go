@@ -15,6 +15,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/packing"
 )
 
 // Store is the quarantine: a host-owned bare repository for objects that an agent wrote. It contains the objects of
@@ -154,7 +155,7 @@ func (q *Store) StoreCommit(ctx context.Context, c gitops.Commit) (gitops.OID, e
 }
 
 func (q *Store) store(ctx context.Context, content []byte) (gitops.OID, error) {
-	return gitops.HashObject(q.Format, "commit", content), storePack(ctx, q.Git, q.Format, []object{{"commit", content}}, true)
+	return gitops.HashObject(q.Format, "commit", content), packing.Store(ctx, q.Git, q.Format, []object{{Kind: "commit", Content: content}}, true)
 }
 
 // Receive stores a pack. While it is read, the hashes, fsck rules and path rules of every object are checked

@@ -21,27 +21,54 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
-	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/gitops/packing"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
-// Put stores a record as a commit without parents, and creates its ref. mark is a text that only this airlock uses, see
-// [Release]. who is the author, without a date.
-func Put(ctx context.Context, r *gitops.Repository, mark, who string, run record.Run) (gitops.OID, error) {
-	objects, commit, err := objectsOf(r.Format, who, run)
+// Place is where a record is stored, and how.
+type Place struct {
+	Repo    *gitops.Repository
+	Sharing gitops.Sharing // of Repo
+	Mark    string         // a text that only this airlock uses, see [Place.Release]
+	Who     string         // the author, without a date
+	Ahead   Ahead          // files that were compressed before the record was complete
+}
+
+func (p Place) kept() packing.Kept {
+	return packing.Kept{Repo: p.Repo, Sharing: p.Sharing, Mark: p.Mark}
+}
+
+// Put stores a record as a commit without parents, and creates its ref.
+func (p Place) Put(ctx context.Context, run record.Run) (gitops.OID, error) {
+	objects, names, err := p.objectsOf(run)
 	if err != nil {
 		return "", err
 	}
 	killpoint.Reach("before-objects")
-	if err := quarantine.StoreKept(ctx, r, mark, objects); err != nil {
+	if err := p.kept().Store(objects, names); err != nil {
 		return "", fmt.Errorf("store the record: %w", err)
 	}
 	killpoint.Reach("before-ref")
-	m := run.Manifest
-	err = r.UpdateRefs(ctx, fmt.Sprintf("airlock: run %d", m.Run), gitops.RefUpdate{Ref: record.Ref(m.Session, m.Run), New: commit})
+	m, commit := run.Manifest, names[len(names)-1]
+	err = p.Repo.UpdateRefs(ctx, fmt.Sprintf("airlock: run %d", m.Run), gitops.RefUpdate{Ref: record.Ref(m.Session, m.Run), New: commit})
 	killpoint.Reach("before-release")
-	PackRefs(ctx, r)
-	return commit, errors.Join(err, Release(r, mark))
+	PackRefs(ctx, p.Repo)
+	return commit, errors.Join(err, p.Release())
+}
+
+// Release makes the objects of records like all other objects: from now on, their refs alone keep them. [Place.Put] calls it, unless
+// its process dies. No other process with the same mark may be inside Put.
+func (p Place) Release() error { return p.kept().Release() }
+
+// Ahead is files of a record that is being made, by name. Compressing takes as long as making the report, and can be done beside it.
+type Ahead struct{ files map[string]packing.Object }
+
+// Add begins to compress a file.
+func (a *Ahead) Add(name string, content []byte) {
+	if a.files == nil {
+		a.files = map[string]packing.Object{}
+	}
+	a.files[name] = packing.Object{Kind: "blob", Content: content}.Ahead()
 }
 
 // maxLoose is the number of records above which their refs are packed.
@@ -62,28 +89,30 @@ func PackRefs(ctx context.Context, r *gitops.Repository) {
 	}
 }
 
-// Release makes the objects of records like all other objects: from now on, their refs alone keep them. [Put] calls it, unless its
-// process dies. No other process with the same mark may be inside Put.
-func Release(r *gitops.Repository, mark string) error { return quarantine.ReleaseKept(r, mark) }
-
-// objectsOf returns the objects of a record, the commit last.
-func objectsOf(format, who string, run record.Run) (objects []quarantine.Finished, commit gitops.OID, err error) {
-	add := func(kind string, content []byte) gitops.OID {
-		objects = append(objects, quarantine.Finished{Kind: kind, Content: content})
-		return gitops.HashObject(format, kind, content)
+// objectsOf returns the objects of a record with their names, the commit last.
+func (p Place) objectsOf(run record.Run) (objects []packing.Object, names []gitops.OID, err error) {
+	add := func(o packing.Object) gitops.OID {
+		id := gitops.HashObject(p.Repo.Format, o.Kind, o.Content)
+		objects, names = append(objects, o), append(names, id)
+		return id
 	}
 	var entries []gitops.TreeEntry
 	for _, name := range slices.Sorted(maps.Keys(run.Files)) {
-		id := add("blob", run.Files[name])
+		o, begun := p.Ahead.files[name]
+		if !begun || !bytes.Equal(o.Content, run.Files[name]) {
+			o = packing.Object{Kind: "blob", Content: run.Files[name]}
+		}
+		id := add(o)
 		entries = append(entries, gitops.TreeEntry{Name: name, Entry: gitops.Entry{Mode: gitops.ModeFile, OID: id}})
 	}
 	tree, err := gitops.TreeBytes(entries)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	ident := identOf(who, run.Manifest)
-	c := gitops.Commit{Tree: add("tree", tree), Author: ident, Committer: ident, Message: run.Manifest.Message()}
-	return objects, add("commit", c.Bytes()), nil
+	ident := identOf(p.Who, run.Manifest)
+	c := gitops.Commit{Tree: add(packing.Object{Kind: "tree", Content: tree}), Author: ident, Committer: ident, Message: run.Manifest.Message()}
+	add(packing.Object{Kind: "commit", Content: c.Bytes()})
+	return objects, names, nil
 }
 
 // identOf returns an author line. The time is the end of the run.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
-	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
@@ -43,7 +42,7 @@ func three(t *testing.T, format string) (*gitops.Repository, []Entry) {
 	w := gitopstest.New(t, "--object-format="+format)
 	var previous gitops.OID
 	for n := range 3 {
-		commit, err := Put(t.Context(), w.Repository, "mark", "A <a@example.org>", run(t, n+1, previous))
+		commit, err := (Place{Repo: w.Repository, Mark: "mark", Who: "A <a@example.org>"}).Put(t.Context(), run(t, n+1, previous))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +75,7 @@ func TestPutAndVerify(t *testing.T) {
 				t.Errorf("%+v, %v", run, err)
 			}
 		}
-		if _, err := Put(t.Context(), r, "mark", "A <a@example.org>", run(t, 3, all[1].Commit)); err == nil {
+		if _, err := (Place{Repo: r, Mark: "mark", Who: "A <a@example.org>"}).Put(t.Context(), run(t, 3, all[1].Commit)); err == nil {
 			t.Error("a record was replaced")
 		}
 		if keeps, _ := filepath.Glob(filepath.Join(r.CommonDir, "objects", "pack", "*.keep")); len(keeps) > 0 {
@@ -89,6 +88,7 @@ func TestPutAndVerify(t *testing.T) {
 // repository. Each record but the newest is held by the chain as well.
 func TestFlippedContent(t *testing.T) {
 	r, all := three(t, "sha1")
+	at := Place{Repo: r, Mark: "mark", Who: "A <a@example.org>"}
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		e := all[random.IntN(len(all))]
@@ -98,12 +98,12 @@ func TestFlippedContent(t *testing.T) {
 		content := bytes.Clone(changed.Files[name])
 		content[random.IntN(len(content))] ^= 1 << random.IntN(8)
 		changed.Files[name] = content
-		objects, commit, err := objectsOf(r.Format, "A <a@example.org>", changed)
+		objects, ids, err := at.objectsOf(changed)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if random.IntN(3) == 0 { // in the commit instead
-			objects, _, err = objectsOf(r.Format, "A <a@example.org>", run(t, e.Number, previousOf(all, e.Number)))
+			objects, ids, err = at.objectsOf(run(t, e.Number, previousOf(all, e.Number)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,12 +111,12 @@ func TestFlippedContent(t *testing.T) {
 			last.Content = bytes.Clone(last.Content)
 			at := bytes.Index(last.Content, []byte("\n\n")) + 2
 			last.Content[at+random.IntN(len(last.Content)-at)] ^= 1 << random.IntN(8)
-			commit, name = gitops.HashObject(r.Format, "commit", last.Content), "the message"
+			ids[len(ids)-1], name = gitops.HashObject(r.Format, "commit", last.Content), "the message"
 		}
-		if err := quarantine.StoreKept(t.Context(), r, "mark", objects); err != nil {
+		if err := at.kept().Store(objects, ids); err != nil {
 			t.Fatal(err)
 		}
-		e.Commit = commit
+		e.Commit = ids[len(ids)-1]
 		others := slices.Clone(all)
 		others[e.Number-1] = e
 		if faults := Verify(t.Context(), r, e, others); len(faults) == 0 {
@@ -232,7 +232,7 @@ func TestPackRefs(t *testing.T) {
 	if n := loose(); n != maxLoose {
 		t.Errorf("%d files, want %d", n, maxLoose)
 	}
-	if _, err := Put(t.Context(), w.Repository, "mark", "A <a@example.org>", run(t, 1, "")); err != nil {
+	if _, err := (Place{Repo: w.Repository, Mark: "mark", Who: "A <a@example.org>"}).Put(t.Context(), run(t, 1, "")); err != nil {
 		t.Fatal(err)
 	}
 	if n := loose(); n != 0 {

@@ -184,7 +184,7 @@ func (k Keeper) finish(ctx context.Context, slot int, result Result) error {
 	switch err = errors.Join(err, tokenErr); {
 	case err != nil:
 	case done:
-		err = store.Release(k.Prisons.Repo, mark(token)) // the process died before it
+		err = k.place(mark(token)).Release() // the process died before it
 	default:
 		err = k.make(ctx, slot, file, mark(token), result)
 	}
@@ -193,6 +193,11 @@ func (k Keeper) finish(ctx context.Context, slot int, result Result) error {
 	}
 	killpoint.Reach("before-removal")
 	return os.RemoveAll(k.folder(slot))
+}
+
+// place returns where records are stored.
+func (k Keeper) place(mark string) store.Place {
+	return store.Place{Repo: k.Prisons.Repo, Sharing: k.Prisons.Config.Sharing(), Mark: mark}
 }
 
 // made reports whether the record of a run exists under the number in a file. Another run can have got that number, if this
@@ -244,7 +249,9 @@ func (k Keeper) make(ctx context.Context, slot int, numberFile, mark string, res
 	if err != nil {
 		who = identity.User{Name: "git-airlock", Mail: "git-airlock@localhost"}
 	}
-	if _, err = store.Put(ctx, k.Prisons.Repo, mark, who.String(), run); err == nil {
+	place := k.place(mark)
+	place.Who, place.Ahead = who.String(), g.ahead
+	if _, err = place.Put(ctx, run); err == nil {
 		k.note(record.EventRunEnd, n, fmt.Sprintf("run %d ended: %s", n, run.Manifest.Status))
 	}
 	return err

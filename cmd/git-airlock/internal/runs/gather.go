@@ -20,6 +20,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/promote/record/report"
+	"github.com/git-airlock/git-airlock/promote/record/store"
 )
 
 // gathering collects the parts of a record from what is on disk.
@@ -39,6 +40,7 @@ type gathering struct {
 	pending    []promoted.Pair
 	execs      []record.Exec // the content of the file with the programs, unless it was cut
 	spooled    map[string]func() spooled
+	ahead      store.Ahead
 }
 
 // gather returns the record.
@@ -102,6 +104,7 @@ func (g *gathering) put(name string, content []byte, about record.File) {
 		about.Note = strings.TrimPrefix(about.Note+"; the end is left out", "; ")
 	}
 	g.files[name], g.about[name] = content, about
+	g.ahead.Add(name, content)
 }
 
 // limit leaves out files until the record has at most that many bytes, the largest ones first. It returns the bytes of the others.
