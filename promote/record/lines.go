@@ -166,13 +166,23 @@ func DecodeLines[T Event | Exec | Egress](name string, content []byte) (values [
 // EachLine calls use for each line of a file as [DecodeLines] reads it, with the bytes of the line.
 func EachLine[T Event | Exec | Egress](name string, content []byte, use func(v T, line []byte)) error {
 	return eachLine(name, content, func(line []byte) error {
-		var v T
-		err := json.Unmarshal(line, &v)
+		v, err := decodeLine[T](line)
 		if err == nil {
 			use(v, line)
 		}
 		return err
 	})
+}
+
+func decodeLine[T Event | Exec | Egress](line []byte) (v T, err error) {
+	if e, isExec := any(&v).(*Exec); isExec {
+		scanned, ok := scanExec(line)
+		if *e = scanned; ok {
+			return v, nil
+		}
+		*e = Exec{}
+	}
+	return v, json.Unmarshal(line, &v)
 }
 
 // eachLine calls read for each whole line, and returns the first error with the line's number.

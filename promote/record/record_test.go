@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -105,6 +106,46 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if _, err := again.Text(StderrName); !errors.Is(err, ErrAbsent) || !strings.Contains(err.Error(), "not in this test") {
 		t.Error(err)
+	}
+}
+
+// TestScanExec compares the fast reader of programs with package json, in lines as the watcher writes them and in changed ones.
+func TestScanExec(t *testing.T) {
+	lines, err := EncodeLines([]Exec{
+		{Time: begun, Seq: 1, PID: 7, PPID: 3, Cwd: "/workspace", Path: "./t", Argv: []string{"./t", "a b", ""}, Exe: "/workspace/t", Exit: pointer(0), Millis: pointer(int64(12)), Top: true},
+		{Time: begun.In(time.FixedZone("", 3600)), Seq: 1 << 50, Argv: []string{}, Deny: pointer("curl*"), Disputed: true, Cut: true},
+		{Time: begun, Exit: pointer(137), Path: "é\\"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines = append(bytes.ReplaceAll(lines, []byte(`"exe":""`), []byte(`"exe":null`)), lines...)
+	all := bytes.Split(bytes.TrimSpace(lines), []byte("\n"))
+	read := func(line []byte) (ok bool) {
+		scanned, ok := scanExec(line)
+		var want Exec
+		if err := json.Unmarshal(line, &want); ok && (err != nil || !reflect.DeepEqual(scanned, want)) {
+			t.Fatalf("%s: %+v, not %+v, %v", line, scanned, want, err)
+		}
+		return ok
+	}
+	for i, line := range all {
+		if ok := read(line); ok != (i%3 < 2) {
+			t.Errorf("%s: %v", line, ok)
+		}
+	}
+	for seed := range uint64(20_000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		line := bytes.Clone(all[r.IntN(len(all))])
+		for range 1 + r.IntN(2) {
+			const characters = "\"\\,:[]{}0-1ntf. \x00é"
+			if at := r.IntN(len(line)); r.IntN(2) == 0 {
+				line[at] = characters[r.IntN(len(characters))]
+			} else {
+				line = slices.Delete(line, at, at+1)
+			}
+		}
+		read(line)
 	}
 }
 
