@@ -79,12 +79,13 @@ const whole = 95
 // programMarks returns the marks of programs, and those of tests.
 func (m *material) programMarks() (marks, tests []Mark) {
 	anyTop := slices.ContainsFunc(m.programs, func(p program) bool { return p.Top })
-	for _, p := range m.programs {
+	for i := range m.programs {
+		p := &m.programs[i]
 		text, level := p.result()
 		if anyTop && !p.Top && !p.test && level != Bad {
 			continue
 		}
-		mark := Mark{At: m.at(p.Time), Level: level, Text: Text(fmt.Sprintf("%s %s: %s", m.clock(p.Time), commandOf(p.Argv).Raw(), text.Raw()))}
+		mark := Mark{At: m.at(p.Time), Level: level, Text: Text(fmt.Sprintf("%s %s: %s", m.clock(p.Time), p.command().Raw(), text.Raw()))}
 		if end := m.at(p.Time.Add(p.took())); p.Deny == nil && end-mark.At >= 0.3 {
 			mark.Length = rounded(end - mark.At)
 		}

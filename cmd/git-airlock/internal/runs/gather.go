@@ -78,11 +78,10 @@ func (g *gathering) report(room int64) error {
 		g.execs = nil // left out by the limit
 	}
 	view := report.Making(run, g.execs)
-	page, err := view.HTML()
-	if err != nil {
-		return err
-	}
-	document, err := view.JSON()
+	var page, document []byte
+	err := gitops.Together(
+		func() (err error) { page, err = view.HTML(); return err },
+		func() (err error) { document, err = view.JSON(); return err })
 	if err != nil {
 		return err
 	}
@@ -285,11 +284,12 @@ func (g *gathering) programs(context.Context) error {
 		return nil
 	}
 	g.visibility = append(g.visibility, record.UnseenInside)
-	latest := map[uint64]int{}
-	var kept []record.Exec
-	var lines [][]byte                                                           // of kept
+	until := g.until()
+	most := bytes.Count(all, newline)
+	latest, kept := make(map[uint64]int, most), make([]record.Exec, 0, most)
+	lines := make([][]byte, 0, most+1)                                           // of kept
 	_ = record.EachLine(record.ExecName, all, func(e record.Exec, line []byte) { // a line may be in the making
-		if e.Time.Before(g.Manifest.Started) || e.Time.After(g.until()) {
+		if e.Time.Before(g.Manifest.Started) || e.Time.After(until) {
 			return
 		}
 		if e.Deny != nil {

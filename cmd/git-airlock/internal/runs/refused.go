@@ -13,7 +13,9 @@ import (
 // programLog returns the record of programs that the watcher of a prison keeps in a folder, or nil if there is none.
 func programLog(dir string) (all []byte) {
 	for _, name := range []string{record.ExecName + ".1", record.ExecName} {
-		if content, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+		if content, err := os.ReadFile(filepath.Join(dir, name)); err == nil && all == nil {
+			all = content
+		} else if err == nil {
 			all = append(all, content...)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -96,6 +97,23 @@ func growth(sum, before int64) int64 {
 	return sum - before
 }
 
+// measurement reads a line of [Keeper.sample].
+func measurement(line string) (s record.Sample, killed int64, ok bool) {
+	fields := strings.Fields(line)
+	to := []*int64{&s.Millis, &s.CPU, &s.Memory, &s.Read, &s.Written, &s.Processes, &killed}
+	if len(fields) != len(to) {
+		return s, 0, false
+	}
+	for i, field := range fields {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return s, 0, false
+		}
+		*to[i] = n
+	}
+	return s, killed, true
+}
+
 // resources adds what the prison used.
 func (g *gathering) resources() {
 	content, err := os.ReadFile(filepath.Join(g.folder(g.slot), samplesName))
@@ -111,9 +129,8 @@ func (g *gathering) resources() {
 	var base record.Sample
 	var samples []record.Sample
 	for line := range strings.Lines(string(content)) {
-		var s record.Sample
-		var kills int64
-		if n, _ := fmt.Sscan(line, &s.Millis, &s.CPU, &s.Memory, &s.Read, &s.Written, &s.Processes, &kills); n < 7 {
+		s, kills, ok := measurement(line)
+		if !ok {
 			continue // its writer died
 		}
 		if samples == nil {
