@@ -19,7 +19,7 @@ type shell struct {
 
 func (b shell) Exec(ctx context.Context, p prison.Process) (int, error) {
 	cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stderr = p.Dir, b.env, p.Stderr
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stderr = p.Dir, b.env, p.Stdin, p.Stderr
 	err := cmd.Run()
 	return cmd.ProcessState.ExitCode(), err
 }
