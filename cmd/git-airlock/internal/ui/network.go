@@ -48,6 +48,7 @@ type NetworkCredential struct {
 	Lost      bool       `json:"lost,omitempty"`    // the running network has lost the value
 
 	Renewal string `json:"-"` // the command that gives it again
+	Anew    bool   `json:"-"` // the next command starts the airlock, and reads settings and variables again
 }
 
 // Text describes a credential.
@@ -80,7 +81,8 @@ func (c NetworkCredential) Refusal() (why, next string) {
 func (c NetworkCredential) meaning() (meaning, next string) {
 	check := "git airlock net credential " + c.Name
 	if c.Spent() {
-		return fmt.Sprintf("your limit of %s a day is used up", words.Count(c.Limit, "request")), "git config airlock.credential." + c.Name + ".limit <number> && git airlock stop && git airlock start"
+		next := "git config airlock.credential." + c.Name + ".limit <number>"
+		return fmt.Sprintf("your limit of %s a day is used up", words.Count(c.Limit, "request")), c.andAgain(next, next+" && git airlock stop && git airlock start")
 	}
 	switch c.Status {
 	case 403:
@@ -88,10 +90,21 @@ func (c NetworkCredential) meaning() (meaning, next string) {
 	case 429:
 		return "too many requests, or nothing is left to spend", ""
 	}
-	if name, fixed := strings.CutPrefix(c.Source, "env:"); fixed {
-		return "the value is not valid, or not any more", "git airlock stop && " + gitops.Text(name).String() + "=<value> git airlock start"
+	if variable, fixed := strings.CutPrefix(c.Source, "env:"); fixed {
+		next := gitops.Text(variable).String() + "=<value>"
+		return fmt.Sprintf("the value of your variable %s is not valid, or not any more", gitops.Text(variable).String()),
+			c.andAgain("export "+next, "git airlock stop && "+next+" git airlock start")
 	}
 	return "the value is not valid, or not any more; once it is renewed at its source, the network reads it again", check
+}
+
+// andAgain returns the command after which the network has something new of the user's: change alone if the next command starts the
+// airlock, and restart otherwise.
+func (c NetworkCredential) andAgain(change, restart string) string {
+	if c.Anew {
+		return change + "  # and type the command again"
+	}
+	return restart
 }
 
 // refusedCredentials prints the credentials whose value a server refused last, or the network has lost, with what to do.

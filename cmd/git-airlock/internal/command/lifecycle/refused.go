@@ -44,6 +44,7 @@ func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, a
 				now[c.Name] = why
 				if said[c.Name] != why && (last || before[c.Name] == why) {
 					said[c.Name] = why
+					c.Anew = s.Store.StopsAfterUse(r.ID)
 					sayRefused(s, c)
 					if c.Spent() && agent != nil && agent.TakesFrom(c.Variables) {
 						spent = true
