@@ -178,6 +178,8 @@ type Spec struct {
 type Tool struct {
 	Name string // path below [Tools] inside
 	Path string // on the host, absolute, without symbolic links
+	// Optional means that the programs inside work without it, so that it is left out once the host does not have it any more.
+	Optional bool
 }
 
 // Isolation describes the isolation of a started prison.

@@ -55,8 +55,9 @@ type Weakness struct {
 
 // Tool is a file or folder of the host that is shared read-only with the prison, under a name.
 type Tool struct {
-	Name string `json:"name"`
-	Path string `json:"path"`
+	Name     string `json:"name"`
+	Path     string `json:"path"`
+	Optional bool   `json:"optional,omitempty"` // left out once it is gone
 }
 
 // Setup describes the result of the repository's recipe when the airlock was last started.

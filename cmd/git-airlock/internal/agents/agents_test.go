@@ -123,6 +123,38 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestUnpacked shares what a program has unpacked: the complete folder of its version alone, if another user can read it.
+func TestUnpacked(t *testing.T) {
+	cache, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"it/1.0/done", "it/2.0/other", "it/closed/done", "it/done"} {
+		put(t, filepath.Join(cache, name), "")
+	}
+	if err := errors.Join(os.Chmod(cache+"/it/closed", 0o700), os.Symlink("1.0", cache+"/it/linked")); err != nil {
+		t.Fatal(err)
+	}
+	p := Profile{Name: "it", Env: []string{"A=b"}, Unpacked: Unpacked{Folder: "it/" + versionMark, Mark: "done", Variable: "IT_REST"}}
+	for version, shared := range map[string]bool{"1.0": true, "2.0": false, "3.0": false, "closed": false, "linked": false, "": false, "..": false, "1.0/../1.0": false} {
+		f := Found{Version: version}.WithUnpacked(p, cache)
+		var want []prison.Tool
+		env := p.Env
+		if shared {
+			want = []prison.Tool{{Name: "it-" + version, Path: cache + "/it/" + version, Optional: true}}
+			env = []string{"A=b", "IT_REST=/tools/it-" + version}
+		}
+		here := f.Env(p, func(t prison.Tool) bool { return slices.Contains(want, t) })
+		elsewhere := f.Env(p, func(prison.Tool) bool { return false })
+		if !slices.Equal(f.Tools, want) || !slices.Equal(here, env) || !slices.Equal(elsewhere, p.Env) {
+			t.Errorf("%q: %+v, %q, %q", version, f.Tools, here, elsewhere)
+		}
+	}
+	if f := (Found{Version: "1.0"}).WithUnpacked(Profile{Name: "it"}, cache); len(f.Tools) != 0 {
+		t.Errorf("a program that unpacks nothing: %+v", f)
+	}
+}
+
 // TestProfilesFromSettings reads profiles of agents from the configuration, and changes known ones.
 func TestProfilesFromSettings(t *testing.T) {
 	setting := func(key, value string) gitops.Setting { return gitops.Setting{Key: key, Value: value} }

@@ -16,6 +16,8 @@ type Profile struct {
 	Login   string   // the credential of the login that its program keeps in a file, which package network knows; empty for none
 	Env     []string // the variables it gets, as NAME=VALUE
 	Files   []File   // in its home
+	// Unpacked is what the program unpacks by itself.
+	Unpacked Unpacked
 	// Interactive are the arguments of its full-screen interface, and Headless those of a task. The user's own arguments follow, then
 	// Ask and the task. The prison is the sandbox, so both turn off the agent's own questions and sandbox.
 	Interactive, Headless, Ask []string
@@ -119,11 +121,13 @@ var profiles = []Profile{
 	{
 		Name: "copilot", Program: "copilot", Allow: []string{"api.github.com", "**.githubcopilot.com"}, Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"},
 		Env:      []string{"COPILOT_ALLOW_ALL=true", "COPILOT_AUTO_UPDATE=false"},
+		Unpacked: Unpacked{Folder: "copilot/pkg/linux-" + archMark + "/" + versionMark, Mark: ".extraction-complete", Variable: "COPILOT_CLI_DIST_DIR"},
 		Headless: []string{"--allow-all-tools", "--allow-all-paths"}, Ask: []string{"-p"},
 		Files: []File{{Path: ".copilot/copilot-instructions.md", Content: place}},
 		Get:   npm("copilot"),
 		Notes: []string{"It takes tokens of GitHub alone, which begin with gho_, ghu_ or github_pat_: `git config airlock.credential.copilot.source 'command:gh auth token'`.",
-			"Its first start in an airlock unpacks 235 MB into its home."},
+			"Its first start on a machine unpacks 235 MB into `~/.cache/copilot`, as `copilot --version` does. Native airlocks then share that folder of the same version, " +
+				"read-only and without anything else. Others unpack it again into each new home."},
 	},
 	{
 		Name: "qwen", Program: "qwen", Allow: []string{"@openai"}, Keys: []string{"OPENAI_API_KEY"},

@@ -76,9 +76,11 @@ func (p Prisons) Traits(r airlock.Record) prison.Traits {
 // Spec returns the specification of an airlock's prison, without the values of its variables, which the caller of a start adds.
 func (p Prisons) Spec(r airlock.Record) (prison.Spec, error) {
 	mode, err := prison.ParseNetwork(r.Isolation.Network)
-	tools := make([]prison.Tool, len(r.Tools))
-	for i, t := range r.Tools {
-		tools[i] = prison.Tool(t)
+	var tools []prison.Tool
+	for _, t := range r.Tools {
+		if _, err := os.Stat(t.Path); err == nil || !t.Optional {
+			tools = append(tools, prison.Tool(t))
+		}
 	}
 	dir := filepath.Join(p.Store.Dir(r.ID), "prison")
 	sources := func(ctx context.Context) []secret.Secret { return network.Sources(ctx, p.Repo, p.Config, dir) }

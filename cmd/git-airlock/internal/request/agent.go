@@ -1,6 +1,7 @@
 package request
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -37,6 +38,8 @@ func Agent(c *cli.Context, s *session.Session, name string) (*session.Agent, err
 	}
 	a := &session.Agent{Profile: p}
 	a.Found, a.Missing = agents.Find(p, ui.Variable("PATH"))
+	cache, _ := os.UserCacheDir() // without it nothing is unpacked there
+	a.Found = a.Found.WithUnpacked(p, cache)
 	return a, nil
 }
 

@@ -120,7 +120,7 @@ func (c *resolved) addAgent() error {
 		if len(c.Tools) > 0 {
 			kept = c.Tools
 		}
-		c.Tools = slices.Clone(kept)
+		c.Tools = slices.DeleteFunc(slices.Clone(kept), func(t airlock.Tool) bool { return t.Optional })
 		for _, t := range a.Found.Tools {
 			c.Tools = slices.DeleteFunc(c.Tools, func(o airlock.Tool) bool { return o.Name == t.Name })
 			c.Tools = append(c.Tools, airlock.Tool(t))
@@ -156,7 +156,7 @@ func (c *resolved) warnOfKeys() {
 func (s *Session) Summon(ctx context.Context, r airlock.Record, box prison.Prison, a Agent) (prison.Process, error) {
 	images := s.Prisons().Traits(r).Images
 	for _, t := range a.Found.Tools {
-		if !images && !slices.Contains(r.Tools, airlock.Tool(t)) {
+		if !images && !t.Optional && !slices.Contains(r.Tools, airlock.Tool(t)) {
 			return prison.Process{}, &environment.Refusal{
 				Text: fmt.Sprintf("the prison of %s was started without %s", r.ID, a.Name), Next: []string{"git airlock stop && git airlock start " + a.Name}}
 		}
@@ -173,7 +173,7 @@ func (s *Session) Summon(ctx context.Context, r airlock.Record, box prison.Priso
 	} else {
 		argv = slices.Concat(argv, a.Interactive, a.Words)
 	}
-	return prison.Process{Argv: argv, Env: a.Env}, nil
+	return prison.Process{Argv: argv, Env: a.Found.Env(a.Profile, func(t prison.Tool) bool { return slices.Contains(r.Tools, airlock.Tool(t)) })}, nil
 }
 
 // process returns the process that a request launches: its command, or its agent. Without either, it has no arguments.
