@@ -253,7 +253,7 @@ func (k *networkKeeper) end() {
 // note records which process carries the packets.
 func (k *networkKeeper) note(pid int) error {
 	k.state.Relay = pid
-	return hostfile.Write(k.path(networkStateName), k.state)
+	return hostfile.WriteRunning(k.path(networkStateName), k.state)
 }
 
 // connect has the interface made, and returns when packets are carried.

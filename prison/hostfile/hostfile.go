@@ -5,15 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// Read reads a file into v. If the file does not exist, the error is that of [os.ReadFile].
+// Read reads a file into v. If the file does not exist, the error is that of [os.ReadFile]. An empty file counts as missing, see
+// [WriteRunning].
 func Read(path string, v any) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return err
+	}
+	if len(content) == 0 {
+		return &fs.PathError{Op: "read", Path: path, Err: fs.ErrNotExist}
 	}
 	if err := json.Unmarshal(content, v); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
@@ -32,7 +37,7 @@ func Find[T any](path string) (*T, error) {
 	return v, nil
 }
 
-// Write replaces the content of a file by v.
+// Write replaces the content of a file by v, as [Replace] does.
 func Write(path string, v any) error {
 	content, err := json.Marshal(v)
 	if err != nil {
@@ -41,19 +46,20 @@ func Write(path string, v any) error {
 	return Replace(path, append(content, '\n'))
 }
 
-// Replace replaces a file durably. A reader sees either the old or the new content, even if several processes write at
-// the same time, and after a power loss.
-func Replace(path string, content []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new")
+// WriteRunning replaces the content of a file by v, which describes running processes. It waits for no disk: after a power loss,
+// when none of them runs, the file may have an earlier content, or be empty or missing.
+func WriteRunning(path string, v any) error {
+	content, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	_, err = temp.Write(content)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		os.Remove(temp.Name()) // the first error is returned
+	return rename(path, append(content, '\n'), func(*os.File) error { return nil })
+}
+
+// Replace replaces a file durably. A reader sees either the old or the new content, even if several processes write at
+// the same time, and after a power loss.
+func Replace(path string, content []byte) error {
+	if err := rename(path, content, (*os.File).Sync); err != nil {
 		return err
 	}
 	folder, err := os.Open(filepath.Dir(path))
@@ -61,4 +67,20 @@ func Replace(path string, content []byte) error {
 		return err
 	}
 	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// rename writes a new file, calls a function with it, and renames it to a path.
+func rename(path string, content []byte, written func(*os.File) error) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new")
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(content)
+	if err = errors.Join(err, written(temp), temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(temp.Name()) // the first error is returned
+	}
+	return err
 }

@@ -36,6 +36,27 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// TestRunning writes a file about processes, and reads one that a power loss has left empty.
+func TestRunning(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.json")
+	var got string
+	if err := errors.Join(hostfile.WriteRunning(path, "old"), hostfile.WriteRunning(path, "new"), hostfile.Read(path, &got)); err != nil || got != "new" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := hostfile.Read(path, &got); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an empty file: %v", err)
+	}
+	if found, err := hostfile.Find[string](path); found != nil || err != nil {
+		t.Errorf("an empty file: %v, %v", found, err)
+	}
+}
+
 // TestFailure checks that the old content stays if the new one cannot be written, and that the error names the broken
 // file.
 func TestFailure(t *testing.T) {

@@ -144,7 +144,7 @@ func (k *keeper) start(lock *os.File, runs func()) (weaker []prison.Weakness, er
 	k.state.Keeper, k.state.Lock = identify(os.Getpid()), identityOf(k.path(lockName))
 	k.limits = walls.PlanLimits(k.spec)
 	k.state.Cgroups = k.limits.Directories()
-	if err := hostfile.Write(k.path(stateName), k.state); err != nil {
+	if err := hostfile.WriteRunning(k.path(stateName), k.state); err != nil {
 		return nil, err
 	}
 	if k.network, err = usernet.Start(k.spec, k.noteNetwork); err != nil { // at once, since it takes as long as the rest
@@ -164,7 +164,7 @@ func (k *keeper) start(lock *os.File, runs func()) (weaker []prison.Weakness, er
 	defer os.Chdir("/") //nolint:errcheck // the root folder exists
 	enter := func(pid int) error {
 		k.state.Init = identify(pid)
-		return errors.Join(hostfile.Write(k.path(stateName), k.state), k.limits.Enter(pid))
+		return errors.Join(hostfile.WriteRunning(k.path(stateName), k.state), k.limits.Enter(pid))
 	}
 	if k.programs, err = startPrograms(k.spec, k.noteRecorder); err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (k *keeper) noteNetwork(pid int) error {
 	k.noting.Lock()
 	defer k.noting.Unlock()
 	k.state.Relay = identify(pid)
-	return hostfile.Write(k.path(stateName), k.state)
+	return hostfile.WriteRunning(k.path(stateName), k.state)
 }
 
 // noteRecorder records in the state file which process records the programs.
@@ -194,7 +194,7 @@ func (k *keeper) noteRecorder(pid int) error {
 	k.noting.Lock()
 	defer k.noting.Unlock()
 	k.state.Recorder = identify(pid)
-	return hostfile.Write(k.path(stateName), k.state)
+	return hostfile.WriteRunning(k.path(stateName), k.state)
 }
 
 // listen reads messages from init until init ends, and waits for it.

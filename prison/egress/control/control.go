@@ -179,7 +179,7 @@ func ReadState(dir string) (s State, err error) {
 // WriteState replaces the state in a prison's folder, and sets the version.
 func WriteState(dir string, s State) error {
 	s.V = Version
-	return hostfile.Write(filepath.Join(dir, StateFile), s)
+	return hostfile.WriteRunning(filepath.Join(dir, StateFile), s)
 }
 
 // EndState makes the state one of a network that has ended, so that no network counts as running. [EarlierUses] reads it.
