@@ -169,9 +169,9 @@ type Spec struct {
 	// Deny are rules for programs that must not start, see package execs. They need Record. A prison that cannot enforce
 	// them does not start.
 	Deny []string
-	// Running is called as soon as the prison made by [Backend.Start] can be attached to, which may be before its network is ready
-	// and Start returns. A backend may not call it. It may be nil.
-	Running func() `json:"-"`
+	// Running is called with what Start will return, as soon as the prison made by [Backend.Start] can be attached to. That may be
+	// before its network is ready, without which Start fails. A backend may not call it. It may be nil.
+	Running func(Isolation) `json:"-"`
 }
 
 // Tool is a program, or a folder of programs, of the host that a prison may use. It must be readable by all users.

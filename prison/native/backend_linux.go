@@ -63,7 +63,14 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	}
 	defer link.Close()
 	defer context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })()
-	i.Weaker, err = wire.AwaitReady(link, wire.Handed{Runs: s.Running})
+	isolation := func(weaker []prison.Weakness) prison.Isolation {
+		return prison.Isolation{Weaker: append(weaker, lacks...)}
+	}
+	weaker, err := wire.AwaitReady(link, wire.Handed{Runs: func(weaker []prison.Weakness) {
+		if s.Running != nil {
+			s.Running(isolation(weaker))
+		}
+	}})
 	if ctx.Err() != nil {
 		keeper.Kill() // before it has the lock, Stop cannot find it
 		return i, errors.Join(ctx.Err(), backend{}.Stop(context.WithoutCancel(ctx), s))
@@ -71,8 +78,7 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	if err != nil {
 		return i, errors.Join(walls.CheckKernel(), err)
 	}
-	i.Weaker = append(i.Weaker, lacks...)
-	return i, nil
+	return isolation(weaker), nil
 }
 
 // checkStopped returns an error if the prison runs. A running prison has a socket that answers and a lock that is

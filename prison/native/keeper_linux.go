@@ -74,7 +74,9 @@ func keeperMain(config []byte, _ int) int {
 		return 1
 	}
 	defer runtime.KeepAlive(lock) // the lock is released when the process ends, and not before
-	weaker, err := k.start(lock, func() { caller.Send(wire.Announcement{Runs: true}) })
+	weaker, err := k.start(lock, func(weaker []prison.Weakness) {
+		caller.Send(wire.Announcement{Runs: true, Weaker: weaker})
+	})
 	if err != nil {
 		k.cleanUp()
 		caller.Send(wire.Announcement{Error: err.Error()})
@@ -132,7 +134,7 @@ func (k *keeper) lock() (*os.File, error) {
 // start removes what a killed keeper left, and starts init. Until the state file names the process of init, init
 // holds the lock as well. So a process that gets the lock can find every process that may still run. runs is called when the
 // prison runs, before its network is ready.
-func (k *keeper) start(lock *os.File, runs func()) (weaker []prison.Weakness, err error) {
+func (k *keeper) start(lock *os.File, runs func([]prison.Weakness)) (weaker []prison.Weakness, err error) {
 	if old, err := readState(k.spec.Dir); err == nil {
 		if old.elsewhere(k.spec.Dir) {
 			return nil, prison.ErrElsewhere
@@ -147,7 +149,7 @@ func (k *keeper) start(lock *os.File, runs func()) (weaker []prison.Weakness, er
 	if err := hostfile.WriteRunning(k.path(stateName), k.state); err != nil {
 		return nil, err
 	}
-	if k.network, err = usernet.Start(k.spec, k.noteNetwork); err != nil { // at once, since it takes as long as the rest
+	if k.network, err = usernet.New(k.spec, k.noteNetwork); err != nil {
 		return nil, err
 	}
 	if err := k.limits.Make(); err != nil {
@@ -175,7 +177,9 @@ func (k *keeper) start(lock *os.File, runs func()) (weaker []prison.Weakness, er
 	}
 	weaker, err = wire.AwaitReady(k.link, wire.Handed{Tap: k.network.Connect, Listener: k.programs.Connect})
 	if err == nil && k.network != nil {
-		runs()
+		// The process starts now, and not before: until the prison runs, the caller waits for it and the snapshot, which keep two
+		// processors busy. Later there is time.
+		runs(weaker)
 		err = k.network.Await()
 	}
 	return weaker, err

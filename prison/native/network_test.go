@@ -212,7 +212,7 @@ func TestRunningBeforeNetwork(t *testing.T) {
 	b, s := prepared(t)
 	s.Network = prison.NetworkOpen
 	err := errors.New("nothing reported that the prison runs")
-	s.Running = func() {
+	s.Running = func(prison.Isolation) {
 		var box prison.Prison
 		if box, err = b.Attach(t.Context(), s); err == nil {
 			var status int

@@ -99,11 +99,12 @@ type Network struct {
 	tap   *os.File
 	held  *holder
 
-	first     chan carrier // receives the first process when it is ready for the interface
-	connected func() error // waits until the first process carries packets; nil before it got the interface
+	first     func() carrier // starts the first process, once
+	connected func() error   // waits until the first process carries packets; nil before the interface came
 
 	mu      sync.Mutex
 	current carrier
+	carried bool // there is a current process
 	ended   bool
 	done    chan struct{} // closed when the last process has ended
 }
@@ -115,10 +116,19 @@ type carrier struct {
 	err     error
 }
 
-// Start starts the process for the network of a prison that does not run yet. It returns at once, and returns nil for
-// a prison without a network. If note is not nil, it is called with the id of each process that carries packets. The
-// rules, state and ledger are in the prison's folder.
+// Start returns the network of a prison, and starts its process, which gets ready beside the prison.
 func Start(s prison.Spec, note func(pid int) error) (*Network, error) {
+	n, err := New(s, note)
+	if n != nil {
+		go n.first()
+	}
+	return n, err
+}
+
+// New returns the network of a prison that does not run yet, or nil for a prison without a network. [Network.Await] starts its
+// process. If note is not nil, it is called with the id of each process that carries packets. The rules, state and ledger are in
+// the prison's folder.
+func New(s prison.Spec, note func(pid int) error) (*Network, error) {
 	if s.Network == prison.NetworkNone {
 		return nil, nil
 	}
@@ -131,20 +141,23 @@ func Start(s prison.Spec, note func(pid int) error) (*Network, error) {
 	}
 	n := &Network{
 		spec: s, note: note, names: os.NewFile(uintptr(fd), "names"), held: newHolder(s.Dir, s.ID, s.Secrets),
-		first: make(chan carrier, 1), done: make(chan struct{}),
+		done: make(chan struct{}),
 	}
-	go func() { n.first <- n.start() }()
+	n.first = sync.OnceValue(n.start)
 	return n, nil
 }
 
-// start starts a process.
+// start starts a process, unless the network has ended.
 func (n *Network) start() carrier {
+	if n.hasEnded() {
+		return carrier{err: errors.New("the network has ended")}
+	}
 	uid, gid, err := walls.SecondPhantom(n.spec.UID, n.spec.GID)
 	if err != nil {
 		return carrier{err: err}
 	}
 	c := walls.Child{
-		Role: wire.Relay, Env: []string{wire.SparingEnv}, Files: []*os.File{n.names},
+		Role: wire.Relay, Env: wire.BriefEnv, Files: []*os.File{n.names},
 		Config: confineConfig{UID: uid, GID: gid, Open: n.spec.Network == prison.NetworkOpen},
 	}
 	if os.Geteuid() != 0 { // an ordinary user can change the uid only in a user namespace
@@ -189,14 +202,13 @@ func (c carrier) end() {
 	late.Stop()
 }
 
-// Connect takes the interface's other end, and lets packets be carried. [Network.Await] waits until they are.
+// Connect takes the interface's other end. Packets wait there until [Network.Await] lets a process carry them.
 func (n *Network) Connect(tap *os.File) error {
 	if n == nil || n.connected != nil {
 		tap.Close()
 		return errors.New("an interface arrived that was not expected")
 	}
 	n.tap, n.connected = tap, sync.OnceValue(n.carry)
-	go n.connected() //nolint:errcheck // Await returns it
 	return nil
 }
 
@@ -209,7 +221,7 @@ func (n *Network) Supply(secrets []secret.Secret) {
 	n.held.supply(secrets)
 }
 
-// Await waits until the packets of a connected interface are carried. A prison without a network has a nil Network.
+// Await returns when the packets of a connected interface are carried. A prison without a network has a nil Network.
 func (n *Network) Await() error {
 	if n == nil || n.connected == nil {
 		return nil
@@ -223,12 +235,13 @@ func (n *Network) Await() error {
 // carry waits until the first process carries packets. From then on, a process that ends is replaced. Connections are lost
 // then, but the network stays.
 func (n *Network) carry() error {
-	c := <-n.first
+	c := n.first()
 	if err := n.connect(c); err != nil {
-		close(n.done)
 		return err
 	}
-	n.current = c
+	n.mu.Lock()
+	n.current, n.carried = c, true
+	n.mu.Unlock()
 	go n.held.serve(c)
 	go n.held.watch(n.done)
 	go n.replace()
@@ -281,26 +294,22 @@ func (n *Network) hasEnded() bool {
 	return n.ended
 }
 
-// End ends the network and waits until it has ended. A prison without a network has a nil Network.
+// End ends the network after Await has returned, or without it, and waits until it has ended. A prison without a network has a nil Network.
 func (n *Network) End() {
 	if n == nil {
 		return
 	}
-	if n.connected == nil {
-		c := <-n.first
-		c.end()
-	} else {
-		n.connected() //nolint:errcheck // it has ended then
-		n.mu.Lock()
-		n.ended = true
-		current := n.current
-		n.mu.Unlock()
-		if current.process != nil {
-			current.link.Close()
-			late := time.AfterFunc(time.Second, func() { current.process.Kill() })
-			defer late.Stop()
-		}
+	n.mu.Lock()
+	n.ended = true
+	current, carried := n.current, n.carried
+	n.mu.Unlock()
+	if carried {
+		current.link.Close()
+		late := time.AfterFunc(time.Second, func() { current.process.Kill() })
+		defer late.Stop()
 		<-n.done
+	} else {
+		n.first().end() // where it was started
 	}
 	n.held.end()
 	wire.CloseAll([]*os.File{n.names, n.tap})

@@ -17,7 +17,7 @@ import (
 type Announcement struct {
 	Error  string            `json:",omitempty"`
 	Weaker []prison.Weakness `json:",omitempty"`
-	Runs   bool              `json:",omitempty"` // the keeper's prison runs, and its network is not ready yet
+	Runs   bool              `json:",omitempty"` // the keeper's prison runs, with Weaker, and its network is not ready yet
 	Tap    bool              `json:",omitempty"` // the other end of the interface comes with this message
 	// Listener reports that the descriptor to which the kernel sends the calls of a recorded prison comes with this message.
 	Listener bool `json:",omitempty"`
@@ -38,7 +38,7 @@ type Command struct {
 type Handed struct {
 	Tap      func(*os.File) error // the other end of a network interface
 	Listener func(*os.File) error
-	Runs     func() // called when the prison runs before the child is ready; may be nil
+	Runs     func(weaker []prison.Weakness) // called when the prison runs before the child is ready; may be nil
 }
 
 // step returns the step that needs the descriptor of an announcement, and its name.
@@ -64,7 +64,7 @@ func AwaitReady(link Conn, handed Handed) (weaker []prison.Weakness, err error) 
 			return nil, errors.New(a.Error)
 		case a.Runs:
 			if handed.Runs != nil {
-				handed.Runs()
+				handed.Runs(a.Weaker)
 			}
 			continue
 		case !a.Tap && !a.Listener:

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SparingEnv configures the runtime of a process that waits for days, and should save memory rather than time.
-// Package runtime/debug could do so as well, but importing it would delay a role's start: see [Conn].
-const SparingEnv = "GOGC=20"
+// RoleEnv configures the runtime of a process that waits for days and never does two things at once, and that should save memory
+// rather than time. Package runtime/debug could do so as well, but importing it would delay a role's start: see [Conn]. The runtime
+// reserves memory for every processor of the machine when it starts.
+var RoleEnv = []string{"GOGC=20", "GOMAXPROCS=1"}
 
-// RoleEnv is the environment of roles that never do two things at once. It is set in the environment because the
-// runtime reserves memory for every processor of the machine when it starts.
-var RoleEnv = []string{SparingEnv, "GOMAXPROCS=1"}
+// BriefEnv is the environment of a role that soon executes this program again. It collects no garbage.
+var BriefEnv = []string{"GOGC=off", "GOMAXPROCS=1"}
 
 // RestAfter is how long after its last request a process calls [Rest].
 const RestAfter = 2 * time.Second

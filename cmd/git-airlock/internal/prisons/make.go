@@ -21,11 +21,9 @@ type Making struct {
 
 // Starting is a prison whose start has begun.
 type Starting struct {
-	// Result waits for the end of the start.
-	Result func() (prison.Isolation, error)
-	// Wait ends when no goroutine of the start is running. After Runs, the caller must call Result.
-	Wait    func()
-	running <-chan struct{}
+	// Result waits for the end of the start, after which no goroutine of it is running. The caller must call it.
+	Result  func() (prison.Isolation, error)
+	running <-chan prison.Isolation
 }
 
 // Start makes the workspace's folder and starts the prison in the background.
@@ -33,25 +31,25 @@ func (b Making) Start(ctx context.Context) (Starting, error) {
 	if err := b.Backend.Prepare(ctx, b.Spec); err != nil {
 		return Starting{}, err
 	}
-	running := make(chan struct{})
-	b.Spec.Running = sync.OnceFunc(func() { close(running) })
+	running := make(chan prison.Isolation, 1)
+	b.Spec.Running = func(i prison.Isolation) { running <- i }
 	result := sync.OnceValues(func() (prison.Isolation, error) { return b.Backend.Start(ctx, b.Spec) })
-	go result()                                                //nolint:errcheck // a later call returns the same error
-	return Starting{result, func() { result() }, running}, nil //nolint:errcheck // result has returned the error
+	go result() //nolint:errcheck // a later call returns the same error
+	return Starting{result, running}, nil
 }
 
-// Runs waits until the prison can be attached to, which may be before its network is ready.
-func (s Starting) Runs() error {
-	ended := make(chan error, 1)
+// Runs waits until the prison can be attached to, which may be before its network is ready. It may be called once.
+func (s Starting) Runs() (prison.Isolation, error) {
+	ended := make(chan struct{})
 	go func() {
-		_, err := s.Result()
-		ended <- err
+		s.Result() //nolint:errcheck // it is called again
+		close(ended)
 	}()
 	select {
-	case <-s.running:
-		return nil
-	case err := <-ended:
-		return err
+	case i := <-s.running:
+		return i, nil
+	case <-ended:
+		return s.Result()
 	}
 }
 

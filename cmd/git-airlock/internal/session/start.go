@@ -141,13 +141,13 @@ func (c resolved) create(ctx context.Context) (airlock.Record, error) {
 
 // build makes all parts of an airlock: it takes the snapshot while the prison starts, fills the workspace, and starts the daemon.
 // When it returns, none of its goroutines is running. changes counts the user's uncommitted changes.
-func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.Patterns, changes func() (int, error)) error {
+func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.Patterns, changes func() (int, error)) (err error) {
+	taken := c.takeSnapshot(ctx, *r, exclude)
+	defer taken() //nolint:errcheck // the call below returns the error
 	box, err := c.preparePrison(ctx, r)
 	if err != nil {
 		return err
 	}
-	taken := c.takeSnapshot(ctx, *r, exclude)
-	defer taken() //nolint:errcheck // the call below returns the error
 	// Count before the workspace exists, because git ignores the workspace only from now on.
 	if _, err := changes(); err != nil {
 		return err
@@ -156,7 +156,11 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 	if err != nil {
 		return err
 	}
-	defer started.Wait()
+	defer func() { // its network gets ready beside all of this, and without a network the prison has ended
+		if _, startErr := started.Result(); startErr != nil {
+			err = startErr
+		}
+	}()
 	snap, err := taken()
 	if err == nil {
 		err = c.secrets.finish(c.session.Report)
@@ -215,7 +219,8 @@ func (c resolved) takeSnapshot(ctx context.Context, r airlock.Record, exclude ig
 func (c resolved) fillWorkspace(ctx context.Context, r *airlock.Record, box prisons.Making, snap *snapshot.Snapshot, started prisons.Starting) (err error) {
 	s := c.session
 	filled := box.FillBeforehand(ctx, snap, c.include)
-	if err := started.Runs(); err != nil {
+	isolation, err := started.Runs()
+	if err != nil {
 		return err
 	}
 	if err := s.Prisons().CheckInside(ctx, *r, c.setup); err != nil {
@@ -226,10 +231,6 @@ func (c resolved) fillWorkspace(ctx context.Context, r *airlock.Record, box pris
 		err = box.Fill(ctx, snap, c.include)
 	}
 	_, markErr := marked()
-	isolation, startErr := started.Result()
-	if startErr != nil {
-		return startErr
-	}
 	prisons.SetIsolation(r, isolation)
 	r.Root, r.Partial = snap.Root, snap.Partial
 	return errors.Join(err, markErr)
