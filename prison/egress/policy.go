@@ -252,7 +252,7 @@ func (d Decision) label() string {
 
 // record returns the record of a policy that comes into force.
 func (p Policy) record() control.Record {
-	text := fmt.Sprintf("%d rules allow, %d deny", len(p.Allow), len(p.Deny))
+	text := fmt.Sprintf("rules: %d allow, %d deny", len(p.Allow), len(p.Deny))
 	if p.Lockdown {
 		text = "lockdown"
 	}

@@ -212,15 +212,19 @@ func Suggestions(t Target, address string) (rules []string) {
 	if t.IsAddress {
 		return rules
 	}
+	size := map[string]int{}
+	var fitting []string
 	for _, set := range sets.Names() {
 		members, err := sets.Expand(set)
 		if err != nil {
 			continue
 		}
 		if d, err := (egress.Policy{Allow: members}).Ask(t.question()); err == nil && d.Allowed {
-			rules = append(rules, set)
+			fitting, size[set] = append(fitting, set), len(members)
 		}
 	}
+	slices.SortStableFunc(fitting, func(a, b string) int { return size[a] - size[b] })
+	rules = append(rules, fitting...)
 	_, parent, _ := strings.Cut(t.Host, ".")
 	if wide, err := egress.ParseRule("*." + parent + portSuffix(t)); err == nil && wide.Shared() == "" && strings.Contains(parent, ".") {
 		rules = append(rules, wide.String())

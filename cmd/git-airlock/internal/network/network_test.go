@@ -147,7 +147,7 @@ func TestSuggestions(t *testing.T) {
 		want    []string
 	}{
 		{Target{Host: "x.a.example", Port: 443}, "", []string{"x.a.example", "*.a.example"}},
-		{Target{Host: "pypi.org", Port: 443}, "", []string{"pypi.org", "@balanced", "@pypi"}},
+		{Target{Host: "pypi.org", Port: 443}, "", []string{"pypi.org", "@pypi", "@balanced"}},
 		{Target{Host: "me.github.io", Port: 22}, "", []string{"me.github.io:22"}},
 		{Target{Host: "db.a.example", Port: 5432}, "10.0.0.5", []string{"db.a.example:5432 =10.0.0.5"}},
 		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/x%20y"}, "", []string{"PUT a.example/x%20y", "a.example"}},
