@@ -43,7 +43,7 @@ func (s *Store) readIndex() *index {
 	}
 	d := indexDecoder{rest: body}
 	version, number := d.number(), int(d.number())
-	if last, err := s.last(); err != nil || version != indexVersion || last != number {
+	if version != indexVersion || number != s.last() {
 		return empty
 	}
 	top := d.node(0)

@@ -29,8 +29,7 @@ func (s *Store) base(r *Recent) *index {
 	if r == nil {
 		return s.readIndex()
 	}
-	last, err := s.last()
-	if err != nil || r.top == nil || r.number != last {
+	if r.top == nil || r.number != s.last() {
 		r.forget()
 		return s.readIndex()
 	}

@@ -17,8 +17,10 @@ import (
 // Store is the repository with the checkpoints of one airlock. Its caller holds a lock that keeps other processes away.
 type Store struct {
 	objects
-	dir  string
-	most int64
+	dir   string
+	most  int64
+	known []int            // the numbers of all checkpoints, in order, while the caller holds the lock
+	sizes map[string]int64 // of files in the folder of the packs, which never change
 }
 
 // Caps of a store.
@@ -67,15 +69,27 @@ func OpenStore(dir string, most int64) (*Store, error) {
 	return s, s.sweep()
 }
 
-// sweep removes what an interrupted command left, and opens the packs.
+// sweep removes what an interrupted command left, reads the numbers of the checkpoints, and opens the packs.
 func (s *Store) sweep() error {
+	s.known = nil
 	for _, folder := range []string{s.dir, s.folder, filepath.Join(s.dir, refFolder)} {
-		for _, name := range gitops.Glob(folder, "tmp_*") {
-			if err := os.Remove(name); err != nil {
-				return err
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), "tmp_") {
+				err = errors.Join(err, os.Remove(filepath.Join(folder, e.Name())))
+			}
+			if n, notNumber := strconv.Atoi(e.Name()); notNumber == nil && n > 0 && filepath.Base(folder) == filepath.Base(refFolder) {
+				s.known = append(s.known, n)
 			}
 		}
+		if err != nil {
+			return err
+		}
 	}
+	slices.Sort(s.known)
 	return s.list()
 }
 
@@ -89,33 +103,19 @@ func (s *Store) Reopen(most int64) error {
 // Close releases the store's descriptors.
 func (s *Store) Close() error { return s.close() }
 
-// numbers returns the numbers of all checkpoints, in order.
-func (s *Store) numbers() ([]int, error) {
-	entries, err := os.ReadDir(filepath.Join(s.dir, refFolder))
-	var all []int
-	for _, e := range entries {
-		if n, err := strconv.Atoi(e.Name()); err == nil && n > 0 {
-			all = append(all, n)
-		}
-	}
-	slices.Sort(all)
-	return all, err
-}
-
 // last returns the highest number of a checkpoint, 0 if there is none.
-func (s *Store) last() (int, error) {
-	all, err := s.numbers()
-	if len(all) == 0 {
-		return 0, err
+func (s *Store) last() int {
+	if len(s.known) == 0 {
+		return 0
 	}
-	return all[len(all)-1], err
+	return s.known[len(s.known)-1]
 }
 
 // List returns all checkpoints, oldest first.
 func (s *Store) List() ([]Checkpoint, error) {
-	numbers, err := s.numbers()
 	var all []Checkpoint
-	for _, n := range numbers {
+	var err error
+	for _, n := range s.known {
 		c, findErr := s.Find(n)
 		err = errors.Join(err, findErr)
 		all = append(all, c)
@@ -178,11 +178,7 @@ func (s *Store) roots(c Checkpoint) (roots, error) {
 
 // save stores a checkpoint, of whose files the objects are in a pack, and makes it visible.
 func (s *Store) save(p *pack, r roots, message string, now time.Time) (c Checkpoint, err error) {
-	n, err := s.last()
-	if err != nil {
-		return c, err
-	}
-	c = Checkpoint{Number: n + 1, IDs: r.ids(), Time: now.UTC().Truncate(time.Second), Message: strings.ReplaceAll(message, "\x00", "")}
+	c = Checkpoint{Number: s.last() + 1, IDs: r.ids(), Time: now.UTC().Truncate(time.Second), Message: strings.ReplaceAll(message, "\x00", "")}
 	if c.root, err = r.root(p.put); err != nil {
 		return c, err
 	}
@@ -197,7 +193,11 @@ func (s *Store) save(p *pack, r roots, message string, now time.Time) (c Checkpo
 	if err := s.list(); err != nil {
 		return c, err
 	}
-	return c, gitops.WriteFile(s.ref(c.Number), []byte(c.commit.String()+"\n"), 0o600)
+	if err := gitops.WriteFile(s.ref(c.Number), []byte(c.commit.String()+"\n"), 0o600); err != nil {
+		return c, err
+	}
+	s.known = append(s.known, c.Number)
+	return c, nil
 }
 
 // load reads all files of a checkpoint.
@@ -276,10 +276,17 @@ func (s *Store) Size() (bytes int64) {
 	if err != nil {
 		return 0
 	}
+	before := s.sizes
+	s.sizes = make(map[string]int64, len(entries))
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil {
-			bytes += info.Size()
+		size, known := before[e.Name()]
+		if !known {
+			if info, err := e.Info(); err == nil {
+				size = info.Size()
+			}
 		}
+		s.sizes[e.Name()] = size
+		bytes += size
 	}
 	return bytes
 }
@@ -287,21 +294,19 @@ func (s *Store) Size() (bytes int64) {
 // Overfull reports that the store is larger than it may be, or has many more checkpoints than are kept. Otherwise the caller of Trim can
 // wait until nobody waits for it.
 func (s *Store) Overfull() bool {
-	all, err := s.numbers()
-	return err != nil || len(all) > MostCheckpoints+MostCheckpoints/4 || s.Size() > s.most
+	return len(s.known) > MostCheckpoints+MostCheckpoints/4 || s.Size() > s.most
 }
 
 // Trim removes the oldest checkpoints until the caps hold, and returns how many. The newest one stays.
 func (s *Store) Trim() (removed int, err error) {
-	all, err := s.numbers()
-	for err == nil && len(all) > 1 && (len(all) > MostCheckpoints || s.Size() > s.most) {
+	for err == nil && len(s.known) > 1 && (len(s.known) > MostCheckpoints || s.Size() > s.most) {
 		// Each removal copies the rest, so a tenth is removed at once.
-		n := min(len(all)-1, max(len(all)-MostCheckpoints, 1+len(all)/10))
-		for _, number := range all[:n] {
+		n := min(len(s.known)-1, max(len(s.known)-MostCheckpoints, 1+len(s.known)/10))
+		for _, number := range s.known[:n] {
 			err = errors.Join(err, os.Remove(s.ref(number)))
 		}
 		removed += n
-		all = slices.Delete(all, 0, n)
+		s.known = slices.Delete(s.known, 0, n)
 		err = errors.Join(err, s.compact())
 	}
 	return removed, err

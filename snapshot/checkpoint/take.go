@@ -107,8 +107,7 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *inde
 	if err != nil {
 		return t, errors.Join(err, p.drop())
 	}
-	n, err := s.last()
-	if o.OnlyNew && n > 0 && err == nil {
+	if n := s.last(); o.OnlyNew && n > 0 {
 		t.Checkpoint, err = s.Find(n)
 	}
 	switch {
