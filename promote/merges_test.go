@@ -35,8 +35,8 @@ func (w *world) keptMerges() (clean, conflicting int) {
 	defer stored.Close()
 	kept := build.NewTrees(nil, false, dir, nil, stored) // cannot merge
 	missing := func(id gitops.OID) bool {
-		_, err := stored.Tree(w.t.Context(), id) // starts the process that Has needs for SHA-256
-		return err != nil
+		_, err := stored.Tree(w.t.Context(), id)            // starts the process that Has needs for SHA-256
+		return err != nil || !stored.Has(w.t.Context(), id) // Tree also finds what an earlier line made again
 	}
 	for line := range strings.Lines(string(content)) {
 		key, result, _ := strings.Cut(line, "\t")
