@@ -24,11 +24,11 @@ func (b built) entered(o ledger.Outcome) ledger.Outcome {
 	return b.added(o)
 }
 
-// lacking returns the inner commit at which building stopped if commits were left out before, whose changes it needs or may need.
+// lacking returns the inner commit at which building stopped: it lacks commits that were left out, or conflicts with the branch.
 func (b built) lacking(p planned) []gitops.OID {
 	var ids []gitops.OID
 	for _, c := range b.Stopped {
-		if (c.Lacking != nil || len(p.Facts.Aside) > 0) && slices.Contains(p.Chain, c.Commit) {
+		if slices.Contains(p.Chain, c.Commit) {
 			ids = append(ids, c.Commit)
 		}
 	}

@@ -29,7 +29,8 @@ import (
 // earlier ones back. AIRLOCK_TEST_SEEDS is the number of sequences.
 func TestReviewWalk(t *testing.T) {
 	t.Parallel()
-	for _, seed := range seeds(t, 4) {
+	const behind = 1795753195925651 // the newest commit needs nothing of one that conflicts with the branch
+	for _, seed := range append(seeds(t, 3), behind) {
 		format := formatOf(seed)
 		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
 			t.Parallel()
