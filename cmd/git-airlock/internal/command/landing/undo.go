@@ -31,7 +31,7 @@ func undoCommand() *cli.Command {
 			for _, word := range cmdline.Words(c) {
 				var err error
 				if number, err = strconv.Atoi(word); err != nil || number < 1 {
-					return ui.Usagef("undo: %q is not the number of an operation", gitops.Text(word))
+					return ui.Usagef("undo: %q is not the number of a landing in git airlock log --ops; one commit of several: undo their landing, and approve the others", gitops.Text(word))
 				}
 			}
 			engine := s.Engine(r)
