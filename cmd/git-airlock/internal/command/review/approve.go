@@ -33,7 +33,7 @@ func approveCommand() *cli.Command {
 			"Exit status 3 if one of them does not land now.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "upto", Usage: "approve `REV` and the commits before it that you have not rejected"},
-			&cli.BoolFlag{Name: "all", Usage: "approve all pending commits that you have not rejected"},
+			&cli.BoolFlag{Name: "all", Usage: "approve all pending commits that you have not rejected or undone"},
 			messageFlag(""),
 		},
 		Action: onCommits(func(c *cli.Context) (verdict.Request, error) {
@@ -61,6 +61,17 @@ func sayDecided(s *session.Session, word review.Word, id gitops.OID, subject str
 		would = "would record: "
 	}
 	s.Report.Say("%s%s: %.12s %s", would, said[word], id, subject)
+}
+
+// sayAll prints which commits got a verdict. Only all pending commits can be none.
+func sayAll(s *session.Session, word review.Word, decided []verdict.Decided) {
+	for _, d := range decided {
+		sayDecided(s, word, d.Commit, marked(d))
+	}
+	if len(decided) == 0 {
+		s.Report.Say("no pending commit waits for an approval")
+		s.Report.Hint("git airlock review  # a rejected or undone commit is approved by its number")
+	}
 }
 
 // marked returns the subject of a commit, with a mark if no review has listed the commit.
@@ -97,9 +108,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ve
 	if err != nil {
 		return err
 	}
-	for _, d := range decided {
-		sayDecided(s, wanted.Word, d.Commit, marked(d))
-	}
+	sayAll(s, wanted.Word, decided)
 	if s.Dry {
 		return nil
 	}
