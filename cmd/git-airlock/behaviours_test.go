@@ -35,7 +35,7 @@ var behaviours = map[string][]string{
 	"snapshot":                 {"Take", "Snapshot.Fill"},                                           // submodules and git-lfs in a snapshot
 	inboundRoom:                {"Sync"},                                                            // the workflow of sync
 	terminalRoom:               {"Text"},                                                            // what a terminal would show
-	"promote/record/store":     {"Put", "Verify"},                                                   // records in the repository
+	"promote/record/store":     {"Place.Put", "Verify"},                                             // records in the repository
 	"promote/record/replay":    {"Run", "Workshop.Make"},                                            // its commits made again
 	runsRoom:                   {"Keeper.Begin", "Active.End", "Keeper.FinishOver"},                 // records of runs
 	"promote/record":           {"Manifest", "Run"},                                                 // the record of a run
