@@ -281,7 +281,7 @@ func (k *networkKeeper) connect(ctx context.Context) (err error) {
 		return prison.ErrNotRunning
 	}
 	var old networkState
-	if err := hostfile.Read(k.path(networkStateName), &old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := hostfile.ReadRunning(k.path(networkStateName), &old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	k.state = networkState{Owner: c.ID, Started: c.State.StartedAt}

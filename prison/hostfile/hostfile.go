@@ -10,20 +10,24 @@ import (
 	"path/filepath"
 )
 
-// Read reads a file into v. If the file does not exist, the error is that of [os.ReadFile]. An empty file counts as missing, see
-// [WriteRunning].
+// Read reads a file into v. If the file does not exist, the error is that of [os.ReadFile].
 func Read(path string, v any) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	if len(content) == 0 {
-		return &fs.PathError{Op: "read", Path: path, Err: fs.ErrNotExist}
-	}
 	if err := json.Unmarshal(content, v); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	return nil
+}
+
+// ReadRunning reads a file of [WriteRunning] into v as [Read] does. An empty file counts as missing.
+func ReadRunning(path string, v any) error {
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
+		return &fs.PathError{Op: "read", Path: path, Err: fs.ErrNotExist}
+	}
+	return Read(path, v)
 }
 
 // Find reads a file. It returns nil if the file does not exist.

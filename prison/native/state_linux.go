@@ -150,7 +150,7 @@ func awaitDeath(pidfd int, patience time.Duration) error {
 }
 
 func readState(dir string) (s state, err error) {
-	err = hostfile.Read(filepath.Join(dir, stateName), &s)
+	err = hostfile.ReadRunning(filepath.Join(dir, stateName), &s)
 	return s, err
 }
 

@@ -172,7 +172,7 @@ type Flow struct {
 
 // ReadState reads the state in a prison's folder. Without the file, the network has not run.
 func ReadState(dir string) (s State, err error) {
-	err = hostfile.Read(filepath.Join(dir, StateFile), &s)
+	err = hostfile.ReadRunning(filepath.Join(dir, StateFile), &s)
 	return s, err
 }
 
