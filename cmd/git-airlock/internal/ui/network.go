@@ -98,8 +98,8 @@ func (c NetworkCredential) meaning() (meaning, next string) {
 	return "the value is not valid, or not any more; once it is renewed at its source, the network reads it again", check
 }
 
-// andAgain returns the command after which the network has something new of the user's: change alone if the next command starts the
-// airlock, and restart otherwise.
+// andAgain returns the command that gives the network a new value: only change if the next command starts the airlock, and restart
+// otherwise.
 func (c NetworkCredential) andAgain(change, restart string) string {
 	if c.Anew {
 		return change + "  # and type the command again"
