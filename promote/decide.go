@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -154,7 +155,7 @@ func (e *Engine) Resolve(ctx context.Context) (gitops.OID, error) {
 	if !outcome.Apart || f.refs.pending == "" {
 		return "", ErrNoConflict
 	}
-	positions, err := Positions(ctx, e.Repo, e.Record, f.refs.tip, f.refs.promoted)
+	positions, err := hold.Positions(ctx, e.Repo, e.Record, f.refs.tip, f.refs.promoted)
 	if err != nil {
 		return "", err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/pause"
 	"github.com/git-airlock/git-airlock/promote/teams"
@@ -252,7 +253,7 @@ func (e *Engine) recover(ctx context.Context, before ledger.Outcome, now time.Ti
 	var command *land.CommandError
 	switch {
 	case errors.As(err, &command):
-		return locking(commandAtWork(command), before, now), nil
+		return locking(hold.CommandAtWork(command), before, now), nil
 	case errors.As(err, &collision):
 		return remarks{holds: []ledger.Hold{e.interrupted(ctx, collision.Paths)}}, nil
 	case errors.Is(err, land.ErrIndexLocked):

@@ -11,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -127,7 +128,7 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 		return j
 	}
 	if f.rules.broken != nil {
-		j.holds = append(j.holds, teamUnreadable(f.rules.broken))
+		j.holds = append(j.holds, hold.TeamUnreadable(f.rules.broken))
 		return j
 	}
 	lands, verdicts, asked := p.Ends(), f.verdicts(), false
@@ -144,7 +145,7 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 					later++
 				}
 			}
-			j.holds = append(j.holds, policyHold(*v, later))
+			j.holds = append(j.holds, hold.Policy(*v, later))
 			if there := e.inTheWay(*v); len(there) > 0 {
 				j.holds = append(j.holds, e.Collision(ctx, there))
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/land"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/promote/pause"
@@ -59,7 +60,7 @@ func (e *Engine) newestLandable(ctx context.Context, f facts, o ledger.Outcome, 
 	if len(f.ledger.Tail) == 0 {
 		return "", remarks{}, nil
 	}
-	positions, err := Positions(ctx, e.Repo, e.Record, f.refs.tip, f.refs.promoted)
+	positions, err := hold.Positions(ctx, e.Repo, e.Record, f.refs.tip, f.refs.promoted)
 	if err != nil {
 		return "", remarks{}, err
 	}
@@ -177,7 +178,7 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 	var locked *gitops.LockedError
 	switch {
 	case e.command.Lasts(s.facts.now):
-		return landed{remarks: locking(commandAtWork(e.command.CommandError), s.facts.before, s.facts.now)}, nil
+		return landed{remarks: locking(hold.CommandAtWork(e.command.CommandError), s.facts.before, s.facts.now)}, nil
 	case errors.As(err, &collision):
 		e.blocker = pause.Blocker{Paths: collision.Paths}
 		done, err := s.landBeforePaths(ctx, at, to, collision.Paths)
@@ -186,7 +187,7 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 	case errors.Is(err, land.ErrIndexLocked):
 		return landed{remarks: locking(e.indexLocked(), s.facts.before, s.facts.now)}, nil
 	case errors.As(err, &locked):
-		return landed{remarks: locking(refLocked(locked.Lock), s.facts.before, s.facts.now)}, nil
+		return landed{remarks: locking(hold.RefLocked(locked.Lock), s.facts.before, s.facts.now)}, nil
 	}
 	return retried(err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/disk"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
@@ -27,7 +28,7 @@ func (e *Engine) heldBesides(ctx context.Context, f facts, o ledger.Outcome) []l
 	if f.refs.pending == "" {
 		return nil
 	}
-	holds, err := Positions(ctx, e.Repo, e.Record, f.refs.tip, f.refs.promoted)
+	holds, err := hold.Positions(ctx, e.Repo, e.Record, f.refs.tip, f.refs.promoted)
 	if err != nil {
 		holds = nil // the full disk is reported in any case
 	}
@@ -42,7 +43,7 @@ func (e *Engine) heldBesides(ctx context.Context, f facts, o ledger.Outcome) []l
 	}
 	switch {
 	case f.rules.broken != nil:
-		holds = append(holds, teamUnreadable(f.rules.broken))
+		holds = append(holds, hold.TeamUnreadable(f.rules.broken))
 	case e.stillHeld(f):
 		holds = append(holds, f.before.Of(ledger.Policy)...)
 	}

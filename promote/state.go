@@ -8,6 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote/disk"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
@@ -64,7 +65,7 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 		holds = append(holds, *h)
 	}
 	if s.Pending > 0 {
-		positions, posErr := Positions(ctx, e.Repo, e.Record, f.refs.tip, f.refs.promoted)
+		positions, posErr := hold.Positions(ctx, e.Repo, e.Record, f.refs.tip, f.refs.promoted)
 		if posErr != nil {
 			return s, posErr
 		}

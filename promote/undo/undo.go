@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -62,7 +63,7 @@ func (s *standing) ref(name string) gitops.OID { return s.refs[s.e.Record.Ref(na
 // tip returns the commit of the branch, or a refusal if HEAD is not there.
 func (s *standing) tip(ctx context.Context) (gitops.OID, error) {
 	tip := s.refs[s.e.Record.Branch]
-	holds, err := promote.Positions(ctx, s.e.Repo, s.e.Record, tip, s.ref("promoted"))
+	holds, err := hold.Positions(ctx, s.e.Repo, s.e.Record, tip, s.ref("promoted"))
 	if err == nil && len(holds) > 0 {
 		err = &Refused{holds[0].Message, holds[0].Next}
 	}

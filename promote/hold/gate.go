@@ -1,0 +1,69 @@
+package hold
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/teams"
+	"github.com/git-airlock/git-airlock/words"
+)
+
+// Policy returns the hold of a commit that a rule holds. later is the number of commits after it that rules hold
+// as well.
+func Policy(v ledger.GateResult, later int) ledger.Hold {
+	h := ledger.Hold{Reason: ledger.Policy, Message: fmt.Sprintf("commit %.12s (%s)", v.Commit, words.Shorten(v.Subject, briefly))}
+	accept := "git airlock promote"
+	for _, f := range v.Findings {
+		if f.Action != policy.Hold {
+			continue
+		}
+		h.Message += fmt.Sprintf("; %s: %s", f.Rule, f.Detail)
+		h.Paths = append(h.Paths, f.Paths...)
+		for _, a := range acceptances(f) {
+			accept += " --accept " + gitops.ShellQuote(a.String())
+		}
+	}
+	if later > 0 {
+		h.Message += fmt.Sprintf("; %d later ones are held, too: git airlock policy", later)
+	}
+	commit := fmt.Sprintf("%.12s", v.Commit)
+	h.Next = []string{"git show " + commit, accept, "git airlock promote --drop " + commit}
+	return h
+}
+
+// acceptancesNamed bounds the number of paths in a command. With more paths, the command names only the rule.
+const acceptancesNamed = 10
+
+// acceptances returns the narrowest acceptances of a finding that can be typed.
+func acceptances(f policy.Finding) []policy.Acceptance {
+	if len(f.Paths) == 0 || len(f.Paths) > acceptancesNamed || f.More {
+		return []policy.Acceptance{{Rule: f.Rule}}
+	}
+	var list []policy.Acceptance
+	for _, p := range f.Paths {
+		list = append(list, policy.Acceptance{Rule: f.Rule, Path: p})
+	}
+	return list
+}
+
+// briefly bounds the characters of a subject in a message.
+const briefly = 60
+
+// TeamUnreadable returns a hold of all commits. Otherwise the user would believe that the team's policy is enforced.
+func TeamUnreadable(cause error) ledger.Hold {
+	h := ledger.Hold{Reason: ledger.Policy, Message: "the team's policy cannot be read: " + gitops.Text(cause.Error()).String()}
+	if broken, ok := errors.AsType[*teams.PolicyError](cause); ok {
+		h.Next = broken.Next
+	}
+	return h
+}
+
+// NotApplied returns the hold of a commit that needs a dropped commit, and of all commits that need it.
+func NotApplied(d ledger.Dropped, paths []string) ledger.Hold {
+	return ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(paths),
+		Message: fmt.Sprintf("commit %.12s (%s) does not apply without the rejected or dropped commits, and what needs it waits as well", d.Commit, words.Shorten(d.Subject, briefly)),
+		Next:    []string{fmt.Sprintf("git airlock reject -m TEXT %.12s", d.Commit), "git airlock review", "git airlock visit"}}
+}

@@ -1,0 +1,93 @@
+// Package hold describes why commits wait, for causes that need no engine to be described.
+package hold
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/land"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// Positions returns the holds that follow from the user's HEAD and branch, in the order of the reasons: an operation
+// is in progress, the airlock's branch is deleted, another branch is checked out, or HEAD is detached. tip is the
+// outer branch's commit, or empty if the branch is deleted.
+func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, tip, promoted gitops.OID) (holds []ledger.Hold, err error) {
+	branch := r.BranchName()
+	if op := repo.Operation(); op != "" {
+		holds = append(holds, ledger.Hold{Reason: ledger.OperationInProgress,
+			Message: fmt.Sprintf("a %s is in progress; commits land when it is done", op), Next: operationNext(op)})
+	}
+	back := []string{"git checkout " + gitops.Pasteable(branch)}
+	if tip == "" {
+		holds = append(holds, ledger.Hold{Reason: ledger.BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", branch),
+			Next: []string{"git branch " + gitops.Pasteable(branch) + " " + string(promoted)}})
+	}
+	there, err := repo.Branch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch there {
+	case r.Branch:
+		alias, err := symbolic(ctx, repo, r)
+		if err != nil {
+			return nil, err
+		}
+		twice, err := elsewhere(ctx, repo, r)
+		return append(append(holds, alias...), twice...), err
+	case "":
+		return append(holds, ledger.Hold{Reason: ledger.DetachedHead, Message: fmt.Sprintf("HEAD is detached; commits land on %s", branch), Next: back}), nil
+	}
+	return append(holds, ledger.Hold{Reason: ledger.BranchSwitched, Next: back,
+		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Text(strings.TrimPrefix(there, "refs/heads/")), branch)}), nil
+}
+
+// symbolic returns a hold if the user has made the branch a symbolic ref. A landing would replace it by a branch.
+func symbolic(ctx context.Context, repo *gitops.Repository, r airlock.Record) ([]ledger.Hold, error) {
+	target, err := repo.SymbolicRef(ctx, r.Branch)
+	if err != nil || target == "" {
+		return nil, err
+	}
+	name := gitops.Pasteable(r.Branch)
+	return []ledger.Hold{{Reason: ledger.BranchSwitched, Next: []string{"git update-ref --no-deref " + name + " " + name},
+		Message: fmt.Sprintf("%s is a symbolic ref to %s, and commits cannot land on it", r.BranchName(), gitops.Text(target))}}, nil
+}
+
+// elsewhere returns a hold if another worktree also has the branch checked out. A landing here would leave that
+// worktree's index and files behind, and the next commit there would undo the landing.
+func elsewhere(ctx context.Context, repo *gitops.Repository, r airlock.Record) ([]ledger.Hold, error) {
+	tops, err := repo.Elsewhere(ctx, r.Branch)
+	if err != nil || len(tops) == 0 {
+		return nil, err
+	}
+	h := ledger.Hold{Reason: ledger.BranchSwitched, Message: fmt.Sprintf("%s is checked out in %s as well", r.BranchName(), gitops.Text(tops[0]))}
+	for _, top := range tops {
+		h.Next = append(h.Next, "git -C "+gitops.Pasteable(top)+" checkout --detach")
+	}
+	return []ledger.Hold{h}, nil
+}
+
+func operationNext(op string) []string {
+	switch op {
+	case "bisect":
+		return []string{"git bisect reset"}
+	case "merge":
+		return []string{"git merge --continue", "git merge --abort"}
+	}
+	return []string{"git " + op + " --continue", "git " + op + " --abort"}
+}
+
+// RefLocked returns the hold for the lock file of a ref or of the file that stores refs.
+func RefLocked(lock string) ledger.Hold {
+	return ledger.Hold{Reason: ledger.IndexLocked, Message: "another git command holds the lock of a ref; if none runs, it is left over from a crash",
+		Next: []string{"rm " + gitops.Pasteable(lock)}}
+}
+
+// CommandAtWork returns the hold for a git command that a landing would make fail half-way.
+func CommandAtWork(c *land.CommandError) ledger.Hold {
+	return ledger.Hold{Reason: ledger.IndexLocked, Message: fmt.Sprintf("git %s runs here as process %d; commits land when it is done", c.Subcommand, c.PID),
+		Next: []string{fmt.Sprintf("ps -o pid,stat,etime,args -p %d  # is it waiting for you?", c.PID)}}
+}
