@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -198,8 +199,8 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 		return nil, err
 	}
 	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") || key == envKey })
-	if given.Has(session.ExcludeKey) {
-		if given[session.ExcludeKey], err = keptPatterns(c, s); err != nil {
+	if given.Has(inbound.ExcludeKey) {
+		if given[inbound.ExcludeKey], err = keptPatterns(c, s); err != nil {
 			return nil, err
 		}
 	}
@@ -230,7 +231,7 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 
 // keptPatterns returns the patterns of "git -c airlock.exclude", one a line: all of them stay in force, and a later sync reads them.
 func keptPatterns(c *cli.Context, s *session.Session) (string, error) {
-	patterns, err := s.Repo.CommandValues(c.Context, session.ExcludeKey)
+	patterns, err := s.Repo.CommandValues(c.Context, inbound.ExcludeKey)
 	return strings.Join(patterns, "\n"), err
 }
 
@@ -368,7 +369,7 @@ func ofPath(option string, err error) error {
 }
 
 // allowSecretsFlag makes start accept secrets that it would refuse.
-var allowSecretsFlag = &cli.BoolFlag{Name: session.AllowSecretsFlag, Usage: "take a snapshot even if it contains secrets"}
+var allowSecretsFlag = &cli.BoolFlag{Name: inbound.AllowSecretsFlag, Usage: "take a snapshot even if it contains secrets"}
 
 // ofOption converts an error about a setting to an error about the option, if the option was given.
 func ofOption(c *cli.Context, err error) error {

@@ -8,6 +8,7 @@ import (
 	"maps"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
@@ -51,7 +52,7 @@ type resolved struct {
 	setup environment.Setup
 	// The untracked files to copy into the workspace, and the search for secrets in them and in the snapshot.
 	include []inner.UserFile
-	secrets *screening
+	secrets *inbound.Screening
 	// airlock is the new record: of the airlock here, or of a new one without an id.
 	airlock airlock.Record
 	// variables are those of the user and setupEnv those of the setup, with their values, which no record has.
@@ -92,7 +93,7 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 		if c.include, err = s.Environment().Include(ctx); err != nil {
 			return c, err
 		}
-		c.secrets = s.source().screen(ctx, now.base, c.include, q.AllowSecrets)
+		c.secrets = inbound.Screen(ctx, s.Environment(), now.base, c.include, q.AllowSecrets)
 	}
 	if c.Recipe && now.tree != "" {
 		if c.setup, err = s.Environment().Obey(ctx, now.tree, c.asksForImages() && q.Image == ""); err != nil {
@@ -264,7 +265,7 @@ func (c *resolved) chooseContainer(ctx context.Context, reason string) (err erro
 			return err
 		}
 		// Check for secrets first, so that the user does not wait for an image in vain.
-		if err := c.secrets.finish(c.session.Report); err != nil {
+		if err := c.secrets.Finish(c.session.Report); err != nil {
 			return err
 		}
 		if r.Image, err = c.session.Environment().Image(ctx, c.setup); err != nil || c.session.Dry {

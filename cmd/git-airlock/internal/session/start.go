@@ -113,7 +113,7 @@ func (c resolved) create(ctx context.Context) (airlock.Record, error) {
 	})
 	if s.Dry {
 		n, err := changes()
-		if err := errors.Join(err, c.secrets.finish(s.Report)); err != nil {
+		if err := errors.Join(err, c.secrets.Finish(s.Report)); err != nil {
 			return r, err
 		}
 		s.Report.Say("would snapshot %s at %.12s and start a %s prison (%s); %s",
@@ -163,7 +163,7 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 	}()
 	snap, err := taken()
 	if err == nil {
-		err = c.secrets.finish(c.session.Report)
+		err = c.secrets.Finish(c.session.Report)
 	}
 	if err == nil {
 		err = c.fillWorkspace(ctx, r, box, snap, started)
@@ -204,7 +204,7 @@ func (c resolved) takeSnapshot(ctx context.Context, r airlock.Record, exclude ig
 		dir := s.Prisons().Quarantine(r)
 		snap, err := snapshot.Take(ctx, s.Repo, dir, c.base, exclude, r.Ghost)
 		if err == nil {
-			c.secrets.begin(quarantine.Open(dir, r.Format))
+			c.secrets.Begin(quarantine.Open(dir, r.Format))
 		}
 		return snap, err
 	})

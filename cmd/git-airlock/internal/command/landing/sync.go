@@ -27,7 +27,7 @@ func syncCommand() *cli.Command {
 			"would come in. The airlock can be stopped.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "wait", Usage: "wait for the agent's next commit if it has uncommitted changes or is in the middle of an operation"},
-			&cli.BoolFlag{Name: session.AllowSecretsFlag, Usage: "bring files even if they contain secrets"},
+			&cli.BoolFlag{Name: inbound.AllowSecretsFlag, Usage: "bring files even if they contain secrets"},
 		},
 		Action: cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			allow, err := s.Config.With(r.Settings).Bool("airlock.allowSecrets", false)
@@ -44,7 +44,7 @@ func syncCommand() *cli.Command {
 			engine := s.Engine(r)
 			defer engine.Close()
 			request := inbound.Request{Prisons: s.Prisons(), Engine: engine, Record: r, Exclude: exclude,
-				Screen: func(found scan.Report) error { return screen(s, found, allow || c.Bool(session.AllowSecretsFlag)) }}
+				Screen: func(found scan.Report) error { return screen(s, found, allow || c.Bool(inbound.AllowSecretsFlag)) }}
 			if c.Bool("wait") {
 				request.Wait = func(why error) { s.Report.Say("%s; waiting for its next commit", why) }
 			}
@@ -65,19 +65,19 @@ func syncCommand() *cli.Command {
 // screen prints the secrets of severity high that the agent would get, and refuses them unless they are allowed.
 func screen(s *session.Session, found scan.Report, allow bool) error {
 	var refused *environment.Refusal
-	if !errors.As(session.RefuseSecrets(found), &refused) {
+	if !errors.As(inbound.RefuseSecrets(found), &refused) {
 		return nil
 	}
 	for _, f := range found.Findings {
 		if f.Severity == scan.High && f.Allowed == "" {
-			s.Report.Say("%s: %s: %s", session.PlaceOfFinding(f), f.Rule, gitops.Text(f.Reason))
+			s.Report.Say("%s: %s: %s", inbound.PlaceOfFinding(f), f.Rule, gitops.Text(f.Reason))
 		}
 	}
 	if allow {
 		return nil
 	}
 	refused.Text = "the agent would get secrets: " + words.Count(found.Count(scan.High), "finding") + " of severity high; nothing was changed"
-	refused.Next[len(refused.Next)-1] = "git airlock sync --" + session.AllowSecretsFlag
+	refused.Next[len(refused.Next)-1] = "git airlock sync --" + inbound.AllowSecretsFlag
 	return refused
 }
 

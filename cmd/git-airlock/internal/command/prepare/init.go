@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/agents"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -96,7 +97,7 @@ func planInit(c *cli.Context, s *session.Session) (p initPlan, err error) {
 		return p, ui.Usagef("--exclude: %q is not a pattern as in gitignore(5)", wrong)
 	}
 	for _, pattern := range c.StringSlice("exclude") {
-		p.settings = append(p.settings, [2]string{session.ExcludeKey, pattern})
+		p.settings = append(p.settings, [2]string{inbound.ExcludeKey, pattern})
 	}
 	p.notes = c.Bool("show-notes")
 	if p.had, err = s.Environment().ReadOwn(recipe.FileName); err != nil {
@@ -326,7 +327,7 @@ func configure(ctx context.Context, s *session.Session, p initPlan) error {
 	}
 	for _, key := range p.settings {
 		var more []string
-		if key[0] == session.ExcludeKey {
+		if key[0] == inbound.ExcludeKey {
 			more = []string{"--add"}
 		}
 		if err := set(key[0], key[1], more...); err != nil {

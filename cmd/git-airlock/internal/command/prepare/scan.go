@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -33,7 +34,7 @@ func scanCommand() *cli.Command {
 			if err := cmdline.Print(c, s, true, d, d.print); err != nil {
 				return err
 			}
-			return session.RefuseSecrets(report)
+			return inbound.RefuseSecrets(report)
 		}),
 	}, cmdline.Takes{})
 }
@@ -94,7 +95,7 @@ func (d scanDocument) print(out io.Writer, p ui.Paint) error {
 		if f.Allowed != nil {
 			word, reason = p.Green("allowed"), gitops.Text(*f.Allowed)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", word, session.PlaceOfFinding(scan.Finding{Path: f.Path, Line: f.Line}), f.Rule, reason)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", word, inbound.PlaceOfFinding(scan.Finding{Path: f.Path, Line: f.Line}), f.Rule, reason)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (d scanDocument) print(out io.Writer, p ui.Paint) error {
 		fmt.Fprintf(out, "archive  %d more: not looked into\n", more)
 	}
 	if d.Excluded > 0 {
-		fmt.Fprintf(out, "%s left out (%s)\n", words.Count(d.Excluded, "file"), session.ExcludeKey)
+		fmt.Fprintf(out, "%s left out (%s)\n", words.Count(d.Excluded, "file"), inbound.ExcludeKey)
 	}
 	_, err := fmt.Fprintf(out, "%s searched: %d high, %d medium, %d low, %d allowed\n", words.Count(d.Files, "file"), d.High, d.Medium, d.Low, d.Allowed)
 	return err
