@@ -18,6 +18,7 @@ import (
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/link/channel"
 	"gvisor.dev/gvisor/pkg/tcpip/link/ethernet"
 	"gvisor.dev/gvisor/pkg/tcpip/link/pipe"
@@ -338,6 +339,59 @@ func TestOtherProtocols(t *testing.T) {
 			t.Errorf("%s: %v", to, err)
 		}
 		c.Close()
+	}
+}
+
+// asked is an interface in which frames wait until somebody reads them.
+type asked struct {
+	*channel.Endpoint
+	waiting [][]byte
+}
+
+func (a *asked) Attach(receiver stack.NetworkDispatcher) {
+	a.Endpoint.Attach(receiver)
+	for _, frame := range a.waiting {
+		p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(frame)})
+		a.InjectInbound(0, p)
+		p.DecRef()
+	}
+}
+
+// TestWaitingQuestion checks that an engine answers a question that waited for it, as it does when it replaces a killed process.
+func TestWaitingQuestion(t *testing.T) {
+	text := question(t, "files.test.", dnsmessage.TypeA)
+	ip := make(header.IPv4, header.IPv4MinimumSize+header.UDPMinimumSize+len(text))
+	ip.Encode(&header.IPv4Fields{
+		TotalLength: uint16(len(ip)), TTL: 64, Protocol: uint8(header.UDPProtocolNumber),
+		SrcAddr: tcpip.AddrFrom4(inside.As4()), DstAddr: tcpip.AddrFrom4(resolves.As4()),
+	})
+	ip.SetChecksum(^ip.CalculateChecksum())
+	header.UDP(ip.Payload()).Encode(&header.UDPFields{SrcPort: 40000, DstPort: 53, Length: uint16(len(ip.Payload()))})
+	copy(header.UDP(ip.Payload()).Payload(), text)
+	frames := &asked{channel.New(64, 16<<10, "\x02\x00\x00\x00\x00\x01"), [][]byte{
+		[]byte("\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x00\x02\x08\x06\x00\x01\x08\x00\x06\x04\x00\x01\x02\x00\x00\x00\x00\x02\x0a\x00\x02\x64\x00\x00\x00\x00\x00\x00\x0a\x00\x02\x03"),
+		append([]byte("\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02\x08\x00"), ip...),
+	}}
+	w := Wire{Inside: inside, Gateway: gateway, Resolver: resolves, Bits: 24}
+	e, err := newEngine(Settings{Wire: w, World: &fakeWorld{}, Names: &memory{}, First: writable(rules(1, "files.test"))}, ethernet.New(frames))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for answered := false; !answered; {
+		p := frames.ReadContext(ctx)
+		if p == nil {
+			t.Fatal("no answer")
+		}
+		answered = bytes.Contains(p.ToView().AsSlice(), text[12:]) // the question is repeated
+		p.DecRef()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.refused != 0 {
+		t.Errorf("%d refusals", e.refused)
 	}
 }
 

@@ -147,15 +147,27 @@ func newEngine(s Settings, link stack.LinkEndpoint) (*Engine, error) {
 	e.policy.Store(&Policy{Open: e.open})
 	e.obey(s.First)
 	e.ctx, e.end = context.WithCancel(context.Background())
-	if e.stack, err = e.newStack(link); err != nil {
+	waiting := &detached{LinkEndpoint: link}
+	if e.stack, err = e.newStack(waiting); err != nil {
 		return nil, err
 	}
 	if err := e.serveNames(); err != nil {
 		e.Close()
 		return nil, err
 	}
+	link.Attach(waiting.receiver)
 	return e, nil
 }
+
+// A detached link keeps its receiver back, so that no packet is read until all is ready to answer. Otherwise, a question that waits
+// in the interface while a killed process is replaced would be lost, or recorded as a refusal of the resolver's own address.
+type detached struct {
+	stack.LinkEndpoint
+	receiver stack.NetworkDispatcher
+}
+
+// Attach implements [stack.LinkEndpoint].
+func (d *detached) Attach(receiver stack.NetworkDispatcher) { d.receiver = receiver }
 
 // newStack makes a stack that takes packets for every address, and answers questions for the hardware address of its own
 // two alone.
