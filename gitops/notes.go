@@ -78,3 +78,41 @@ func (g *Git) SetNotes(ctx context.Context, ref string, from OID, who, message s
 	// Without --force, git refuses to move the ref to a commit that does not contain its present value.
 	return g.Durable().Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--done", "--date-format=now"}, Stdin: strings.NewReader(in.String())})
 }
+
+// noteLimit bounds what is read of one note.
+const noteLimit = 4 << 20
+
+// Note returns the note of an object in a ref, empty if there is none.
+func (g *Git) Note(ctx context.Context, ref string, id OID) (string, error) {
+	blob, err := g.Output(ctx, "notes", "--ref="+ref, "list", string(id))
+	if failed, ok := errors.AsType[*Error](err); ok && failed.Status == 1 {
+		return "", nil // there is no note
+	}
+	if err != nil {
+		return "", err
+	}
+	var note string
+	err = g.Blobs(ctx, []OID{OID(strings.TrimSpace(blob))}, noteLimit, func(_ int, head []byte, _ int64) error {
+		note = string(head)
+		return nil
+	})
+	return note, err
+}
+
+// SetNote replaces the note of one object, which may be of any kind. Otherwise it is like SetNotes, which git's own command for notes
+// in an import restricts to commits.
+func (g *Git) SetNote(ctx context.Context, ref string, from OID, who, message string, id OID, text string) error {
+	var in strings.Builder
+	fmt.Fprintf(&in, "commit %s\nauthor %s now\ncommitter %s now\ndata %d\n%s\n", ref, who, who, len(message), message)
+	if from != "" {
+		fmt.Fprintf(&in, "from %s\n", from)
+	}
+	// The first digits of the name may be folders, two digits each (git-notes(1)).
+	name := string(id)
+	paths := []string{name, name[:2] + "/" + name[2:], name[:2] + "/" + name[2:4] + "/" + name[4:]}
+	for _, path := range paths {
+		fmt.Fprintf(&in, "D %s\n", path)
+	}
+	fmt.Fprintf(&in, "M 100644 inline %s\ndata %d\n%s\ndone\n", paths[1], len(text), text)
+	return g.Durable().Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--done", "--date-format=now"}, Stdin: strings.NewReader(in.String())})
+}

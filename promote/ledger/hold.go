@@ -23,12 +23,13 @@ const (
 	InnerMain           Reason = "inner-main"
 	WorkspaceFull       Reason = "workspace-full"
 	Policy              Reason = "policy"
+	Check               Reason = "check"
 	Review              Reason = "review"
 )
 
 // Reasons lists all reasons in that order.
 var Reasons = []Reason{OperationInProgress, BranchDeleted, BranchSwitched, DetachedHead, Collision, Conflict,
-	IndexLocked, DiskFull, InnerInvalid, InnerMain, WorkspaceFull, Policy, Review}
+	IndexLocked, DiskFull, InnerInvalid, InnerMain, WorkspaceFull, Policy, Check, Review}
 
 // Hold is one reason why commits wait, and what the user can do about it. All its text is escaped.
 type Hold struct {

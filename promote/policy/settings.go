@@ -26,8 +26,9 @@ type Settings struct {
 	protected   []protection
 	denials     []string
 	programs    []string
-	work        int64 // for one commit; 0 is the default
-	seconds     int64 // for one commit; 0 is the default
+	work        int64     // for one commit; 0 is the default
+	seconds     int64     // for one commit; 0 is the default
+	check       treeCheck // of policies
 }
 
 // Source is the source of a rule's setting. The zero Source is the default.
@@ -41,6 +42,10 @@ const (
 
 // DeniedPrograms returns the rules of policies for programs that must not start. They are not checked here.
 func (s Settings) DeniedPrograms() []string { return s.programs }
+
+// Check returns the command of policies that checks trees, empty if there is none, and whether every commit waits for it. It is not run
+// here.
+func (s Settings) Check() (command string, hold bool) { return s.check.command, s.check.hold }
 
 // Denials returns the rules of policies that deny the prison's network something. They are not checked here.
 func (s Settings) Denials() []string { return s.denials }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,10 @@ const TeamLimit = 1 << 20
 //	[review]
 //	reviewers = ["ada@example.com"]
 //
+//	[check]
+//	command = "make test"
+//	gate = "hold"
+//
 //	[[paths]]
 //	patterns = ["deploy/**", "*.tf"]
 //	action = "hold"
@@ -53,6 +58,13 @@ type Team struct {
 	denials     []string
 	programs    []string
 	reviewers   []string
+	check       treeCheck
+}
+
+// treeCheck is the command that checks trees, with the setting of its gate.
+type treeCheck struct {
+	command string
+	hold    bool
 }
 
 // Reviewers returns the addresses of the people whose verdicts count besides the user's.
@@ -78,6 +90,10 @@ type teamFile struct {
 	Review struct {
 		Reviewers []string `toml:"reviewers"`
 	} `toml:"review"`
+	Check struct {
+		Command string `toml:"command"`
+		Gate    string `toml:"gate"`
+	} `toml:"check"`
 	Paths []struct {
 		Patterns []string `toml:"patterns"`
 		Action   string   `toml:"action"`
@@ -127,6 +143,10 @@ func ParseTeam(content []byte) (Team, error) {
 		if !strings.Contains(r, "@") {
 			return Team{}, fmt.Errorf("team policy: review: reviewers: %q is not an address", gitops.Text(r))
 		}
+	}
+	t.check = treeCheck{strings.TrimSpace(f.Check.Command), f.Check.Gate == "hold"}
+	if f.Check.Gate != "" && !t.check.hold {
+		return Team{}, fmt.Errorf("team policy: check: gate: %q is not hold", gitops.Text(f.Check.Gate))
 	}
 	for n, p := range f.Paths {
 		made, err := newProtection(p.Patterns, p.Action, p.Reason)
@@ -183,6 +203,7 @@ func tomlError(err error) error {
 func (s Settings) With(t Team) Settings {
 	w := Settings{maxFileSize: s.maxFileSize, sizeFrom: s.sizeFrom, work: s.work, seconds: s.seconds, protected: slices.Concat(s.protected, t.protected),
 		denials: slices.Concat(s.denials, t.denials), programs: slices.Concat(s.programs, t.programs),
+		check:   treeCheck{cmp.Or(t.check.command, s.check.command), s.check.hold || t.check.hold},
 		actions: map[string]Action{}, sources: map[string]Source{}}
 	maps.Copy(w.actions, s.actions)
 	maps.Copy(w.sources, s.sources)

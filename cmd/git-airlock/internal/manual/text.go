@@ -60,6 +60,7 @@ var HoldReasons = map[string]string{
 	"inner-main":            "the inner repository has no branch main",
 	"workspace-full":        "the workspace grew beyond airlock.maxWorkspace, or the disk was nearly full, and the prison was stopped",
 	"policy":                "a rule of the policy gate holds a commit; see `git airlock policy`",
+	"check":                 "airlock.check has not passed on the tree yet; see `git airlock check`",
 	"review":                "airlock.review is land, or the agent must fix a commit: commits wait for `git airlock approve`, or `git airlock promote`",
 }
 
@@ -92,6 +93,9 @@ var Settings = []Setting{
 	{"airlock.landingNetwork", "`false`", "`true`: your filters may use the network while a landing runs them. `git-lfs` may always use it, at the addresses in your configuration, and at those in `.lfsconfig` as long as that file is the same as when the airlock was made"},
 	{"airlock.keepEnv", "", "names of environment variables that your filters, pagers and signing programs need besides the usual ones; `AWS_*` stands for all names that begin with `AWS_`. `git airlock doctor` lists the variables that are not passed on"},
 	{"airlock.review", "`off`", "`land`: no commit lands before you approve it; `push`: commits land at once, and `git airlock hooks install` adds a hook that refuses to push them before you approve them; `off`: commits land at once"},
+	{"airlock.check", "none", "a command that says by its exit status whether a tree is good, such as `make test`. When commits land without others that you rejected, dropped or that are held, it must first pass on exactly the tree that lands. It runs in a prison of its own, without network; a command of the team's policy goes before yours. See git-airlock-check(1)"},
+	{"airlock.check.gate", "`off`", "`hold`: no commit lands before `airlock.check` has passed (hold `check`)"},
+	{"airlock.check.time", "1800", "the seconds after which a check is ended, and counts as failed"},
 	{"airlock.autoLand", "`true`", "`false`: an older name of `airlock.review=land` (`start --no-auto-land`)"},
 	{"airlock.engine", "`tree`", "`patch`: a commit lands only if `git format-patch | git am` produces the same tree (`--engine`)"},
 	{"airlock.sign", "`false`", "`true`: sign landed commits, on the host, according to your `user.signingKey` and `gpg.format`"},

@@ -1,0 +1,142 @@
+package checks_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
+	"github.com/git-airlock/git-airlock/promote/checks"
+	"github.com/git-airlock/git-airlock/promote/policy"
+)
+
+func TestMain(m *testing.M) { gitopstest.Main(m) }
+
+// TestChoose lets a check of random commits go on until nothing is left to check. The landing ends at a good commit, the next one of
+// a failed list fails, and no more commits are checked than a binary search needs.
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20_000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		truth := make([]checks.State, 1+r.IntN(40))
+		known := make([]checks.State, len(truth))
+		for i := range truth {
+			truth[i] = []checks.State{checks.Free, checks.Passed, checks.Failed}[r.IntN(3)]
+			if truth[i] == checks.Free {
+				known[i] = checks.Free
+			}
+		}
+		runs := 0
+		lands, next := checks.Choose(known)
+		for ; next >= 0; lands, next = checks.Choose(known) {
+			if known[next] != checks.Unknown {
+				t.Fatalf("seed %d: commit %d is checked twice: %v", seed, next, known)
+			}
+			known[next] = truth[next]
+			runs++
+		}
+		newest := len(truth) - 1
+		switch {
+		case lands >= 0 && truth[lands] == checks.Failed:
+			t.Fatalf("seed %d: lands at %d, which fails: %v", seed, lands, truth)
+		case lands < newest && (known[lands+1] != checks.Failed || known[newest] != checks.Failed):
+			t.Fatalf("seed %d: lands at %d, and the next one has not failed: %v", seed, lands, known)
+		case truth[newest] != checks.Failed && lands != newest:
+			t.Fatalf("seed %d: the newest is good, and %d lands", seed, lands)
+		case runs > 8:
+			t.Fatalf("seed %d: %d checks of %d commits", seed, runs, len(truth))
+		}
+	}
+}
+
+// TestRecord writes results from several processes' worth of goroutines, beside notes that git itself has written in folders.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"sha1", "sha256"} {
+		repo := gitopstest.New(t, "--object-format="+format)
+		repo.CommitAll(gitopstest.Files{"f": "1"})
+		opened, err := gitops.Open(t.Context(), repo.Top)
+		gitopstest.Check(t, err)
+		tree := gitops.OID(strings.TrimSpace(repo.Run("rev-parse", "HEAD^{tree}")))
+		for i := range 60 { // so that git makes folders
+			repo.Run("notes", "--ref=airlock-check", "add", "-m", "theirs", string(repo.Blob(fmt.Sprint(i))))
+		}
+		repo.Run("notes", "--ref=airlock-check", "add", "-m", "not a result", string(tree))
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				for _, exit := range []int{1, 0} {
+					gitopstest.Check(t, checks.Record(t.Context(), opened, "A U Thor <a@example.com>", checks.Result{Tree: tree, Command: checks.Digest(fmt.Sprint("make ", i)), System: "s", Exit: exit, At: time.Now()}))
+				}
+			})
+		}
+		all.Wait()
+		for i := range 4 {
+			found, err := checks.Find(t.Context(), opened, tree, fmt.Sprint("make ", i), "s")
+			gitopstest.Check(t, err)
+			if found == nil || !found.Passed() {
+				t.Errorf("%s: make %d: %+v", format, i, found)
+			}
+			if other, err := checks.Find(context.Background(), opened, tree, fmt.Sprint("make ", i), "t"); err != nil || other != nil {
+				t.Errorf("%s: found in another system: %+v, %v", format, other, err)
+			}
+		}
+		note := repo.Run("notes", "--ref=airlock-check", "show", string(tree))
+		if n := strings.Count(note, "command_sha256"); n != 4 || !strings.Contains(note, "not a result") {
+			t.Errorf("%s: the note is %q", format, note)
+		}
+		if theirs := repo.Run("notes", "--ref=airlock-check", "show", string(repo.Blob("0"))); strings.TrimSpace(theirs) != "theirs" {
+			t.Errorf("%s: another note is now %q", format, theirs)
+		}
+		if none, err := checks.Find(t.Context(), opened, gitops.OID(strings.TrimSpace(repo.Run("rev-parse", "HEAD"))), "make 0", "s"); err != nil || none != nil {
+			t.Errorf("%s: found for another object: %+v, %v", format, none, err)
+		}
+		repo.Run("fsck", "--strict")
+	}
+}
+
+// TestOf checks the settings, and that a policy only makes them stricter.
+func TestOf(t *testing.T) {
+	t.Parallel()
+	team, err := policy.ParseTeam([]byte("version = 1\n[check]\ncommand = \"make test\"\ngate = \"hold\"\n"))
+	gitopstest.Check(t, err)
+	for _, x := range []struct {
+		config gitops.Config
+		rules  policy.Settings
+		want   checks.Check
+	}{
+		{nil, policy.Settings{}, checks.Check{Time: 30 * time.Minute}},
+		{gitops.Config{"airlock.check": " go vet ", "airlock.check.time": "5"}, policy.Settings{}, checks.Check{Command: "go vet", Time: 5 * time.Second}},
+		{gitops.Config{"airlock.check": "true", "airlock.check.gate": "hold"}, policy.Settings{}, checks.Check{Command: "true", Hold: true, Time: 30 * time.Minute}},
+		{gitops.Config{"airlock.check": "true", "airlock.check.gate": "off"}, policy.Settings{}.With(team), checks.Check{Command: "make test", Hold: true, Time: 30 * time.Minute}},
+	} {
+		if got, err := checks.Of(x.config, x.rules); err != nil || got != x.want {
+			t.Errorf("%v: %+v, %v, want %+v", x.config, got, err, x.want)
+		}
+	}
+	if _, err := checks.Of(gitops.Config{"airlock.check.gate": "yes"}, policy.Settings{}); err == nil {
+		t.Error("an unknown gate is no error")
+	}
+	if _, err := policy.ParseTeam([]byte("version = 1\n[check]\ngate = \"off\"\n")); err == nil {
+		t.Error("a policy can turn the gate off")
+	}
+}
+
+// FuzzParse checks that any note is read without an error, and that a result says which tree it is about.
+func FuzzParse(f *testing.F) {
+	tree := gitops.OID(strings.Repeat("a1", 20))
+	f.Add(`{"v":1,"tree":"` + string(tree) + `","command_sha256":"x","system":"s","exit":0}` + "\n")
+	f.Add("\n{}\n{\"v\":1}")
+	f.Fuzz(func(t *testing.T, note string) {
+		for _, r := range checks.Parse(note, tree) {
+			if r.Tree != tree || r.Version != 1 {
+				t.Errorf("%q: %+v", note, r)
+			}
+		}
+	})
+}

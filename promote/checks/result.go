@@ -1,0 +1,130 @@
+package checks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// NotesRef is the ref of the notes with results. They are on trees.
+const NotesRef = "refs/notes/airlock-check"
+
+// TimeOver is the exit status of a check that took too long, as timeout(1) has it.
+const TimeOver = 124
+
+// Result is the result of a check of one tree, as a line of the notes stores it.
+type Result struct {
+	Version int        `json:"v"`
+	Tree    gitops.OID `json:"tree"`
+	Command string     `json:"command_sha256"` // see [Digest]
+	System  string     `json:"system"`         // what the check ran in
+	Exit    int        `json:"exit"`
+	At      time.Time  `json:"at"`
+	Took    int64      `json:"ms"`
+}
+
+const (
+	version = 1
+	// lineLimit and linesKept bound what is read of a note, because everybody who can push can write it.
+	lineLimit = 16 << 10
+	linesKept = 1000
+)
+
+// Passed reports whether the tree is good.
+func (r Result) Passed() bool { return r.Exit == 0 }
+
+// Parse reads the results in a note of a tree, and ignores lines that it does not understand, that are too long or too many, or that
+// were copied from another tree.
+func Parse(note string, tree gitops.OID) []Result {
+	var list []Result
+	for line := range strings.Lines(note) {
+		var r Result
+		if len(list) == linesKept {
+			break
+		}
+		if len(line) <= lineLimit && json.Unmarshal([]byte(line), &r) == nil && r.Version == version && r.Tree == tree {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// In returns the newest result of a command in a system, nil if there is none.
+func In(list []Result, command, system string) *Result {
+	var found *Result
+	for i, r := range list {
+		if r.Command == Digest(command) && r.System == system && (found == nil || !r.At.Before(found.At)) {
+			found = &list[i]
+		}
+	}
+	return found
+}
+
+// Find returns the newest result for a tree, nil if there is none.
+func Find(ctx context.Context, repo *gitops.Repository, tree gitops.OID, command, system string) (*Result, error) {
+	note, err := repo.Note(ctx, NotesRef, tree)
+	return In(Parse(note, tree), command, system), err
+}
+
+// tries bounds the attempts to write a note while others write theirs.
+const tries = 10
+
+// Record adds a result to the notes, in the place of earlier ones of the same command and system. who is the author of the change.
+func Record(ctx context.Context, repo *gitops.Repository, who string, r Result) error {
+	r.Version, r.At = version, ledger.Timestamp(r.At)
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	for n := range tries {
+		if err = write(ctx, repo, who, r, string(line)); !moved(err) || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(time.Duration(n) * pause) // others write notes
+	}
+	if err != nil {
+		return fmt.Errorf("write the result of a check: %w", err)
+	}
+	return nil
+}
+
+// pause is the time before another attempt, for each attempt before it.
+const pause = 20 * time.Millisecond
+
+// moved reports whether git refused to move the ref, because it has another value than it had, or is locked.
+func moved(err error) bool {
+	failed, ok := errors.AsType[*gitops.Error](err)
+	return ok && failed.Status == 1
+}
+
+func write(ctx context.Context, repo *gitops.Repository, who string, r Result, line string) error {
+	from, err := repo.Ref(ctx, NotesRef)
+	if err != nil {
+		return err
+	}
+	note, err := repo.Note(ctx, NotesRef, r.Tree)
+	if err != nil {
+		return err
+	}
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(note), "\n"), func(l string) bool {
+		return l == "" || supersedes(r, l)
+	})
+	lines = append(lines, line)
+	slices.Sort(lines)
+	return repo.SetNote(ctx, NotesRef, from, who, "airlock: check", r.Tree, strings.Join(slices.Compact(lines), "\n")+"\n")
+}
+
+// supersedes reports whether a result replaces the one of a line.
+func supersedes(r Result, line string) bool {
+	for _, old := range Parse(line, r.Tree) {
+		return old.Command == r.Command && old.System == r.System
+	}
+	return false
+}
