@@ -67,8 +67,11 @@ func sweepReadOnly(prefix string) {
 	entries, _ := os.ReadDir(above) // there may be none
 	for _, e := range entries {
 		rest, ok := strings.CutPrefix(e.Name(), begin)
+		if !ok {
+			continue // of another prison; there may be hundreds
+		}
 		pid, _, _ := strings.Cut(rest, "-")
-		if _, err := os.Stat("/proc/" + pid); ok && err != nil {
+		if _, err := os.Stat("/proc/" + pid); err != nil {
 			unix.Rmdir(above + e.Name()) //nolint:errcheck // a group that is still in use stays
 		}
 	}
