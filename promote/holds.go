@@ -18,14 +18,6 @@ import (
 // pathsNamed bounds the number of paths in a command of a hold.
 const pathsNamed = 50
 
-func quoted(paths []string) string {
-	var b strings.Builder
-	for _, p := range paths {
-		b.WriteString(" " + gitops.Pasteable(p))
-	}
-	return b.String()
-}
-
 // Collision returns the hold for changes of the user in the way of a landing.
 func (e *Engine) Collision(ctx context.Context, paths []string) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Collision, Paths: gitops.Escaped(paths), Places: paths,
@@ -37,47 +29,11 @@ func (e *Engine) Collision(ctx context.Context, paths []string) ledger.Hold {
 		h.Message = "landing would overwrite a change of yours that is not committed: " + h.Paths[0]
 	}
 	if len(paths) <= pathsNamed {
-		h.Next = e.putAside(ctx, paths)
+		h.Next = hold.PutAside(ctx, e.Repo, paths)
 	} else {
 		h.Next = []string{"git stash push --include-untracked"}
 	}
 	return h
-}
-
-// putAside returns the commands that move paths out of the way: git stash for all paths that it can take, preceded by
-// the commands that make it take them, and mv for the rest.
-func (e *Engine) putAside(ctx context.Context, paths []string) []string {
-	var next []string
-	unstashable, err := land.FindUnstashable(ctx, e.Repo, paths)
-	if err != nil {
-		unstashable = land.Unstashable{} // the same error comes up again when git runs the next time
-	}
-	for _, p := range unstashable.NotStored {
-		move := "mv --"
-		if slices.Contains(unstashable.Worktrees, p) {
-			move = "git worktree move --"
-		}
-		next = append(next, move+quoted([]string{p, land.FreeName(e.Repo.Top, p)}))
-	}
-	if len(unstashable.Emptied) > 0 {
-		next = append(next, "mkdir --"+quoted(unstashable.Emptied))
-	}
-	if len(unstashable.Skipped) > 0 {
-		next = append(next, "git update-index --no-skip-worktree --"+quoted(unstashable.Skipped))
-	}
-	if len(unstashable.Assumed) > 0 {
-		next = append(next, "git update-index --no-assume-unchanged --"+quoted(unstashable.Assumed))
-	}
-	if len(unstashable.Intended) > 0 {
-		next = append(next, "git --literal-pathspecs rm -q --cached --"+quoted(unstashable.Intended))
-	}
-	rest := slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
-		return slices.Contains(slices.Concat(unstashable.NotStored, unstashable.Emptied), p)
-	})
-	if len(rest) > 0 {
-		next = append(next, "git --literal-pathspecs stash push --all --"+quoted(rest))
-	}
-	return next
 }
 
 // interrupted returns the hold of a landing that a crash interrupted, if it cannot be completed or undone without
