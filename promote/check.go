@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/ignore"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
@@ -181,6 +182,7 @@ type ruleset struct {
 	settings    policy.Settings
 	facts       policy.Facts
 	decisions   ledger.Decisions
+	check       checks.Check // of trees
 	ignores     *ignore.Rules
 	fingerprint func() string                      // returns a text that is equal for equal rules
 	results     func() (ledger.GateResults, error) // of earlier cycles; callers must not change it
@@ -198,6 +200,9 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	e.teams.Repo, e.teams.Ref = e.Repo, f.refs.team
 	if r.settings, used, r.broken = e.teams.Apply(ctx, f.config, f.settings.Policy); ctx.Err() != nil {
 		return r, ctx.Err()
+	}
+	if r.check, err = checks.Of(f.config, r.settings); err != nil {
+		return r, err
 	}
 	r.ignores = ignore.RulesOf(e.Repo, e.Dir())
 	ignores, config := r.ignores, f.config

@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/pause"
@@ -39,6 +40,8 @@ type Engine struct {
 	Guard Guard
 	// Egress is the record of the prison's network, for the notes of landed commits. It is nil for a prison without one.
 	Egress ledger.Egress
+	// Checker runs airlock.check. Without it, commits that need a check wait.
+	Checker Checker
 	// Settings are the user's settings as a command has just read them, for its decisions and its first cycle. If they are nil,
 	// each of these reads them.
 	Settings []gitops.Setting
@@ -80,6 +83,9 @@ type Options struct {
 	// commits, and a prison for that look takes longer than the rest of the cycle. It is ignored if the last cycle could not
 	// take out everything.
 	Known bool
+
+	// CheckFailure is the reason why the last check that a cycle asked for has no result. May be nil.
+	CheckFailure error
 
 	// target is the inner commit that UpTo named in an earlier cycle. The names of pending commits change when they
 	// are rebuilt.
@@ -180,9 +186,10 @@ const (
 	retrySoon = 60 * time.Millisecond
 )
 
-// Drain makes cycles until none is prevented from landing by a cause that should be over in a moment.
+// Drain makes cycles until none is prevented from landing by a cause that should be over in a moment, or by a check that has not run.
 func (e *Engine) Drain(ctx context.Context, options Options) (ledger.Outcome, error) {
 	var total ledger.Outcome
+	checked := gitops.OID("")
 	for end := time.Now().Add(drainTime); ; {
 		o, err := e.Cycle(ctx, options)
 		options.target = cmp.Or(o.Target, options.target)
@@ -191,6 +198,12 @@ func (e *Engine) Drain(ctx context.Context, options Options) (ledger.Outcome, er
 		}
 		o.Landed += total.Landed
 		total = o
+		if err == nil && o.Unchecked != nil && o.Unchecked.Commit != checked && e.Checker != nil && options.CheckFailure == nil {
+			checked = o.Unchecked.Commit
+			e.progress(checks.Key, 0, 0)
+			_, options.CheckFailure = e.Checker.Run(ctx, *o.Unchecked)
+			continue
+		}
 		if err != nil || o.Retry != retrySoon || time.Now().After(end) {
 			return total, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/land"
+	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
@@ -21,12 +22,15 @@ type landed struct {
 	onto     gitops.OID // the branch's tip after the landing; empty if nothing landed
 	uncopied gitops.OID // see [ledger.Outcome]
 	count    int
+	// unchecked is the commit to check next, nil if there is none.
+	unchecked *checks.Wanted
 }
 
 func (l landed) entered(o ledger.Outcome, now time.Time) ledger.Outcome {
 	if l.onto != "" {
 		o.Onto, o.Uncopied = l.onto, l.uncopied
 	}
+	o.Unchecked = l.unchecked
 	return l.added(o.Land(l.count, now))
 }
 
@@ -34,17 +38,22 @@ func (l landed) entered(o ledger.Outcome, now time.Time) ledger.Outcome {
 // the landing, they are not made pending first, because their notes are in the transaction that moves the branch.
 func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned, j judged, d delivered, w *lazyBridge) (landed, error) {
 	to, waits, err := e.newestLandable(ctx, f, o, p, j)
-	at := f.refs
+	var c checked
+	if err == nil {
+		c, err = e.checked(ctx, f, p, j, w, to)
+		waits.holds = append(waits.holds, c.holds...)
+	}
+	to, at := c.to, f.refs
 	if err != nil || to == "" || !f.together(to) {
 		var announced error
 		at, announced = e.announce(ctx, f.ledger, at, d)
 		err = errors.Join(err, announced)
 	}
 	if err != nil || to == "" {
-		return landed{remarks: waits}, err
+		return landed{remarks: waits, unchecked: c.next}, err
 	}
-	done, err := lander{e, f, d, w, o.Held(ledger.Conflict) || j.later || p.Postpones()}.landTo(ctx, at, to)
-	done.holds = append(waits.holds, done.holds...)
+	done, err := lander{e, f, d, w, c.refused, o.Held(ledger.Conflict) || j.later || p.Postpones()}.landTo(ctx, at, to)
+	done.holds, done.unchecked = append(waits.holds, done.holds...), c.next
 	return done, err
 }
 
@@ -97,7 +106,8 @@ type lander struct {
 	facts     facts
 	delivered delivered
 	bridge    *lazyBridge
-	more      bool // another cycle is needed, because the first commit that waits then conflicts or was not checked yet
+	refused   map[gitops.OID]bool // by airlock.check
+	more      bool                // another cycle is needed, because the first commit that waits then conflicts or was not checked yet
 }
 
 // move moves the branch to a pending commit, and so lands it and all before it.
@@ -210,6 +220,9 @@ func (s lander) landBeforePaths(ctx context.Context, at refs, to gitops.OID, pat
 	// A path can be in the way without being changed itself, such as a user's folder where a file must be. Then one
 	// step less is tried at a time.
 	for ; end > 0; end-- {
+		if s.refused[steps[end-1]] {
+			continue
+		}
 		done, err := s.move(ctx, at, steps[end-1])
 		var collision *land.CollisionError
 		if err == nil {

@@ -32,6 +32,12 @@ type Check struct {
 	Time time.Duration // the longest time of a check
 }
 
+// Wanted is a commit whose tree is to be checked.
+type Wanted struct {
+	Check
+	Commit gitops.OID
+}
+
 // Of returns the check of a configuration and of the rules of the policies. A policy's command goes before the user's, because a
 // policy can only be made stricter.
 func Of(config gitops.Config, rules policy.Settings) (c Check, err error) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // NotesRef is the ref of the notes with results. They are on trees.
@@ -78,7 +77,7 @@ const tries = 10
 
 // Record adds a result to the notes, in the place of earlier ones of the same command and system. who is the author of the change.
 func Record(ctx context.Context, repo *gitops.Repository, who string, r Result) error {
-	r.Version, r.At = version, ledger.Timestamp(r.At)
+	r.Version, r.At = version, r.At.UTC().Truncate(time.Second)
 	line, err := json.Marshal(r)
 	if err != nil {
 		return err

@@ -53,6 +53,10 @@ func Run(ctx context.Context, c Config) error {
 	}
 	d := &daemon{engine: e, log: c.Log, news: c.News, outer: watchOuter(e.Repo, e.Store, e.Record)}
 	defer d.outer.close()
+	checks, end := context.WithCancel(ctx)
+	d.checks.checker, d.checks.log = e.Checker, c.Log
+	defer d.checks.wait()
+	defer end()
 	guarded, leave := context.WithCancel(ctx)
 	var guard sync.WaitGroup
 	if c.Guard != nil {
@@ -65,6 +69,7 @@ func Run(ctx context.Context, c Config) error {
 			return ErrMoved
 		}
 		d.cycle(ctx)
+		d.checks.begin(checks, d.last)
 		d.wait(ctx)
 	}
 	return nil
@@ -79,6 +84,7 @@ type daemon struct {
 	last    ledger.Outcome
 	failure string        // error of the last cycle, logged once
 	failing time.Duration // pause before the next try, doubled after each failure
+	checks  checking
 	inner   <-chan struct{}
 	seen    string // signature of the outer files before the last cycle
 }
@@ -101,7 +107,7 @@ func (d *daemon) cycle(ctx context.Context) {
 		d.inner, _ = d.engine.Watch(ctx) // if there is no exporter, the cycle reports why
 	}
 	d.seen = d.outer.signature(d.last.Holds)
-	outcome, err := d.engine.Cycle(ctx, promote.Options{})
+	outcome, err := d.engine.Cycle(ctx, promote.Options{CheckFailure: d.checks.failure})
 	d.outer.rules = d.engine.RuleFiles() // a new file is watched from the next cycle on
 	if ctx.Err() != nil {
 		return
@@ -158,7 +164,10 @@ func (d *daemon) wait(ctx context.Context) {
 	if len(d.last.Holds) > 0 {
 		pause = heldPoll
 	}
-	retry := (<-chan time.Time)(nil)
+	retry, check := (<-chan time.Time)(nil), (<-chan time.Time)(nil)
+	if pause := d.checks.pause(d.last); pause > 0 {
+		check = time.After(pause)
+	}
 	if d.last.Retry > 0 {
 		retry = time.After(d.last.Retry)
 	}
@@ -179,6 +188,11 @@ func (d *daemon) wait(ctx context.Context) {
 			}
 			return
 		case <-retry:
+			return
+		case <-check:
+			return
+		case err := <-d.checks.done:
+			d.checks.ended(err)
 			return
 		case <-d.outer.events():
 		case <-d.news:

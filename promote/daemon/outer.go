@@ -14,6 +14,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/disk"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -36,7 +37,7 @@ func watchOuter(repo *gitops.Repository, store airlock.Store, r airlock.Record) 
 		"BISECT_LOG", "rebase-merge", "rebase-apply", "sequencer", "config.worktree"} {
 		w.files = append(w.files, filepath.Join(repo.GitDir, name))
 	}
-	for _, name := range []string{r.Branch, r.Ref("pending"), policy.TeamRef, review.NotesRef, "packed-refs", "reftable", "config"} {
+	for _, name := range []string{r.Branch, r.Ref("pending"), policy.TeamRef, review.NotesRef, checks.NotesRef, "packed-refs", "reftable", "config"} {
 		w.files = append(w.files, filepath.Join(repo.CommonDir, name))
 	}
 	w.config = userConfigFiles()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -35,10 +36,12 @@ type Outcome struct {
 	Failure string `json:"failure,omitempty"`
 
 	// Target is the inner commit that the last commit to land was named by. Empty if the user named none.
-	Target  gitops.OID    `json:"-"`
-	Landed  int           `json:"-"` // commits landed by this cycle
-	Pending int           `json:"-"` // commits that wait
-	Retry   time.Duration `json:"-"` // time after which another cycle may get further; 0 if only a change can help
+	Target  gitops.OID `json:"-"`
+	Landed  int        `json:"-"` // commits landed by this cycle
+	Pending int        `json:"-"` // commits that wait
+	// Unchecked is the commit whose check would let a later cycle land more; nil if there is none.
+	Unchecked *checks.Wanted `json:"-"`
+	Retry     time.Duration  `json:"-"` // time after which another cycle may get further; 0 if only a change can help
 }
 
 const outcomeVersion = 1
