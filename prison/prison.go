@@ -155,7 +155,10 @@ type Spec struct {
 	Env []string
 	// ReadOnly shares the workspace read-only and keeps no home. Such a prison only reads the workspace.
 	ReadOnly bool
-	Network  Network
+	// Alone states that no other prison uses the workspace of a prison made by Open, in which other programs run than git of this
+	// host. A backend can then hide the workspace's path on the host, as in a prison made by Start. The home is fresh.
+	Alone   bool
+	Network Network
 	// Secrets are the values of the credentials in the network's rules. They reach the process that holds the network and the one
 	// with the packets, and never the prison: no message to its processes has them. Only [Backend.Start] needs them.
 	Secrets []secret.Secret `json:"-"`

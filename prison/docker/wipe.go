@@ -30,7 +30,11 @@ func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
 	if inside.Runs(c) {
 		return errRunning
 	}
-	// The containers go last: as long as one exists, its image exists as well, and emptying the workspace needs the
+	// A process may just have been killed that had opened one, and its programs could still write into the workspace.
+	if err := e.removeAll(ctx, r.Key, roleLook); err != nil {
+		return err
+	}
+	// The other containers go last: as long as one exists, its image exists as well, and emptying the workspace needs the
 	// image.
 	if err := b.wipeWorkspace(ctx, s, r); err != nil {
 		return err

@@ -121,3 +121,33 @@ func TestReadOnlyProcessors(t *testing.T) {
 		t.Errorf("left: %s", out.String())
 	}
 }
+
+// TestAlone opens a prison that is alone with its workspace. Programs in it may write there, and see neither its path on the host nor the
+// limits for git of this host.
+func TestAlone(t *testing.T) {
+	b, s := prepared(t)
+	s.Alone = true
+	before := len(lookGroups(t))
+	box, err := b.Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	const script = "echo text >file; touch ~/own; cat /proc/self/mountinfo; cat file; ls ~"
+	status, err := box.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}, Stdout: &out, Stderr: &out})
+	if err != nil || status != 0 || !strings.HasSuffix(out.String(), "\ntext\nown\n") {
+		t.Errorf("status %d, %v, output %q", status, err, out.String())
+	}
+	if strings.Contains(out.String(), filepath.Base(s.Dir)+"/") || strings.Contains(out.String(), s.Workspace) {
+		t.Errorf("a path on the host can be seen: %s", out.String())
+	}
+	if err := box.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(s.Dir, "home", "own")); err == nil {
+		t.Error("the home is not a fresh one")
+	}
+	if got := len(lookGroups(t)); got > before {
+		t.Errorf("%d groups are left", got-before)
+	}
+}

@@ -45,11 +45,13 @@ func (b *builder) openHostDirs() (d hostDirs, err error) {
 		return fd
 	}
 	d.workspace = open(b.Spec.Workspace)
-	if b.Shared {
+	if b.Shared || b.Spec.Alone {
 		d.work = open(filepath.Join(b.Spec.Dir, WorkspaceWork))
+		d.lower = open(filepath.Join(b.Spec.Dir, Lower))
+	}
+	if b.Shared {
 		d.home = open(filepath.Join(b.Spec.Dir, Home))
 		d.homeWork = open(filepath.Join(b.Spec.Dir, HomeWork))
-		d.lower = open(filepath.Join(b.Spec.Dir, Lower))
 	}
 	return d, err
 }
@@ -157,7 +159,7 @@ func (b *builder) shareWorkspace(d hostDirs) error {
 	if b.Spec.ReadOnly {
 		attr = readOnlyAttr
 	}
-	if !b.Shared || b.Spec.ReadOnly {
+	if !b.Shared && !b.Spec.Alone || b.Spec.ReadOnly {
 		// The result of a second overlay over the same folder is undefined, and only the real folder reports the
 		// agent's changes to inotify(7).
 		if err := bind(d.workspace, "", target, attr); err != nil {

@@ -45,16 +45,26 @@ type setting struct {
 	optional    bool // the file does not exist in every kernel
 }
 
-// ReadOnlyLimits plans the limits of a read-only prison that ends with its caller. Such a prison gets control groups of
-// its own beside the agent's, where possible, and a limit for each process.
+// ReadOnlyLimits plans the limits of a prison that ends with its caller. Such a prison gets control groups of its own beside the
+// agent's, where possible, and a limit for each process unless it is alone.
 func ReadOnlyLimits(s prison.Spec) *Limits {
 	name := groupName(s) + "-"
 	l := planGroups(s, name+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(readOnly.Add(1), 10), asked)
 	for _, g := range l.groups {
 		sweepReadOnly(filepath.Join(filepath.Dir(g.dir), name))
 	}
-	l.Rlimits.Memory, l.Weaker = dataLimit(s.Limits.OrDefault()), nil
+	if l.Weaker = nil; !s.Alone {
+		l.Rlimits.Memory = dataLimit(s.Limits.OrDefault())
+	}
 	return l
+}
+
+// SweepReadOnly removes the control groups of a prison's read-only prisons whose process was killed.
+func SweepReadOnly(s prison.Spec) {
+	name := groupName(s) + "-"
+	for _, g := range planGroups(s, name, foretold).groups {
+		sweepReadOnly(g.dir)
+	}
 }
 
 // readOnly counts the read-only prisons of this process, which may have several.
@@ -67,11 +77,8 @@ func sweepReadOnly(prefix string) {
 	entries, _ := os.ReadDir(above) // there may be none
 	for _, e := range entries {
 		rest, ok := strings.CutPrefix(e.Name(), begin)
-		if !ok {
-			continue // of another prison; there may be hundreds
-		}
 		pid, _, _ := strings.Cut(rest, "-")
-		if _, err := os.Stat("/proc/" + pid); err != nil {
+		if _, err := os.Stat("/proc/" + pid); ok && err != nil {
 			unix.Rmdir(above + e.Name()) //nolint:errcheck // a group that is still in use stays
 		}
 	}
