@@ -36,6 +36,7 @@ are in this folder, since they describe all commands. The other packages are:
   - internal/environment prepares the agent's environment: recipe, consent, images, missing tools, included files, startup.
   - internal/agents knows the agents by name: their programs, options, keys and files.
   - internal/launched remembers the launched command and its terminal.
+  - internal/checking runs the check of a commit (airlock.check) in a prison of its own.
   - internal/checkpoints keeps and restores the workspace. internal/checkpoints/resident asks the daemon for a checkpoint.
   - internal/runs records what a run did.
   - internal/programs reads the record of programs that ran in a prison.

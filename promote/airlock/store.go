@@ -119,6 +119,9 @@ func (s Store) Sweep() error {
 	for _, e := range entries {
 		name := filepath.Join(s.root(), e.Name())
 		_, err := os.Lstat(s.file(e.Name()))
+		if e.Name() == NoID {
+			continue
+		}
 		if e.IsDir() && errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(name, newSuffix) {
 			if err := os.RemoveAll(name); err != nil {
 				return err
@@ -173,10 +176,7 @@ func (s Store) Create(ctx context.Context, r Record) (Record, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Phantom, err = newPhantom(r, func(uid int) bool {
-		return slices.ContainsFunc(others, func(r Record) bool { return r.Phantom.UID == uid || r.Phantom.GID == uid })
-	})
-	if err != nil {
+	if r.Phantom, err = newPhantom(r, others); err != nil {
 		return r, err
 	}
 	r.Workspace, r.ID, err = identity.WorkspaceName(func(id string) bool { return s.idTaken(id, refs) })
@@ -197,7 +197,10 @@ func (s Store) Create(ctx context.Context, r Record) (Record, error) {
 
 // newPhantom prefers one of the user's own ids also for a container, because the host can then read the workspace
 // without the engine.
-func newPhantom(r Record, taken func(uid int) bool) (identity.Phantom, error) {
+func newPhantom(r Record, others []Record) (identity.Phantom, error) {
+	taken := func(uid int) bool {
+		return slices.ContainsFunc(others, func(r Record) bool { return r.Phantom.UID == uid || r.Phantom.GID == uid })
+	}
 	p, err := identity.NewPhantom(taken)
 	if _, ok := errors.AsType[*identity.NoRange](err); ok && r.Image != "" {
 		return identity.NewEnginePhantom(taken)

@@ -52,6 +52,14 @@ func EndCycle(ctx context.Context, store airlock.Store, id string) (pid int, err
 	return pid, nil
 }
 
+// EndCheck ends the command that runs a check for an airlock, in the same way.
+func EndCheck(ctx context.Context, store airlock.Store, id string) error {
+	if _, err := endHolder(ctx, store, id, airlock.CheckLock); err != nil {
+		return fmt.Errorf("end the check of airlock %s: %w", id, err)
+	}
+	return nil
+}
+
 // endHolder ends the process that holds a lock of an airlock. It returns its process id, or 0 if none holds the lock.
 func endHolder(ctx context.Context, store airlock.Store, id, name string) (pid int, err error) {
 	for range holders {

@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
@@ -170,6 +171,18 @@ func (c resolved) onto(r airlock.Record) airlock.Record {
 	r.Isolation.Network, r.Isolation.Limits, r.Rules = chosen.Isolation.Network, chosen.Isolation.Limits, chosen.Rules
 	r.Variables, r.Tools, r.Rootfs, r.Settings = chosen.Variables, chosen.Tools, chosen.Rootfs, chosen.Settings
 	return r
+}
+
+// Alone returns the record of an airlock as a start would make one here, for a check without an airlock: with the system and the limits
+// of the settings and the recipe, and without a network and variables. It is stored nowhere.
+func (s *Session) Alone(ctx context.Context, q Request) (airlock.Record, error) {
+	head, err := s.Repo.Head(ctx)
+	if err != nil {
+		return airlock.Record{}, err
+	}
+	q.Isolation.Network, q.UsualEnv, q.Rules = prison.NetworkNone.String(), nil, airlock.Rules{}
+	c, err := s.resolve(ctx, nil, situation{base: head, tree: head.Tree}, q)
+	return c.onto(airlock.Record{ID: airlock.NoID, Top: s.Repo.Top, Format: s.Repo.Format, Ghost: identity.NewGhost()}), err
 }
 
 // asksForImages reports whether the requested backend makes prisons from images.

@@ -242,6 +242,9 @@ func (s *Session) lock(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.Prisons().SweepCheck(ctx); err != nil {
+		s.Report.Say("%s", err)
+	}
 	if err := s.Store.Sweep(); err != nil {
 		unlock()
 		return nil, err

@@ -1,0 +1,111 @@
+package checking
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/checks"
+)
+
+const (
+	// longestLine is the length at which an incomplete line is passed on.
+	longestLine = 4 << 10
+	// tailSize bounds what is kept of the output.
+	tailSize = 64 << 10
+	// logName is the file in the host state with the last output of the newest check.
+	logName = "check.log"
+)
+
+// output escapes the text of a check line by line, and keeps the last part of it.
+type output struct {
+	to   io.Writer // may be nil
+	line []byte
+	tail []byte
+}
+
+// Write implements [io.Writer]. It never fails: a reader of the output that has gone does not change the result of a check.
+func (o *output) Write(p []byte) (int, error) {
+	for _, c := range p {
+		if c == '\n' || len(o.line) >= longestLine {
+			o.show()
+		}
+		if c != '\n' {
+			o.line = append(o.line, c)
+		}
+	}
+	return len(p), nil
+}
+
+func (o *output) show() {
+	cells := strings.Split(strings.TrimRight(string(o.line), "\r"), "\t")
+	for i, cell := range cells {
+		cells[i] = gitops.Text(cell).String()
+	}
+	line := strings.Join(cells, "\t") + "\n"
+	o.line = o.line[:0]
+	if o.to != nil {
+		io.WriteString(o.to, line) //nolint:errcheck // see Write
+	}
+	if o.tail = append(o.tail, line...); len(o.tail) > 2*tailSize { // not each time, because that would copy it each time
+		o.tail = append([]byte(nil), o.tail[len(o.tail)-tailSize:]...)
+	}
+}
+
+// flush passes on a last line without an end.
+func (o *output) flush() {
+	if len(o.line) > 0 {
+		o.show()
+	}
+}
+
+// logged is the first line of the log. It says to which check the rest belongs.
+type logged struct {
+	Tree    gitops.OID `json:"tree"`
+	Command string     `json:"command_sha256"`
+	System  string     `json:"system"`
+	At      time.Time  `json:"at"`
+}
+
+// LogFile returns the file with the last output of the newest check of an airlock.
+func LogFile(store airlock.Store, id string) string { return filepath.Join(store.Dir(id), logName) }
+
+// writeLog writes the last output into the log. There is none without an airlock.
+func (j job) writeLog(done checks.Result, tail []byte) error {
+	if j.record.ID == airlock.NoID {
+		return nil
+	}
+	head, err := json.Marshal(logged{j.tree, done.Command, done.System, done.At.UTC()})
+	if err != nil {
+		return err
+	}
+	if cut := len(tail) - tailSize; cut > 0 {
+		tail = tail[cut:]
+	}
+	return gitops.WriteFile(LogFile(j.Prisons.Store, j.record.ID), append(append(head, '\n'), tail...), 0o600)
+}
+
+// Log returns the last output of a check of an airlock, if the log has it. It is escaped.
+func Log(store airlock.Store, id string, of checks.Result) (text string, err error) {
+	content, err := os.ReadFile(LogFile(store, id))
+	if err != nil {
+		return "", gitops.Unless(err, fs.ErrNotExist)
+	}
+	head, rest, _ := bytes.Cut(content, []byte("\n"))
+	var l logged
+	if err := json.Unmarshal(head, &l); err != nil {
+		return "", errors.Join(errors.New("read "+logName), err)
+	}
+	if l.Tree != of.Tree || l.Command != of.Command || l.System != of.System || l.At.Unix() != of.At.Unix() {
+		return "", nil
+	}
+	return string(rest), nil
+}

@@ -1,0 +1,52 @@
+package airlock
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/git-airlock/git-airlock/identity"
+)
+
+// NoID takes the place of an id for a check without an airlock. Its host state has no record, and exists only during the check.
+const NoID = "check"
+
+// CheckLock is the lock of an airlock's checks in its host state.
+const CheckLock = "check.lock"
+
+// LockCheck lets one check at a time run for an airlock, and one in the repository without an airlock. The latter uses flock(2) on a
+// folder of git's, so that it leaves no lock file behind.
+func (s Store) LockCheck(ctx context.Context, id string) (unlock func(), err error) {
+	if id == NoID {
+		return s.lock(ctx, filepath.Join(s.repo.CommonDir, "objects"), os.O_RDONLY, unix.LOCK_EX)
+	}
+	return s.LockFile(ctx, id, CheckLock)
+}
+
+// TryLockCheck is like LockCheck, but returns [ErrBusy] instead of waiting.
+func (s Store) TryLockCheck(id string) (unlock func(), err error) { return s.LockCheck(atOnce, id) }
+
+// CheckPhantom returns the ids of the processes of a check: others than those of all airlocks, or those of the record if this user has no
+// others.
+func (s Store) CheckPhantom(r Record) (identity.Phantom, error) {
+	others, err := s.List()
+	if err != nil {
+		return r.Phantom, err
+	}
+	p, err := newPhantom(r, others)
+	if err != nil && r.Phantom != (identity.Phantom{}) {
+		return r.Phantom, nil
+	}
+	return p, err
+}
+
+// RemoveNoID removes the host state of a check without an airlock, whose folder is empty, and the folder above if it has no airlocks.
+func (s Store) RemoveNoID() {
+	_ = os.Remove(s.Dir(NoID))
+	if unlock, err := s.TryLock(); err == nil { // otherwise a start may just be making a folder there
+		_ = os.Remove(s.root())
+		unlock()
+	}
+}
