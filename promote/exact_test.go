@@ -39,6 +39,14 @@ func seeds(t *testing.T, few int) []uint64 {
 	return list
 }
 
+// few returns how many cases a test makes: fewer in a short run.
+func few(short, all int) int {
+	if testing.Short() {
+		return short
+	}
+	return all
+}
+
 // formatOf returns the object format of the repositories of a seed, so that the seed alone repeats a test.
 func formatOf(seed uint64) string { return []string{"sha256", "sha1"}[seed%2] }
 
@@ -51,6 +59,9 @@ func TestAnyHistoryLandsExactly(t *testing.T) {
 		for name, does := range map[string]struct{ rewrites, works bool }{
 			"growing": {}, "rewritten": {rewrites: true}, "user works": {works: true}, "both": {rewrites: true, works: true},
 		} {
+			if testing.Short() && does.works == (format == "sha1") {
+				continue // each kind with one format
+			}
 			t.Run(fmt.Sprintf("%s/%s/AIRLOCK_TEST_SEED=%d", name, format, seed), func(t *testing.T) {
 				t.Parallel()
 				landHistory(t, format, seed, does.rewrites, does.works)

@@ -414,7 +414,7 @@ func (m *syncModel) wants(what string) {
 // TestSyncOfAnyHistory makes random histories on both sides, with syncs at random moments.
 func TestSyncOfAnyHistory(t *testing.T) {
 	t.Parallel()
-	cases := 12
+	cases := few(4, 12)
 	if os.Getenv("AIRLOCK_TEST_LONG") != "" {
 		cases = 300
 	}

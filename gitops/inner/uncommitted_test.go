@@ -59,7 +59,10 @@ func innerOf(t *testing.T, files int) string {
 
 // TestUncommittedLikeGit counts what plain git status counts, whatever an agent did and set.
 func TestUncommittedLikeGit(t *testing.T) {
-	const cases = 150
+	cases := 150
+	if testing.Short() {
+		cases = 50
+	}
 	random := rand.New(rand.NewPCG(3, 4))
 	settings := [][]string{
 		{"core.autocrlf", "true"}, {"core.autocrlf", "input"}, {"core.filemode", "false"}, {"core.excludesFile", "f0"}, {"core.eol", "crlf"},

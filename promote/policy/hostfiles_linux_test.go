@@ -24,6 +24,9 @@ func TestHostFilesAgainstGit(t *testing.T) {
 	prisontest.Need(t, "strace", err)
 	random := rand.New(rand.NewPCG(5, 6))
 	rounds, seen := 60, 0
+	if testing.Short() {
+		rounds = 20 // strace makes everything slow
+	}
 	for n := range rounds {
 		s := &setup{T: t, dir: t.TempDir(), random: random}
 		s.make()
