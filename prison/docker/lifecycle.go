@@ -380,11 +380,12 @@ func (b *Backend) Stop(ctx context.Context, s prison.Spec) error {
 			return err
 		}
 	}
-	err = errors.Join(inside.AwaitKeeper(ctx, s.Dir), endNetwork(ctx, s.Dir), containers.End(ctx, s.Dir))
+	// The record ends when no process is left.
+	err = errors.Join(inside.AwaitKeeper(ctx, s.Dir), endNetwork(ctx, s.Dir), r.endLeft(ctx, s), containers.End(ctx, s.Dir))
 	if r.Holder != "" {
 		err = errors.Join(err, e.removeAll(ctx, r.Key, roleHolder))
 	}
-	return errors.Join(err, r.endLeft(ctx, s))
+	return err
 }
 
 // endLeft ends what a killed engine has left of the prison's container, which does not run.

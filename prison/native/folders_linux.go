@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -188,7 +189,7 @@ func (backend) Wipe(ctx context.Context, s prison.Spec) error {
 	}
 	t := folderTask{UID: s.UID, GID: s.GID}
 	paths := []string{s.Workspace}
-	for _, name := range append(ownFolders, inside.Lower, commandName, logName, timesName, execs.FileName, execs.OldName) {
+	for _, name := range slices.Concat(ownFolders, []string{inside.Lower, commandName, logName, timesName}, execs.Files) {
 		paths = append(paths, filepath.Join(s.Dir, name))
 	}
 	for _, path := range paths {

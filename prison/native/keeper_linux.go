@@ -295,7 +295,7 @@ func (s state) clear(dir string) error {
 	if err := errors.Join(s.Init.end(), s.Relay.end()); err != nil {
 		return err // its control groups could not be removed either
 	}
-	s.Recorder.await(recorders.Patience) // it ends when its keeper has ended, after it has written everything
+	s.Recorder.await(walls.StopPatience) // it ends after its keeper and the prison, when it has written everything
 	if err := s.Recorder.end(); err != nil {
 		return err
 	}

@@ -142,6 +142,65 @@ sleep 60 & sh -c 'sleep 0.1; kill -9 $$'; exit 0`) // the shell must not end bef
 	}
 }
 
+// TestEndsOfAll stops a prison in which many programs run. When Stop returns, the record has the end of each one, also if a signal has
+// stopped the recorder, as a busy machine does for a while.
+func TestEndsOfAll(t *testing.T) {
+	b, s, p := recorded(t)
+	const programs = 150 // more than the recorder notices at once
+	for _, stopped := range []bool{false, true} {
+		shell(t, p, fmt.Sprintf("for i in $(seq %d); do sleep 600 & done", programs))
+		running := func(all []execs.Record) (sleeping []execs.Record) {
+			return slices.DeleteFunc(all, func(r execs.Record) bool { return r.Path != "/bin/sleep" && r.Path != "/usr/bin/sleep" || !r.Ran() })
+		}
+		want := programs
+		if stopped {
+			want *= 2
+		}
+		records(t, s, func(all []execs.Record) bool { return len(running(all)) == want })
+		if stopped {
+			unix.Kill(recorderOf(t, s, 0), unix.SIGSTOP)
+		}
+		if err := b.Stop(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		all, err := execs.Read(s.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range running(all) {
+			if r.MS == nil || r.Exit == nil || *r.Exit != 128+int(unix.SIGKILL) {
+				t.Fatalf("recorder stopped: %t, no end: %s", stopped, line(r))
+			}
+		}
+		if !stopped {
+			p = startRecorded(t, b, s)
+		}
+	}
+}
+
+// TestComplete reads the end of a program in a running prison right after the program has ended.
+func TestComplete(t *testing.T) {
+	_, s, p := recorded(t)
+	for i := range 30 {
+		word, want := fmt.Sprint(i), i
+		script := "exit " + word
+		if i%2 == 0 {
+			script, want = "kill -9 $$", 128+int(unix.SIGKILL)
+		}
+		p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", script, word}}) //nolint:errcheck // its status is read below
+		if err := execs.Complete(t.Context(), s.Dir); err != nil {
+			t.Fatal(err)
+		}
+		all, err := execs.Read(s.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(all); n <= i || all[n-1].Argv[len(all[n-1].Argv)-1] != word || all[n-1].Exit == nil || *all[n-1].Exit != want {
+			t.Fatalf("program %d: %+v", i, all)
+		}
+	}
+}
+
 // line describes a record, without what depends on the system.
 func line(r execs.Record) string {
 	words := []string{filepath.Base(r.Path), fmt.Sprintf("%q", r.Argv[1:])}

@@ -123,9 +123,10 @@ func (p processID) end() error {
 	return nil
 }
 
-// await waits a while until the process has ended by itself.
+// await waits a while until the process has ended by itself, also if a signal has stopped it.
 func (p processID) await(patience time.Duration) {
 	if fd, alive := p.open(); alive {
+		unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0)
 		awaitDeath(fd, patience) //nolint:errcheck // who calls ends it then
 		unix.Close(fd)
 	}

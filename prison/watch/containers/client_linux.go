@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,10 +25,7 @@ const (
 )
 
 // Files are the files that a record leaves in the host folder of a prison, beside the record.
-var Files = []string{folderName + "/" + wire.SocketName, folderName, stateName}
-
-// Patience bounds the end of a keeper, which waits until the record is complete.
-const Patience = 5 * time.Second
+var Files = append([]string{folderName + "/" + wire.SocketName, folderName, stateName}, execs.Files[:2]...)
 
 // state is what the host stores about a record.
 type state struct {
@@ -195,7 +193,8 @@ func Runs(container string, first int) bool {
 	return owns(container, first) && !wire.HasEnded(fd)
 }
 
-// End waits for the end of the keeper of a container that has ended. A keeper that does not end in time is killed.
+// End waits for the end of the keeper of a container that has ended, and so until the record is complete. A keeper that does not end
+// in time is killed.
 func End(ctx context.Context, dir string) error {
 	folder := filepath.Join(dir, folderName)
 	if c, err := wire.Dial(folder); err == nil {
@@ -205,7 +204,7 @@ func End(ctx context.Context, dir string) error {
 		case <-c.Gone():
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(Patience):
+		case <-time.After(walls.StopPatience):
 			wire.KillListener(folder) //nolint:errcheck // it has ended
 		}
 	}

@@ -13,11 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// leftPatience is how long EndLeft tries.
+const leftPatience = 5 * time.Second
+
 // EndLeft ends the processes with a group that are left of a container that has ended. It returns those that do not end in time.
 // An engine that was killed may know nothing more of a command that it was starting, and leave its process, even frozen.
 func EndLeft(ctx context.Context, container string, gid int) (left []int) {
 	const pause = 5 * time.Millisecond
-	for deadline := time.Now().Add(Patience); ; time.Sleep(pause) {
+	for deadline := time.Now().Add(leftPatience); ; time.Sleep(pause) {
 		left = members(container, gid)
 		if len(left) == 0 || ctx.Err() != nil || time.Now().After(deadline) {
 			return left

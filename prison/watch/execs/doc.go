@@ -26,6 +26,10 @@
 // processes wait. The kernel writes each call into memory that both recorders share, so that the second one answers the
 // call that the first one has taken. Without any listener, execve fails with ENOSYS: nothing runs unrecorded.
 //
+// The ends of programs are written a moment after they happen. Who reads the record calls [Complete], which waits until all that have
+// happened are written. At the end of a prison, the recorder goes on until the kernel says that no process with the filter is left, and
+// the keeper waits for it. No time bounds that: on a busy machine, a recorder may not run for seconds.
+//
 // A process has one listener only. In a prison whose programs are recorded, a program that wants a listener of its own
 // gets EBUSY (seccomp(2)), and has to go on without one.
 //

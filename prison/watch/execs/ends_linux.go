@@ -3,8 +3,10 @@ package execs
 import (
 	"encoding/binary"
 	"errors"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"time"
 	"unsafe"
@@ -19,8 +21,9 @@ type poll struct{ epoll, event, link int }
 
 // Numbers that no process has.
 const (
-	eventTag = -1
-	linkTag  = -2
+	eventTag  = -1
+	linkTag   = -2
+	socketTag = -3
 )
 
 func newPoll(link wire.Conn) (p poll, err error) {
@@ -39,6 +42,10 @@ func newPoll(link wire.Conn) (p poll, err error) {
 // add waits for a descriptor. If that fails, the record of the process stays without an end.
 func (p poll) add(fd, tag int) {
 	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(tag)}) //nolint:errcheck
+}
+
+func (p poll) remove(fd int) {
+	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, fd, nil) //nolint:errcheck // it was added
 }
 
 // wait waits for events. A short wait is made without the knowledge of Go's scheduler, see awaitSoon.
@@ -64,34 +71,79 @@ func (p poll) awake() {
 	unix.Read(p.event, b[:]) //nolint:errcheck // it was read before
 }
 
-// tend notes the ends of processes and writes records, until the keeper closes its link.
-func (r *recorder) tend(link wire.Conn) {
+// tend notes the ends of processes and writes records, until the keeper has closed its link and the prison has ended. closed is called
+// when the link is closed.
+func (r *recorder) tend(link wire.Conn, closed func()) {
 	var proc procfs
 	events := make([]unix.EpollEvent, 64)
-	for open := true; open; {
+	answered := make(chan struct{})
+	for open := true; open || !isClosed(answered); {
 		n, err := r.poll.wait(events, r.patience())
 		for _, e := range events[:max(n, 0)] {
 			switch tag := int(e.Fd); tag {
 			case eventTag:
 				r.poll.awake()
 			case linkTag:
-				open = r.hear(link)
+				if open = r.hear(link); !open {
+					closed()
+					r.poll.remove(r.poll.link)
+					go r.awaitAnswers(answered)
+				}
+			case socketTag:
+				r.hearReader(&proc, open)
 			default:
 				r.died(&proc, tag)
 			}
 		}
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			open = false
+			return // a successor goes on
 		}
 		r.check(&proc)
 		r.flush()
 	}
-	r.mu.Lock()
-	for _, p := range r.processes {
-		r.end(p, nil)
+	r.finish(&proc)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	r.mu.Unlock()
+}
+
+// awaitAnswers closes a channel when all calls have been answered and noted. A listener has no more calls when no process with its
+// filter is left, so nothing but the end of the prison bounds the wait.
+func (r *recorder) awaitAnswers(answered chan<- struct{}) {
+	r.answering.Wait()
+	close(answered)
+	r.poll.wake()
+}
+
+// finish writes the ends of processes that died with the prison. Their status is known a moment after the end of their listener.
+func (r *recorder) finish(proc *procfs) {
+	for _, p := range r.running() {
+		awaitEnd(p.fd)
+		r.died(proc, p.pid)
+	}
 	r.flush()
+}
+
+// running returns the processes of which no end is known.
+func (r *recorder) running() []*process {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.processes))
+}
+
+// awaitEnd waits until the process of a pidfd has ended.
+func awaitEnd(pidfd int) {
+	for {
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
 }
 
 // patience returns how long to wait for an event, in milliseconds. When for a while nothing had to be checked or written, there is no

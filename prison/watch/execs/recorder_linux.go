@@ -1,8 +1,10 @@
 package execs
 
 import (
+	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +35,9 @@ type recorder struct {
 	out     *file
 	poll    poll
 	outside namespace // of this process
+	socket  *os.File  // see [Complete]
 
+	answering sync.WaitGroup // the goroutines that answer
 	mu        sync.Mutex
 	drained   *sync.Cond // the queue has room again
 	processes map[int]*process
@@ -90,7 +94,7 @@ func (r *answerer) answer() {
 	for e := unix.Errno(0); e == 0 || e == unix.ENOENT || e == unix.EINTR; e = r.listener.receive(n) {
 		if n.id != 0 { // the first one was received by a previous recorder
 			r.take(n)
-			n.id = 0
+			atomic.StoreUint64(&n.id, 0)
 		}
 		if !r.listener.await() {
 			return

@@ -75,10 +75,12 @@ func record(config []byte, mask func([]string) []string) int {
 		return 1
 	}
 	memory := wire.InheritedFile(1)
+	closed := func() {}
 	if c.Ends {
 		first := wire.InheritedFile(2)
-		defer func() { unix.PidfdSendSignal(int(first.Fd()), unix.SIGKILL, nil, 0) }()
+		closed = func() { unix.PidfdSendSignal(int(first.Fd()), unix.SIGKILL, nil, 0) }
 	}
+	defer closed()
 	var g Given
 	files, err := link.Recv(&g)
 	if err != nil {
@@ -101,8 +103,11 @@ func record(config []byte, mask func([]string) []string) int {
 	if r.poll, err = newPoll(link); err != nil {
 		return 1
 	}
+	if err = r.listenFor(wire.Unpack(c.Dir)); err != nil {
+		return 1
+	}
 	r.listen(g, files)
-	r.tend(link)
+	r.tend(link, closed)
 	return 0
 }
 
@@ -112,14 +117,14 @@ func (r *recorder) listen(g Given, files []*os.File) {
 		wire.CloseAll(files)
 		return
 	}
-	go func() {
+	r.answering.Go(func() {
 		defer files[0].Close()
 		runtime.LockOSThread()
 		unix.Setpriority(unix.PRIO_PROCESS, 0, priority) //nolint:errcheck // only root may, and it is only faster
 		a := answerer{recorder: r, listener: listener(files[0].Fd()), slot: &r.shared.slots[g.Slot], within: -1, hidden: g.Hidden, all: r.shared.count == 1 && !g.Enters, digests: digests{map[contentID]string{}}}
 		a.listener.prepare()
 		a.answer()
-	}()
+	})
 }
 
 // hear takes a message from the keeper. It returns false when the keeper has closed the link.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/native/walls"
@@ -18,8 +19,6 @@ const (
 	pause = 200 * time.Millisecond
 	// answerPatience is how long a recorder may take for a call. It is killed after one to two of them.
 	answerPatience = 5 * time.Second
-	// Patience is how long a recorder may write what it has after the end of its prison.
-	Patience = 2 * time.Second
 )
 
 // environment lets a recorder answer and write at the same time, also on a machine with one processor. It collects garbage
@@ -114,15 +113,14 @@ func (r *Recorders) use(c child) error {
 	return nil
 }
 
-// end ends a recorder, and waits until it has written everything.
+// end ends a recorder that is not used.
 func (c child) end() {
 	if c.err != nil {
 		return
 	}
 	c.link.Close()
-	late := time.AfterFunc(Patience, func() { c.process.Kill() })
+	c.process.Kill()
 	c.process.Wait()
-	late.Stop()
 }
 
 // Begin makes the recorder begin. From then on, a recorder that ends is replaced.
@@ -235,7 +233,8 @@ func (r *Recorders) hasEnded() bool {
 	return r.ended
 }
 
-// End ends the record of a prison that has ended. A prison without a record has nil Recorders.
+// End ends the record of a prison that has ended, or whose processes have been killed, and waits until the recorder has written
+// the end of each program. Only the end of the prison bounds that. A prison without a record has nil Recorders.
 func (r *Recorders) End() {
 	if r == nil {
 		return
@@ -250,8 +249,7 @@ func (r *Recorders) End() {
 	} else {
 		if current.process != nil {
 			current.link.Close()
-			late := time.AfterFunc(Patience, func() { current.process.Kill() })
-			defer late.Stop()
+			current.process.Signal(syscall.SIGCONT) //nolint:errcheck // it has ended
 		}
 		<-r.done
 	}

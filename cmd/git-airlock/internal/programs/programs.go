@@ -37,6 +37,9 @@ func Read(ctx context.Context, p prisons.Prisons, r airlock.Record, q Selection)
 	if err != nil {
 		return nil, 0, err
 	}
+	if err := execs.Complete(ctx, spec.Dir); err != nil {
+		return nil, 0, err
+	}
 	all, err := execs.Read(spec.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, notRecorded(r)

@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -272,9 +273,12 @@ func (g *gathering) addResults() {
 }
 
 // programs adds the programs that ran, from the file that the prison's watcher writes.
-func (g *gathering) programs(context.Context) error {
+func (g *gathering) programs(ctx context.Context) error {
 	spec, err := g.Prisons.Spec(g.Record)
 	if err != nil {
+		return err
+	}
+	if err := execs.Complete(ctx, spec.Dir); err != nil {
 		return err
 	}
 	all := programLog(spec.Dir)

@@ -1,0 +1,77 @@
+package execs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// folderName is the folder of the recorder's socket, in the prison's folder.
+const folderName = "recorder"
+
+// Files are the files that a recorder leaves in the folder of its prison, the last one first.
+var Files = []string{filepath.Join(folderName, wire.SocketName), folderName, FileName, OldName}
+
+// Complete returns when the record has the end of each program that has ended. If the prison has ended, it returns when its recorder
+// has, at the latest. Without a recorder it returns at once.
+func Complete(ctx context.Context, dir string) error {
+	c, err := wire.Dial(filepath.Join(dir, folderName))
+	if err != nil {
+		return nil //nolint:nilerr // nobody writes
+	}
+	defer c.Close()
+	select {
+	case <-c.Gone():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// listenFor makes the socket to which Complete connects.
+func (r *recorder) listenFor(dir string) error {
+	folder := filepath.Join(dir, folderName)
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	socket, err := wire.Listen(folder)
+	if err == nil {
+		r.poll.add(int(socket.Fd()), socketTag)
+		r.socket = socket
+	}
+	return err
+}
+
+// hearReader answers a call of Complete, by closing the connection. At the end of the prison, the end of this process does.
+func (r *recorder) hearReader(proc *procfs, open bool) {
+	fd, _, err := unix.Accept4(int(r.socket.Fd()), unix.SOCK_CLOEXEC)
+	if err == nil && open {
+		r.drain(proc)
+		unix.Close(fd)
+	}
+}
+
+// drain writes the ends of all programs that have ended. The kernel may have carried out a call of which the record does not have
+// the program yet.
+func (r *recorder) drain(proc *procfs) {
+	for i := range r.shared.slots {
+		now := &r.shared.slots[i].now.id
+		for id := atomic.LoadUint64(now); id != 0 && atomic.LoadUint64(now) == id; time.Sleep(time.Millisecond) {
+			r.flush() // the call may wait for it
+		}
+	}
+	for _, p := range r.running() {
+		if wire.HasEnded(p.fd) {
+			r.died(proc, p.pid)
+		}
+	}
+	r.flush()
+}
