@@ -201,7 +201,10 @@ func take(pidfd, pid int) (*os.File, error) {
 	for deadline := time.Now().Add(takePatience); time.Now().Before(deadline); time.Sleep(pause) {
 		if number, ok := findListener(pid); ok {
 			fd, err := unix.PidfdGetfd(pidfd, number, 0)
-			if err != nil {
+			switch {
+			case err == unix.ESRCH:
+				return nil, nil // it has ended since then
+			case err != nil:
 				return nil, fmt.Errorf("take the listener: %w", err)
 			}
 			return os.NewFile(uintptr(fd), "listener"), nil
