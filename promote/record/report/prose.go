@@ -51,7 +51,10 @@ func (v View) When(c Commit) string { return c.when(v.Run.Ended.Sub(v.Run.Starte
 
 // when is the time of a commit in words. A date that the agent gave has whole seconds only.
 func (c Commit) when(length time.Duration) string {
-	if c.Time.IsZero() || c.Exact {
+	switch {
+	case c.Time.IsZero():
+		return "made at an unknown time"
+	case c.Exact:
 		return "made " + clock(c.Time, length)
 	}
 	return "made " + clock(c.Time, shortRun) + " by its own date"

@@ -360,3 +360,10 @@ func BenchmarkPage(b *testing.B) {
 		b.ReportMetric(float64(len(document)), "json-bytes")
 	}
 }
+
+// TestUnknownTime checks the words for a commit of which no program and no date is known, such as one that waits.
+func TestUnknownTime(t *testing.T) {
+	if got := (report.View{}).When(report.Commit{}); got != "made at an unknown time" {
+		t.Error(got)
+	}
+}
