@@ -1,0 +1,27 @@
+package session
+
+import (
+	"context"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checking"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/checks"
+)
+
+// checker runs airlock.check for the engine of an airlock.
+type checker struct {
+	runner checking.Runner
+	record airlock.Record
+}
+
+func (s *Session) checker(r airlock.Record) checker {
+	return checker{checking.Runner{Prisons: s.Prisons(), Config: s.Config, Now: s.Now}, r}
+}
+
+// System implements [promote.Checker].
+func (c checker) System(ctx context.Context) (string, error) { return c.runner.System(ctx, c.record) }
+
+// Run implements [promote.Checker].
+func (c checker) Run(ctx context.Context, w checks.Wanted) (checks.Result, error) {
+	return c.runner.Run(ctx, c.record, w.Check, w.Commit, false, nil)
+}
