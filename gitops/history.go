@@ -181,6 +181,12 @@ func (r *Repository) CommitTime(ctx context.Context, commit OID) (time.Time, err
 // each pathspec, so for more paths it is cheaper to request everything.
 const PathspecLimit = 100
 
+// Range lists the commits of a range such as main..topic, oldest first.
+func (r *Repository) Range(ctx context.Context, revisions string) ([]OID, error) {
+	text, err := r.Output(ctx, "rev-list", "--reverse", "--topo-order", "--end-of-options", revisions, "--")
+	return oids(text), err
+}
+
 // IsAncestor reports whether a commit is reachable from another.
 func (g *Git) IsAncestor(ctx context.Context, ancestor, of OID) bool {
 	return g.Look(ctx, Call{Args: []string{"merge-base", "--is-ancestor", string(ancestor), string(of)}}) == nil

@@ -61,7 +61,7 @@ var rooms = map[string][]string{
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
 	lifecycleRoom:             {cmdlineRoom, launchedRoom, terminalRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
-	commandsRoom + "/landing": {cmdlineRoom, pushcheckRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
+	commandsRoom + "/landing": {checkingRoom, cmdlineRoom, pushcheckRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
 	commandsRoom + "/net":     {cmdlineRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, cmdlineRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/egress/control", "promote", "identity", "promote/record", "promote/record/replay", "promote/record/store", "snapshot"},
 	commandsRoom + "/review":  {cmdlineRoom, inboundRoom, pushcheckRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},

@@ -44,11 +44,8 @@ type job struct {
 // Run checks the tree of an outer commit. If there is a result for this tree, command and system, it returns that one, unless again is
 // set. out receives the escaped output as it comes, and may be nil. If ctx ends before the check, nothing is stored.
 func (c Runner) Run(ctx context.Context, r airlock.Record, check checks.Check, commit gitops.OID, again bool, out io.Writer) (found checks.Result, err error) {
-	j := job{Runner: c, record: r, check: check, commit: commit}
-	if j.tree, err = c.Prisons.Repo.Tree(ctx, commit); err != nil {
-		return found, err
-	}
-	if j.system, err = c.System(ctx, r); err != nil {
+	j, err := c.job(ctx, r, check, commit)
+	if err != nil {
 		return found, err
 	}
 	if known, err := j.known(ctx, again); known != nil || err != nil {
@@ -70,6 +67,23 @@ func (c Runner) Run(ctx context.Context, r airlock.Record, check checks.Check, c
 		return found, err
 	}
 	return found, checks.Record(ctx, c.Prisons.Repo, user.String(), found)
+}
+
+// Known returns the result that Run would return for an outer commit without a check, nil if there is none.
+func (c Runner) Known(ctx context.Context, r airlock.Record, check checks.Check, commit gitops.OID) (*checks.Result, error) {
+	j, err := c.job(ctx, r, check, commit)
+	if err != nil {
+		return nil, err
+	}
+	return j.known(ctx, false)
+}
+
+func (c Runner) job(ctx context.Context, r airlock.Record, check checks.Check, commit gitops.OID) (j job, err error) {
+	j = job{Runner: c, record: r, check: check, commit: commit}
+	if j.tree, err = c.Prisons.Repo.Tree(ctx, commit); err == nil {
+		j.system, err = c.System(ctx, r)
+	}
+	return j, err
 }
 
 func (j job) known(ctx context.Context, again bool) (*checks.Result, error) {
