@@ -30,7 +30,8 @@ type pack struct {
 	has     func(oid) bool // objects that need not be written again; may be nil
 	most    int64          // bytes of the pack
 
-	installed string // the path of the finished pack
+	beside    *os.File // is synced together with the pack; may be nil
+	installed string   // the path of the finished pack
 }
 
 // counted computes the checksum of what passes, and counts it.
@@ -187,7 +188,7 @@ func (p *pack) back() error {
 // finish completes pack and index. The index gets its name last, which makes the objects visible.
 func (p *pack) finish() error {
 	if len(p.added) == 0 {
-		return p.drop()
+		return errors.Join(syncAll(p.beside), p.drop())
 	}
 	err := p.out.Flush()
 	if err == nil {
@@ -246,11 +247,29 @@ func (p *pack) install(checksum plumbing.Hash) error {
 	if _, err := idxfile.NewEncoder(buffered).Encode(made); err != nil {
 		return err
 	}
-	if err := errors.Join(buffered.Flush(), p.file.Sync(), index.Sync(), p.file.Close()); err != nil {
+	if err := errors.Join(buffered.Flush(), syncAll(p.file, index, p.beside), p.file.Close()); err != nil {
 		return err
 	}
 	p.installed = base + ".pack"
 	return errors.Join(os.Rename(p.file.Name(), p.installed), os.Rename(index.Name(), base+".idx"))
+}
+
+// syncAll writes files to the disk. A file system with a journal writes it once for files that are synced at the same time.
+func syncAll(all ...*os.File) (err error) {
+	synced := make(chan error, len(all))
+	for _, f := range all {
+		go func() {
+			if f == nil {
+				synced <- nil
+				return
+			}
+			synced <- f.Sync()
+		}()
+	}
+	for range all {
+		err = errors.Join(err, <-synced)
+	}
+	return err
 }
 
 // drop gives the pack up.

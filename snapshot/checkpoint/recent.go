@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
@@ -16,12 +17,12 @@ type Recent struct {
 
 func (r *Recent) forget() { *r = Recent{} }
 
-// Save writes the state for processes that have no Recent.
+// Save writes the state for processes that have no Recent, and makes all checkpoints outlast a power failure.
 func (s *Store) Save(r *Recent) error {
 	if r.top == nil {
 		return nil
 	}
-	return s.writeIndex(&r.index)
+	return errors.Join(s.syncNames(), s.writeIndex(&r.index))
 }
 
 // base returns the state of the newest checkpoint.

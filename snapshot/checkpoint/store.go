@@ -187,18 +187,33 @@ func (s *Store) save(p *pack, r roots, message string, now time.Time) (c Checkpo
 	if err != nil {
 		return c, err
 	}
+	ref, err := os.CreateTemp(filepath.Join(s.dir, refFolder), "tmp_ref_")
+	if err != nil {
+		return c, err
+	}
+	defer ref.Close() // it was synced
+	if _, err := fmt.Fprintln(ref, c.commit); err != nil {
+		return c, err
+	}
+	p.beside = ref
 	if err := p.finish(); err != nil {
 		return c, fmt.Errorf("store the checkpoint: %w", err)
 	}
 	if err := s.list(); err != nil {
 		return c, err
 	}
-	if err := gitops.WriteFile(s.ref(c.Number), []byte(c.commit.String()+"\n"), 0o600); err != nil {
+	if err := os.Rename(ref.Name(), s.ref(c.Number)); err != nil {
 		return c, err
 	}
 	s.known = append(s.known, c.Number)
-	return c, nil
+	if p.stored != nil {
+		return c, nil // see Save
+	}
+	return c, s.syncNames()
 }
+
+// syncNames makes the names of checkpoints outlast a power failure. Without it a failure can take back the last checkpoints, as a whole.
+func (s *Store) syncNames() error { return gitops.SyncPath(filepath.Join(s.dir, refFolder)) }
 
 // load reads all files of a checkpoint.
 func (s *Store) load(c Checkpoint) (*node, error) {
