@@ -186,37 +186,3 @@ func parseOID(text string) (id oid, err error) {
 	}
 	return id, nil
 }
-
-// copyTo stores an object and everything that it names in another pack.
-func (s *objects) copyTo(p *pack, kind string, id oid) error {
-	if p.known[id] {
-		return nil
-	}
-	switch kind {
-	case "blob":
-		_, size, r, err := s.open(id)
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		_, err = p.putBlob(size, r)
-		return err
-	case "tree":
-		entries, err := s.tree(id)
-		for _, e := range entries {
-			below := "blob"
-			if e.mode == folderMode {
-				below = "tree"
-			}
-			err = errors.Join(err, s.copyTo(p, below, e.id))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	content, err := s.whole(kind, id)
-	if err == nil {
-		_, err = p.put(kind, content)
-	}
-	return err
-}

@@ -326,31 +326,3 @@ func (s *Store) Trim() (removed int, err error) {
 	}
 	return removed, err
 }
-
-// compact copies the objects of all checkpoints into one pack and removes the others.
-func (s *Store) compact() error {
-	all, err := s.List()
-	if err != nil {
-		return err
-	}
-	old := gitops.Glob(s.folder, "pack-*")
-	p, err := newPack(s.folder, nil, 1<<62)
-	if err != nil {
-		return err
-	}
-	for _, c := range all {
-		if err := errors.Join(s.copyTo(p, "tree", c.root), s.copyTo(p, "commit", c.commit)); err != nil {
-			return errors.Join(err, p.drop())
-		}
-	}
-	if err := p.finish(); err != nil {
-		return err
-	}
-	made := strings.TrimSuffix(p.installed, ".pack")
-	for _, name := range old {
-		if strings.TrimSuffix(strings.TrimSuffix(name, ".idx"), ".pack") != made {
-			err = errors.Join(err, os.Remove(name))
-		}
-	}
-	return errors.Join(err, s.list())
-}
