@@ -21,9 +21,15 @@ func (m *reviewer) walk(tip string, landed map[*commit]gitops.OID, may func(*com
 	for ; at != m.a.root && landed[at] == ""; at = at.parents[0] {
 		chain = append(chain, at)
 	}
-	without, clean := m.merge(m.treeOf(undone.files), tip, m.treeOf(at.files))
-	if stand, tree = m.walkOn(without, landed, may, passes); clean && slices.ContainsFunc(stand, func(c *commit) bool { return slices.Contains(chain, c) }) {
-		return stand, tree
+	made, before := m.treeOf(undone.files), m.treeOf(at.files)
+	if m.asLanded && landed[at] != "" { // some of what it did may have been done on the branch, so that there was less to do
+		made, before = m.git("rev-parse", string(landed[undone])+"^{tree}"), m.git("rev-parse", string(landed[at])+"^{tree}")
+	}
+	without, clean := m.merge(made, tip, before)
+	if clean {
+		if stand, tree = m.walkOn(without, landed, may, passes); slices.ContainsFunc(stand, func(c *commit) bool { return slices.Contains(chain, c) }) {
+			return stand, tree
+		}
 	}
 	return m.walkOn(tip, landed, func(c *commit) bool { return may(c) && !slices.Contains(chain, c) }, passes)
 }
@@ -49,14 +55,22 @@ func (m *reviewer) undone(landed map[*commit]gitops.OID) *commit {
 
 // walkOn returns the commits that stand on a tree, and the tree after them. may reports whether a commit may land. In a second pass,
 // commits can stand that needed one after them: such as one that another had done already, and a third one took back. A commit of a
-// side branch stands with its merge. A merge needs the commit before it, unless a verdict leaves that one out.
+// side branch stands with its merge. A merge needs the commit before it, unless a verdict leaves that one out. Commits that the tree has
+// already stand if no others are left.
 func (m *reviewer) walkOn(tip string, landed map[*commit]gitops.OID, may func(*commit) bool, passes int) (stand []*commit, tree string) {
 	m.t.Helper()
 	stands := map[*commit]bool{m.a.root: true}
 	for c := range landed {
 		stands[c] = true
 	}
-	for _, c := range slices.Repeat(m.order, passes) {
+	order := m.order
+	if m.olderLast {
+		newest := len(order) - 1
+		for ; newest >= 0 && landed[order[newest]] == ""; newest-- {
+		}
+		order = slices.Concat(order[newest+1:], order[:newest+1])
+	}
+	for _, c := range slices.Repeat(order, passes) {
 		if stands[c] || !may(c) || m.merged[c] != nil {
 			continue
 		}
@@ -76,7 +90,14 @@ func (m *reviewer) walkOn(tip string, landed map[*commit]gitops.OID, may func(*c
 		stands[c], tip = true, after
 		stand = append(stand, c)
 	}
-	return stand, tip
+	left := slices.DeleteFunc(slices.Clone(m.order), func(c *commit) bool { return stands[c] })
+	if slices.ContainsFunc(left, func(c *commit) bool {
+		after, clean := m.merge(m.treeOf(c.parents[0].files), tip, m.treeOf(c.files))
+		return m.words[c].LeavesOut() || !clean || after != tip || len(c.parents) > 1
+	}) {
+		return stand, tip
+	}
+	return append(stand, slices.DeleteFunc(left, func(c *commit) bool { return !may(c) })...), tip
 }
 
 // remaining returns the newest commit of a first-parent history that no verdict leaves out.

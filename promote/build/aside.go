@@ -135,11 +135,39 @@ func pairs(fresh []Fresh) []ledger.Pair {
 	return list
 }
 
+// beside is the state of building the commits that were set aside.
+type beside struct {
+	on     gitops.OID // the outer commit to build on
+	failed map[gitops.OID]Conflict
+	newest int // the position of the newest commit that was built
+}
+
 // aside builds the commits that were set aside, on top of an outer commit: first those that may land, then the others.
-// It returns the commits that it could not build, in the agent's order.
-func (b *builder) aside(ctx context.Context, on gitops.OID) ([]Conflict, error) {
-	failed := map[gitops.OID]Conflict{}
-	newest := -1 // the position of the newest commit that was built
+// It returns the commits that it could not build, in the agent's order. A commit whose change the branch has already waits until nothing
+// is left that could take the change back before it. Then it is built without changes, as a commit of the chain is.
+func (b *builder) aside(ctx context.Context, on gitops.OID) (unbuilt []Conflict, err error) {
+	s := &beside{on, map[gitops.OID]Conflict{}, -1}
+	if err := b.tryAside(ctx, s); err != nil {
+		return nil, err
+	}
+	if len(s.failed) > 0 && len(b.plan.Decisions.Dropped) == 0 && !slices.ContainsFunc(b.plan.Aside, func(a history.Aside) bool {
+		return b.waits(a.Commit) && !a.Side && !s.failed[a.Commit].already
+	}) {
+		b.keepsEmpty = true
+		if err := b.tryAside(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range b.plan.Aside {
+		if c, there := s.failed[a.Commit]; there {
+			unbuilt = append(unbuilt, c)
+		}
+	}
+	return unbuilt, nil
+}
+
+// tryAside builds those of the commits that were set aside that are not built and apply.
+func (b *builder) tryAside(ctx context.Context, s *beside) error {
 	for _, held := range []bool{false, true} {
 		for i, a := range b.plan.Aside {
 			sides, waits := b.sidesOf(a)
@@ -150,8 +178,8 @@ func (b *builder) aside(ctx context.Context, on gitops.OID) ([]Conflict, error) 
 			var c *Conflict
 			for _, n := range append(sides, i) {
 				var err error
-				if c, err = b.setBeside(ctx, on, n, a.Older || i < newest); err != nil {
-					return nil, err
+				if c, err = b.setBeside(ctx, s.on, n, a.Older || i < s.newest); err != nil {
+					return err
 				}
 				if c != nil {
 					break
@@ -159,21 +187,15 @@ func (b *builder) aside(ctx context.Context, on gitops.OID) ([]Conflict, error) 
 			}
 			if c != nil {
 				b.takeBack(before)
-				c.Commit, failed[a.Commit] = a.Commit, *c
+				c.Commit, s.failed[a.Commit] = a.Commit, *c
 				continue
 			}
-			delete(failed, a.Commit)
-			newest = max(newest, i)
-			on = b.placed[a.Commit]
+			delete(s.failed, a.Commit)
+			s.newest = max(s.newest, i)
+			s.on = b.placed[a.Commit]
 		}
 	}
-	var unbuilt []Conflict
-	for _, a := range b.plan.Aside {
-		if c, there := failed[a.Commit]; there {
-			unbuilt = append(unbuilt, c)
-		}
-	}
-	return unbuilt, nil
+	return nil
 }
 
 // sidesOf returns the positions of the commits that were set aside, are not built yet, and that only a merge brings. It
@@ -257,7 +279,7 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 	if err != nil {
 		return nil, err
 	}
-	if conflicts != nil || tree == ours && before != inner.Tree && len(parents) == 1 && b.lacksAny(position) {
+	if c.already = tree == ours && before != inner.Tree && len(parents) == 1; conflicts != nil || c.already && !b.keepsEmpty {
 		c.Paths = append(c.Paths, conflicts...)
 		return &c, nil
 	}
@@ -332,12 +354,6 @@ func (b *builder) parentsBeside(a history.Aside, on gitops.OID) (parents []gitop
 		parents = append(parents, on)
 	}
 	return parents, true
-}
-
-// lacksAny reports whether the commit at a position of the ones set aside may change nothing because earlier ones are left out. Without
-// these, the branch has its change already, and it lands without changes, as a commit of the chain does.
-func (b *builder) lacksAny(position int) bool {
-	return len(b.plan.Decisions.Dropped) > 0 || slices.ContainsFunc(b.plan.Aside[:position], func(a history.Aside) bool { return b.waits(a.Commit) })
 }
 
 // lacks reports whether commits that the user dropped may be the reason why a commit does not apply.

@@ -71,6 +71,7 @@ type Conflict struct {
 	Refused string          // the patch engine's message, in place of Paths
 	Lacking *ledger.Dropped // set if the commit does not apply without commits that are left out
 	Landed  bool            // the conflict is with landed commits of the agent: the user has not changed Paths
+	already bool            // the branch has the commit's change already
 }
 
 // Commits builds the commits of the plan that are not pending yet: on the branch if possible, and apart otherwise.

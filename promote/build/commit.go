@@ -39,6 +39,8 @@ type builder struct {
 	how     treatment
 	now     time.Time
 	whole   gitops.OID // the commit set aside that gets its own tree, or empty
+	// keepsEmpty reports that commits are built whose change the branch has already.
+	keepsEmpty bool
 	// replaced maps inner commits whose images are no longer on the branch to the commits that the branch has instead.
 	replaced map[gitops.OID]gitops.OID
 
