@@ -66,7 +66,7 @@ func (e *Engine) checked(ctx context.Context, f facts, p planned, j judged, w *l
 	}
 	if next >= 0 {
 		c.next = &checks.Wanted{Check: f.rules.check, Commit: ends[next].Outer}
-		c.holds = []ledger.Hold{hold.Unchecked(ends[next].Outer, j.results.Of(ends[next].Outer).Subject, e.Checker != nil, failure)}
+		c.holds = []ledger.Hold{hold.Unchecked(ends[next].Outer, j.results.Of(ends[next].Outer).Subject, e.Checker != nil && !f.options.Unchecked, failure)}
 	} else if failed := checks.FirstFailed(states, lands); failed >= 0 {
 		c.holds = []ledger.Hold{hold.CheckFailed(ends[failed].Outer, j.results.Of(ends[failed].Outer).Subject, results[failed].Exit)}
 	}

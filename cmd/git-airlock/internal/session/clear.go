@@ -188,7 +188,7 @@ func (s *Session) endCycle(ctx context.Context, r airlock.Record) error {
 func (l landing) landFirst(ctx context.Context) {
 	soon, cancel := context.WithTimeout(ctx, landFirstTime)
 	defer cancel()
-	outcome, err := l.drain(soon, promote.Options{})
+	outcome, err := l.drain(soon, promote.Options{Unchecked: true})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, airlock.ErrBusy):
 		l.report.Say("nothing more is landed: that takes longer than %s", landFirstTime)
@@ -270,7 +270,7 @@ func cannotRepair(repo *gitops.Repository, err error) *environment.Refusal {
 // losses lands pending commits if possible, and returns an [environment.Refusal] that lists the work that would be lost.
 func (l landing) losses(ctx context.Context) error {
 	discard := "git airlock clear --" + DiscardFlag + "  # loses it"
-	outcome, err := l.drain(ctx, promote.Options{})
+	outcome, err := l.drain(ctx, promote.Options{Unchecked: true})
 	var state promote.State
 	if err == nil {
 		state, err = l.engine.State(ctx) // a missing workspace is not an error: nothing can be lost

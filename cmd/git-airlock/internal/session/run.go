@@ -68,7 +68,7 @@ func (s *Session) promoteAndStop(ctx context.Context, r airlock.Record, before i
 	if err != nil {
 		return err
 	}
-	return s.landRest(ctx, r, before)
+	return s.landRest(ctx, r, before, promote.Options{})
 }
 
 // land lands pending commits, and prints the number of commits landed since before.
