@@ -161,15 +161,25 @@ func (j job) fill(ctx context.Context, box prisons.Check) error {
 	return snap.Fill(ctx, prisons.WorkspaceIn(box))
 }
 
-// execute runs the command, and ends it when its time is over.
-func (j job) execute(ctx context.Context, box prison.Prison, shown *output) (status int, err error) {
+// execute runs the command, and ends it when its time is over, or when it uses too much space.
+func (j job) execute(ctx context.Context, box prisons.Check, shown *output) (status int, err error) {
 	limited, cancel := context.WithTimeout(ctx, j.check.Time)
 	defer cancel()
-	status, err = box.Exec(limited, prison.Process{Argv: []string{"sh", "-c", j.check.Command}, Stdout: shown, Stderr: shown})
+	bounded, full, err := j.bounded(limited, box)
+	if err != nil {
+		return 0, err
+	}
+	status, err = box.Exec(bounded, prison.Process{Argv: []string{"sh", "-c", j.check.Command}, Stdout: shown, Stderr: shown})
+	over := limited.Err() != nil
+	why := full()
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
-	case limited.Err() != nil && err != nil:
+	case why != "" && err != nil:
+		shown.flush()
+		fmt.Fprintln(shown, "ended: "+why)
+		return killed, nil
+	case over && err != nil:
 		shown.flush()
 		fmt.Fprintf(shown, "ended after %s\n", j.check.Time)
 		return checks.TimeOver, nil

@@ -28,6 +28,7 @@ const (
 // Check is an open prison for one check. It shares nothing with the prison of the airlock.
 type Check struct {
 	prison.Prison
+	Workspace  string // its folder on the host
 	Quarantine string // where the quarantine of its snapshot belongs
 
 	remove func() error
@@ -70,7 +71,7 @@ func (p Prisons) OpenCheck(ctx context.Context, r airlock.Record) (c Check, err 
 	if err := p.Backend(r).Prepare(ctx, spec); err != nil {
 		return c, err
 	}
-	c.Quarantine = filepath.Join(dir, "quarantine")
+	c.Workspace, c.Quarantine = spec.Workspace, filepath.Join(dir, "quarantine")
 	c.Prison, err = p.Backend(r).Open(ctx, spec)
 	return c, err
 }

@@ -1,0 +1,52 @@
+package checking
+
+import (
+	"context"
+	"io"
+	"log"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
+	"github.com/git-airlock/git-airlock/prison/watch"
+	"github.com/git-airlock/git-airlock/promote/policy"
+)
+
+// killed is the exit status of a check that was ended because it used too much space: that of a program which a signal has killed.
+const killed = 128 + 9
+
+// bounded ends the context that it returns when a check has nearly filled a disk, or its workspace is larger than airlock.maxWorkspace
+// allows. full returns why, once the guard has ended, or an empty text.
+func (j job) bounded(ctx context.Context, box prisons.Check) (bounded context.Context, full func() string, err error) {
+	limit, err := policy.ReadSize(j.Config.With(j.record.Settings), "airlock.maxWorkspace", 20<<30)
+	if err != nil {
+		return ctx, nil, err
+	}
+	bounded, cancel := context.WithCancel(ctx)
+	guard := watch.New(watch.Prison{
+		Workspace: box.Workspace,
+		Others:    []watch.Folder{{Path: box.Quarantine, Of: "the repository"}},
+		Measure: func(ctx context.Context) (watch.Usage, error) {
+			u, err := prisons.WorkspaceIn(box).Usage(ctx)
+			return watch.Usage{Bytes: u.Bytes, Inodes: u.Inodes, Beside: u.Beside, Whole: u.Whole, Took: u.Took}, err
+		},
+		Exported: func() int64 { return 0 },
+		Halt: func(context.Context) error {
+			cancel()
+			return nil
+		},
+		Close: func(context.Context) (bool, error) { return false, nil }, // nobody else can reach the folder above
+	}, log.New(io.Discard, "", 0))
+	guard.Allow(limit)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		guard.Run(bounded)
+	}()
+	return bounded, func() string {
+		cancel()
+		<-ended
+		if why := guard.Full(); why != nil {
+			return why.Message
+		}
+		return ""
+	}, nil
+}
