@@ -187,7 +187,7 @@ func TestComplete(t *testing.T) {
 		if i%2 == 0 {
 			script, want = "kill -9 $$", 128+int(unix.SIGKILL)
 		}
-		p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", script, word}}) //nolint:errcheck // its status is read below
+		p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", script, word}})
 		if err := execs.Complete(t.Context(), s.Dir); err != nil {
 			t.Fatal(err)
 		}

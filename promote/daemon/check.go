@@ -57,6 +57,6 @@ func (c *checking) pause(o ledger.Outcome) time.Duration {
 // wait waits for the end of the running check, whose context has ended.
 func (c *checking) wait() {
 	if c.done != nil {
-		<-c.done
+		c.ended(<-c.done)
 	}
 }

@@ -219,13 +219,17 @@ func (m *material) filesAnswer() Answer {
 		a.Detail = append(a.Detail, "the workspace has no checkpoint from before this run")
 	}
 	if m.count(record.Landed) > 0 {
-		a.Detail = append(a.Detail, Text("to take the last landing back from your branch: git airlock undo"+m.otherLandings()))
+		commits, others := m.otherLandings()
+		a.Detail = append(a.Detail, Text("to take the last landing back from your branch: git airlock undo"+commits))
+		if others != "" { // a line of its own: long ones are cut
+			a.Detail = append(a.Detail, Text(others))
+		}
 	}
 	return a
 }
 
-// otherLandings returns how many landings are before the last one, and what an undo of the last one takes back.
-func (m *material) otherLandings() string {
+// otherLandings returns what an undo of the last landing takes back, and how many landings are before it. Both are empty if there are none.
+func (m *material) otherLandings() (commits, others string) {
 	landings, last := 0, record.Event{}
 	for _, e := range m.events {
 		if e.Kind == record.EventLand {
@@ -233,13 +237,13 @@ func (m *material) otherLandings() string {
 		}
 	}
 	if landings < 2 {
-		return ""
+		return "", ""
 	}
-	text := "; " + are(landings-1, "landing") + " before it" + verb(landings-1, ", which needs", ", each of which needs") + " another undo"
+	others = are(landings-1, "landing") + " before it" + verb(landings-1, ", which needs", ", each of which needs") + " another undo"
 	if n, err := strconv.Atoi(last.Data["count"]); err == nil {
-		text = " (" + words.Count(n, "commit") + ")" + text
+		commits = " (" + words.Count(n, "commit") + ")"
 	}
-	return text
+	return commits, others
 }
 
 func unknownAnswer(v View) Answer {

@@ -75,7 +75,7 @@ func TestUndoOfSeveralLandings(t *testing.T) {
 	v := short(t, func(_ *record.Manifest, files map[string][]byte) {
 		files[record.EventsName] = lines(t, []record.Event{landed(1, "1"), landed(1.5, "2")})
 	})
-	has(t, answer(t, v, "Your files"), "git airlock undo", "git airlock undo (2 commits); 1 landing is before it, which needs another undo")
+	has(t, answer(t, v, "Your files"), "git airlock undo", "git airlock undo (2 commits)", "1 landing is before it, which needs another undo")
 	has(t, answer(t, short(t, nil), "Your files"), "git airlock undo", "!before it")
 }
 
