@@ -66,6 +66,18 @@ func In(list []Result, command, system string) *Result {
 	return found
 }
 
+// Word says in a word what the newest result is, of a command or of any if it is empty: "passed", "failed", or nothing if there is none.
+func Word(list []Result, command string) string {
+	var newest Result
+	word := ""
+	for _, r := range list {
+		if (command == "" || r.Command == Digest(command)) && (word == "" || !r.At.Before(newest.At)) {
+			newest, word = r, map[bool]string{true: "passed", false: "failed"}[r.Passed()]
+		}
+	}
+	return word
+}
+
 // Find returns the newest result for a tree, nil if there is none.
 func Find(ctx context.Context, repo *gitops.Repository, tree gitops.OID, command, system string) (*Result, error) {
 	note, err := repo.Note(ctx, NotesRef, tree)

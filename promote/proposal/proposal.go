@@ -7,6 +7,7 @@
 package proposal
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -33,6 +34,7 @@ type Row struct {
 	Tree      string // exact, merged or rewritten
 	Gate      string
 	Reviewers []string
+	Check     string // what a check said about the tree; empty if none has run
 	Hosts     []string
 	Isolated  bool // there was no network
 }
@@ -67,7 +69,7 @@ func (p Proposal) Body() string {
 		fmt.Fprintf(&b, "**These are more than %d commits. Many services show no more of them in a pull request.**\n\n", Most)
 	}
 	if len(p.Rows) > 0 {
-		b.WriteString("| commit | tree | gate | reviewed by | hosts reached |\n|---|---|---|---|---|\n")
+		b.WriteString("| commit | tree | gate | reviewed by | check | hosts reached |\n|---|---|---|---|---|---|\n")
 	}
 	for n, r := range p.Rows {
 		row := r.line()
@@ -83,8 +85,8 @@ func (p Proposal) Body() string {
 }
 
 func (r Row) line() string {
-	return fmt.Sprintf("| %s %s | %s | %s | %s | %s |\n", Code(fmt.Sprintf("%.12s", r.Commit)), Code(shorten(r.Subject)), Code(r.Tree), Code(r.Gate),
-		several(r.Reviewers, "nobody"), several(r.Hosts, map[bool]string{true: "none", false: "not recorded"}[r.Isolated]))
+	return fmt.Sprintf("| %s %s | %s | %s | %s | %s | %s |\n", Code(fmt.Sprintf("%.12s", r.Commit)), Code(shorten(r.Subject)), Code(r.Tree), Code(r.Gate),
+		several(r.Reviewers, "nobody"), cmp.Or(r.Check, "not run"), several(r.Hosts, map[bool]string{true: "none", false: "not recorded"}[r.Isolated]))
 }
 
 // several returns texts as code spans, or otherwise if there are none.

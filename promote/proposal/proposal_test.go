@@ -50,7 +50,7 @@ func TestBody(t *testing.T) {
 	hostile := "x` | @ada fixes #1 <b> ![i](http://e.test/i) \\| \\"
 	p := Proposal{Branch: "feat/add-login", Others: 1, Rows: []Row{{Commit: "0123456789abcdef", Subject: hostile, Tree: "exact", Gate: hostile, Reviewers: []string{hostile}, Hosts: []string{hostile}}}}
 	for line := range strings.Lines(p.Body()) {
-		if strings.HasPrefix(line, "|") && strings.Count(line, "|") != 6 {
+		if strings.HasPrefix(line, "|") && strings.Count(line, "|") != 7 {
 			t.Errorf("%q", line)
 		}
 		rest := withoutCode(line)

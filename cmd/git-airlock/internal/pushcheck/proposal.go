@@ -16,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/outgoing"
 	"github.com/git-airlock/git-airlock/promote/proposal"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -104,9 +105,13 @@ func rows(ctx context.Context, s *session.Session, made []outgoing.Commit) ([]pr
 	for _, n := range notes {
 		hosts[n.ID] = reached(n.Note)
 	}
+	if err != nil {
+		return nil, err
+	}
+	checked, err := checkedTrees(ctx, s, made)
 	var list []proposal.Row
 	for _, c := range made {
-		r := proposal.Row{Commit: c.ID, Subject: c.Subject.Raw(), Tree: c.Note["Tree"], Gate: c.Note["Policy"],
+		r := proposal.Row{Commit: c.ID, Subject: c.Subject.Raw(), Tree: c.Note["Tree"], Gate: c.Note["Policy"], Check: checked[c.Tree],
 			Isolated: strings.Contains(" "+c.Note["Isolation"]+" ", " network=none ")}
 		r.Hosts = append(hosts[c.ID], hosts[c.Original]...)
 		if c.Original != "" {
@@ -118,6 +123,33 @@ func rows(ctx context.Context, s *session.Session, made []outgoing.Commit) ([]pr
 		list = append(list, r)
 	}
 	return list, err
+}
+
+// checkedTrees says in a word what the check of the settings said about the trees of commits that it has checked.
+func checkedTrees(ctx context.Context, s *session.Session, made []outgoing.Commit) (map[gitops.OID]string, error) {
+	words := map[gitops.OID]string{}
+	if at, err := s.Repo.Ref(ctx, checks.NotesRef); err != nil || at == "" {
+		return words, err
+	}
+	noted, err := s.Repo.NotedIDs(ctx, checks.NotesRef)
+	if err != nil {
+		return words, err
+	}
+	check, err := checks.Read(ctx, s.Repo, s.Config)
+	if err != nil {
+		return words, err
+	}
+	for _, c := range made {
+		if !slices.Contains(noted, c.Tree) || words[c.Tree] != "" {
+			continue
+		}
+		note, err := s.Repo.Note(ctx, checks.NotesRef, c.Tree)
+		if err != nil {
+			return words, err
+		}
+		words[c.Tree] = checks.Word(checks.Parse(note, c.Tree), check.Command)
+	}
+	return words, nil
 }
 
 // reached returns the hosts in a note about the network.

@@ -17,8 +17,8 @@ func prCommand() *cli.Command {
 	return cmdline.Command(&cli.Command{
 		Name: "pr", Usage: "write a pull request for the branch",
 		UsageText: "git airlock pr [--print | --create] [--base BRANCH]",
-		Description: "Writes the title, an empty line, and the body in Markdown: a table of the agent's commits with their tree, gate, reviewers\n" +
-			"and the hosts that the prison reached, from the notes. An agent's text is quoted so that no mention, link, image or HTML\n" +
+		Description: "Writes the title, an empty line, and the body in Markdown: a table of the agent's commits with their tree, gate, reviewers,\n" +
+			"check (see airlock.check) and the hosts that the prison reached, from the notes. An agent's text is quoted so that no mention, link, image or HTML\n" +
 			"in it has an effect. With --create, gh makes the pull request. Exit status 3 if it would have more than 250 commits.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "print", Usage: "print title and body, as without an option"},
