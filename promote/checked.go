@@ -38,8 +38,10 @@ func (e *Engine) checked(ctx context.Context, f facts, p planned, j judged, w *l
 	}
 	states, failure := make([]checks.State, len(ends)), f.options.CheckFailure
 	system := ""
-	if e.Checker != nil && failure == nil {
-		system, failure = e.Checker.System(ctx)
+	if e.Checker != nil {
+		if system, err = e.Checker.System(ctx); err != nil {
+			failure = err
+		}
 	}
 	results, err := e.results(ctx, f, w, ends, needs, system)
 	if err != nil {
@@ -112,7 +114,7 @@ func (e *Engine) results(ctx context.Context, f facts, w *lazyBridge, ends []led
 		if err != nil {
 			return nil, err
 		}
-		results[i] = checks.In(checks.Parse(string(note), commit.Tree), f.rules.check.Command, system)
+		results[i] = checks.In(checks.Parse(string(note), commit.Tree), f.rules.check, system)
 	}
 	return results, nil
 }

@@ -48,7 +48,7 @@ func (c *checker) Run(ctx context.Context, wanted checks.Wanted) (checks.Result,
 
 // passed reports whether a tree has passed.
 func (c *checker) passed(tree gitops.OID) bool {
-	r, err := checks.Find(c.w.t.Context(), c.w.Repository, tree, "make test", "test")
+	r, err := checks.Find(c.w.t.Context(), c.w.Repository, tree, checks.Check{Command: "make test"}, "test")
 	check(c.w.t, err)
 	return r != nil && r.Passed()
 }

@@ -77,12 +77,12 @@ func TestRecord(t *testing.T) {
 		}
 		all.Wait()
 		for i := range 4 {
-			found, err := checks.Find(t.Context(), opened, tree, fmt.Sprint("make ", i), "s")
+			found, err := checks.Find(t.Context(), opened, tree, checks.Check{Command: fmt.Sprint("make ", i)}, "s")
 			gitopstest.Check(t, err)
 			if found == nil || !found.Passed() {
 				t.Errorf("%s: make %d: %+v", format, i, found)
 			}
-			if other, err := checks.Find(context.Background(), opened, tree, fmt.Sprint("make ", i), "t"); err != nil || other != nil {
+			if other, err := checks.Find(context.Background(), opened, tree, checks.Check{Command: fmt.Sprint("make ", i)}, "t"); err != nil || other != nil {
 				t.Errorf("%s: found in another system: %+v, %v", format, other, err)
 			}
 		}
@@ -93,7 +93,7 @@ func TestRecord(t *testing.T) {
 		if theirs := repo.Run("notes", "--ref=airlock-check", "show", string(repo.Blob("0"))); strings.TrimSpace(theirs) != "theirs" {
 			t.Errorf("%s: another note is now %q", format, theirs)
 		}
-		if none, err := checks.Find(t.Context(), opened, gitops.OID(strings.TrimSpace(repo.Run("rev-parse", "HEAD"))), "make 0", "s"); err != nil || none != nil {
+		if none, err := checks.Find(t.Context(), opened, gitops.OID(strings.TrimSpace(repo.Run("rev-parse", "HEAD"))), checks.Check{Command: "make 0"}, "s"); err != nil || none != nil {
 			t.Errorf("%s: found for another object: %+v, %v", format, none, err)
 		}
 		repo.Run("fsck", "--strict")
@@ -124,6 +124,17 @@ func TestOf(t *testing.T) {
 	}
 	if _, err := policy.ParseTeam([]byte("version = 1\n[check]\ngate = \"off\"\n")); err == nil {
 		t.Error("a policy can turn the gate off")
+	}
+}
+
+// TestShortTime checks that a result of a check that was ended counts until the user gives checks more time.
+func TestShortTime(t *testing.T) {
+	t.Parallel()
+	list := []checks.Result{{Command: checks.Digest("make"), System: "s", Exit: checks.TimeOver, Took: 60_010}}
+	for allowed, counts := range map[time.Duration]bool{time.Minute: true, 30 * time.Second: true, 2 * time.Minute: false} {
+		if found := checks.In(list, checks.Check{Command: "make", Time: allowed}, "s"); (found != nil) != counts {
+			t.Errorf("%s: %+v", allowed, found)
+		}
 	}
 }
 

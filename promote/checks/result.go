@@ -55,11 +55,13 @@ func Parse(note string, tree gitops.OID) []Result {
 	return list
 }
 
-// In returns the newest result of a command in a system, nil if there is none.
-func In(list []Result, command, system string) *Result {
+// In returns the newest result of a check in a system, nil if there is none. One that was ended in less time than the check may take now
+// is none.
+func In(list []Result, c Check, system string) *Result {
 	var found *Result
 	for i, r := range list {
-		if r.Command == Digest(command) && r.System == system && (found == nil || !r.At.Before(found.At)) {
+		short := r.Exit == TimeOver && r.Took < c.Time.Milliseconds()
+		if r.Command == Digest(c.Command) && r.System == system && !short && (found == nil || !r.At.Before(found.At)) {
 			found = &list[i]
 		}
 	}
@@ -79,9 +81,9 @@ func Word(list []Result, command string) string {
 }
 
 // Find returns the newest result for a tree, nil if there is none.
-func Find(ctx context.Context, repo *gitops.Repository, tree gitops.OID, command, system string) (*Result, error) {
+func Find(ctx context.Context, repo *gitops.Repository, tree gitops.OID, c Check, system string) (*Result, error) {
 	note, err := repo.Note(ctx, NotesRef, tree)
-	return In(Parse(note, tree), command, system), err
+	return In(Parse(note, tree), c, system), err
 }
 
 // tries bounds the attempts to write a note while others write theirs.

@@ -90,7 +90,7 @@ func (j job) known(ctx context.Context, again bool) (*checks.Result, error) {
 	if again {
 		return nil, nil
 	}
-	return checks.Find(ctx, j.Prisons.Repo, j.tree, j.check.Command, j.system)
+	return checks.Find(ctx, j.Prisons.Repo, j.tree, j.check, j.system)
 }
 
 func result(known *checks.Result) checks.Result {
