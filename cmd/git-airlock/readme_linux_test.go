@@ -89,6 +89,8 @@ var coveredBy = map[string][2]string{
 	"git airlock inspect 1 --verify":                             {"testdata/script/runs.txtar", "git airlock inspect 2 --verify"},
 	"git airlock replay 1 --onto release --to prices-on-release": {"testdata/script/replay.txtar", "git airlock replay 1 --onto other --to onto"},
 	"git airlock execs --top":                                    {"testdata/script/execs.txtar", "git airlock execs --top"},
+	"git airlock check":                                          {"testdata/script/check.txtar", "exits 0 git airlock check\n"},
+	"git notes --ref=airlock-check show HEAD^{tree}":             {"testdata/script/hold-check.txtar", "git notes --ref=airlock-check show HEAD^{tree}"},
 	"git airlock report":                                         {"testdata/script/report.txtar", "exits 0 git airlock report\n"},
 	"git airlock report 3 --html report.html":                    {"testdata/script/report.txtar", "--html pages/report.html"},
 	"git airlock report 3 --open":                                {"testdata/script/report.txtar", "git airlock report --open"},
