@@ -23,6 +23,7 @@ var behaviours = map[string][]string{
 	"promote/airlock":          {"Record", "Store"},                                                 // its record
 	"promote/record/report":    {"Of", "View.HTML"},                                                 // the report of a run
 	"promote/events":           {"Append", "Read"},                                                  // its event log
+	"promote/checks":           {"Of", "Find", "Choose"},                                            // settings and results of airlock.check
 	"promote/outgoing":         {"Find", "RangeOf"},                                                 // what may not be pushed
 	"promote/verdict":          {"Record", "List"},                                                  // a reviewer's verdicts, the list of review
 	"promote/proposal":         {"Proposal.Title", "Proposal.Body"},                                 // the text of a pull request
