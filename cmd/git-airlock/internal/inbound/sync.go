@@ -103,7 +103,7 @@ func (q Request) once(ctx context.Context, w inner.Workspace) (*incoming.Change,
 		if err := finish(ctx, w, q.Engine.Dir()); err != nil {
 			return nil, err
 		}
-		if _, err := q.Engine.Drain(ctx, promote.Options{}); err != nil {
+		if _, err := q.Engine.Drain(ctx, promote.Options{Unchecked: true}); err != nil {
 			return nil, err
 		}
 	}

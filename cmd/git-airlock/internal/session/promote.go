@@ -132,7 +132,7 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 	}
 	l := s.landing(r)
 	defer l.engine.Close()
-	if _, err := l.drain(ctx, promote.Options{}); err != nil {
+	if _, err := l.drain(ctx, promote.Options{Unchecked: true}); err != nil {
 		return err
 	}
 	commit, err := l.engine.Resolve(ctx)
