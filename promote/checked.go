@@ -15,7 +15,7 @@ type Checker interface {
 	// System returns the name of the system in which checks run. A result counts for this system only.
 	System(ctx context.Context) (string, error)
 	// Run checks the tree of an outer commit, unless the result is known, and stores the result. It takes as long as the user's
-	// command. An error means that there is no result.
+	// command. An error means that the command has not run to its end.
 	Run(ctx context.Context, wanted checks.Wanted) (checks.Result, error)
 }
 

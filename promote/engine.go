@@ -84,7 +84,7 @@ type Options struct {
 	// take out everything.
 	Known bool
 
-	// Unchecked leaves the commits waiting that need a check for which there is no result, instead of running it.
+	// Unchecked runs no check. Commits that need one without a stored result wait.
 	Unchecked bool
 	// CheckFailure is the reason why the last check that a cycle asked for has no result. May be nil.
 	CheckFailure error

@@ -1,5 +1,5 @@
-// Package checks has the settings of airlock.check and the results of such checks. A check is a command of the user's that says by
-// its exit status whether a tree is good. The results are notes on trees, so that a tree is checked once, whatever commit has it.
+// Package checks has the settings of airlock.check and the results of such checks. A check is a command of the user. Its exit
+// status is 0 if a tree is good. The results are notes on trees, so that a tree is checked once, whatever commit has it.
 package checks
 
 import (

@@ -68,7 +68,7 @@ func In(list []Result, c Check, system string) *Result {
 	return found
 }
 
-// Word says in a word what the newest result is, of a command or of any if it is empty: "passed", "failed", or nothing if there is none.
+// Word returns "passed" or "failed" for the newest result of a command, and of any command if it is empty. Without a result it is empty.
 func Word(list []Result, command string) string {
 	var newest Result
 	word := ""

@@ -27,7 +27,7 @@ type Runner struct {
 	Prisons prisons.Prisons
 	Config  gitops.Config
 	Now     func() time.Time
-	// Running is called when a check begins for which there is no result. It may be nil.
+	// Running is called when a command begins to run, not for a stored result. It may be nil.
 	Running func()
 }
 

@@ -24,11 +24,8 @@ func (j job) bounded(ctx context.Context, box prisons.Check) (bounded context.Co
 	guard := watch.New(watch.Prison{
 		Workspace: box.Workspace,
 		Others:    []watch.Folder{{Path: box.Quarantine, Of: "the repository"}},
-		Measure: func(ctx context.Context) (watch.Usage, error) {
-			u, err := prisons.WorkspaceIn(box).Usage(ctx)
-			return watch.Usage{Bytes: u.Bytes, Inodes: u.Inodes, Beside: u.Beside, Whole: u.Whole, Took: u.Took}, err
-		},
-		Exported: func() int64 { return 0 },
+		Measure:   box.Usage,
+		Exported:  func() int64 { return 0 },
 		Halt: func(context.Context) error {
 			cancel()
 			return nil

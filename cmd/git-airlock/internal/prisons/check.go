@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
+	"github.com/git-airlock/git-airlock/prison/watch"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
@@ -32,6 +33,12 @@ type Check struct {
 	Quarantine string // where the quarantine of its snapshot belongs
 
 	remove func() error
+}
+
+// Usage measures the workspace, for a guard.
+func (c Check) Usage(ctx context.Context) (watch.Usage, error) {
+	u, err := WorkspaceIn(c).Usage(ctx)
+	return usageOf(u), err
 }
 
 // Close ends the prison, and removes everything that belongs to it.

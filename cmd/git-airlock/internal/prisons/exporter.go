@@ -265,5 +265,10 @@ func (p Prisons) measure(ctx context.Context, r airlock.Record) (watch.Usage, er
 	}
 	defer exporter.Close()
 	u, err := exporter.Usage(ctx)
-	return watch.Usage{Bytes: u.Bytes, Inodes: u.Inodes, Beside: u.Beside, Whole: u.Whole, Took: u.Took}, err
+	return usageOf(u), err
+}
+
+// usageOf returns a measurement in the form of a guard.
+func usageOf(u inner.Usage) watch.Usage {
+	return watch.Usage{Bytes: u.Bytes, Inodes: u.Inodes, Beside: u.Beside, Whole: u.Whole, Took: u.Took}
 }

@@ -125,7 +125,7 @@ func rows(ctx context.Context, s *session.Session, made []outgoing.Commit) ([]pr
 	return list, err
 }
 
-// checkedTrees says in a word what the check of the settings said about the trees of commits that it has checked.
+// checkedTrees maps the trees of commits to the word for their newest result, see [checks.Word].
 func checkedTrees(ctx context.Context, s *session.Session, made []outgoing.Commit) (map[gitops.OID]string, error) {
 	words := map[gitops.OID]string{}
 	if at, err := s.Repo.Ref(ctx, checks.NotesRef); err != nil || at == "" {
