@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -64,6 +65,34 @@ func TestLandsWithoutHeldCommit(t *testing.T) {
 		t.Fatalf("%q, %+v", w.subjects(), o)
 	}
 	w.nothingLeft()
+}
+
+// TestConflictOffersWhatExists lands the commits around a conflicting one. Each hold that offers the ref pending finds it.
+func TestConflictOffersWhatExists(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+		w.mine("a", "mine\n")
+		w.commits("before", "before", "1\n")
+		w.commits("conflicting", "a", "theirs\n")
+		if after {
+			w.commits("after", "after", "2\n")
+		}
+		pending, offered := w.record.Ref("pending"), false
+		for o := (ledger.Outcome{}); !offered; {
+			var err error
+			if o, err = w.engine.Cycle(t.Context(), promote.Options{}); err != nil || !o.Held(ledger.Conflict) {
+				t.Fatalf("%t: %+v, %v", after, o, err)
+			}
+			offered = slices.Contains(o.Holds[0].Next, "git merge "+pending)
+			if there := w.ref(pending) != ""; there != offered || !offered && o.Retry == 0 {
+				t.Fatalf("%t: pending exists: %t, %+v", after, there, o)
+			}
+		}
+		if got := w.git("log", "--format=%s", ".."+pending); got != "conflicting" && got != "conflicting\nbefore" {
+			t.Errorf("%t: pending: %q", after, got)
+		}
+	}
 }
 
 // tip returns the outer branch's commit.

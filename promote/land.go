@@ -22,6 +22,8 @@ type landed struct {
 	onto     gitops.OID // the branch's tip after the landing; empty if nothing landed
 	uncopied gitops.OID // see [ledger.Outcome]
 	count    int
+	// unoffered reports that no commit is pending any more, and that the next cycle builds those that conflict.
+	unoffered bool
 	// unchecked is the commit to check next, nil if there is none.
 	unchecked *checks.Wanted
 }
@@ -29,6 +31,12 @@ type landed struct {
 func (l landed) entered(o ledger.Outcome, now time.Time) ledger.Outcome {
 	if l.onto != "" {
 		o.Onto, o.Uncopied = l.onto, l.uncopied
+	}
+	o.Holds = slices.Clone(o.Holds)
+	for i := range o.Holds {
+		if l.unoffered && o.Holds[i].Reason == ledger.Conflict {
+			o.Holds[i].Next = []string{"git airlock promote"} // the ref pending, which the user would merge, does not exist yet
+		}
 	}
 	o.Unchecked = l.unchecked
 	return l.added(o.Land(l.count, now))
@@ -133,7 +141,7 @@ func (s lander) move(ctx context.Context, at refs, to gitops.OID) (landed, error
 		done.uncopied = s.since(at)
 	}
 	if s.more {
-		done.retry = retrySoon
+		done.retry, done.unoffered = retrySoon, len(l.Tail) == 0
 	}
 	return done, nil
 }
