@@ -200,7 +200,7 @@ func (backend) Wipe(ctx context.Context, s prison.Spec) error {
 	if err := t.do(ctx, lock); err != nil {
 		return fmt.Errorf("wipe: %w", err)
 	}
-	walls.SweepReadOnly(s)
+	walls.Sweep(s)
 	if err := os.Remove(filepath.Join(s.Dir, lockName)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("wipe: %w", err) // last, since until here the lock keeps other processes away
 	}

@@ -48,10 +48,10 @@ type setting struct {
 // ReadOnlyLimits plans the limits of a prison that ends with its caller. Such a prison gets control groups of its own beside the
 // agent's, where possible, and a limit for each process unless it is alone.
 func ReadOnlyLimits(s prison.Spec) *Limits {
-	name := groupName(s) + "-"
-	l := planGroups(s, name+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(readOnly.Add(1), 10), asked)
+	name := groupName(s) + "-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(readOnly.Add(1), 10)
+	l := planGroups(s, name, asked)
 	for _, g := range l.groups {
-		sweepReadOnly(filepath.Join(filepath.Dir(g.dir), name))
+		sweep(filepath.Dir(g.dir))
 	}
 	if l.Weaker = nil; !s.Alone {
 		l.Rlimits.Memory = dataLimit(s.Limits.OrDefault())
@@ -59,27 +59,26 @@ func ReadOnlyLimits(s prison.Spec) *Limits {
 	return l
 }
 
-// SweepReadOnly removes the control groups of a prison's read-only prisons whose process was killed.
-func SweepReadOnly(s prison.Spec) {
-	name := groupName(s) + "-"
-	for _, g := range planGroups(s, name, foretold).groups {
-		sweepReadOnly(g.dir)
+// Sweep removes the control groups of prisons whose processes were killed.
+func Sweep(s prison.Spec) {
+	for _, g := range planGroups(s, groupName(s), foretold).groups {
+		sweep(filepath.Dir(g.dir))
 	}
 }
 
 // readOnly counts the read-only prisons of this process, which may have several.
 var readOnly atomic.Uint64
 
-// sweepReadOnly removes the groups of read-only prisons whose process was killed. If processes in a group are still
-// ending, the group stays (EBUSY) for the next sweep.
-func sweepReadOnly(prefix string) {
-	above, begin := filepath.Split(prefix)
+// sweep removes the groups of killed prisons, also of those that nobody starts again: their repository may be gone. A group with
+// processes cannot be removed (EBUSY). A read-only prison's group stays while its process runs, whose id is in the name.
+func sweep(above string) {
 	entries, _ := os.ReadDir(above) // there may be none
 	for _, e := range entries {
-		rest, ok := strings.CutPrefix(e.Name(), begin)
-		pid, _, _ := strings.Cut(rest, "-")
-		if _, err := os.Stat("/proc/" + pid); ok && err != nil {
-			unix.Rmdir(above + e.Name()) //nolint:errcheck // a group that is still in use stays
+		name, ok := strings.CutPrefix(e.Name(), groupPrefix)
+		_, owner, _ := strings.Cut(name, "-")
+		pid, _, readOnly := strings.Cut(owner, "-")
+		if _, err := os.Stat("/proc/" + pid); ok && (!readOnly || err != nil) {
+			unix.Rmdir(filepath.Join(above, e.Name())) //nolint:errcheck // a group that is still in use stays
 		}
 	}
 }
@@ -130,8 +129,10 @@ func planGroups(s prison.Spec, name string, offers func(dir string) []string) *L
 // namespace for control groups.
 func groupName(s prison.Spec) string {
 	sum := sha256.Sum256([]byte(s.ID + "\x00" + s.Dir))
-	return fmt.Sprintf("box-%x", sum[:6])
+	return fmt.Sprintf("%s%x", groupPrefix, sum[:6])
 }
+
+const groupPrefix = "box-"
 
 func (l *Limits) add(dir string, settings []setting) {
 	for i := range l.groups {
@@ -201,8 +202,8 @@ func (l *Limits) Make() error {
 	return nil
 }
 
-// again repeats what fails because a group does not exist any more. In another pid namespace, the caller does not exist, so that a
-// process there takes a group that is still empty for one of a killed process: see [sweepReadOnly].
+// again repeats what fails because a group does not exist any more: another process took it, while it was still empty, for one of a
+// killed prison. See [sweep].
 func again(do func() error) (err error) {
 	const tries = 10
 	for range tries {
@@ -254,9 +255,9 @@ func (l *Limits) Remove() (err error) {
 }
 
 // ClearGroup kills what is left in a group of an ended prison, and removes the group. It also removes the groups of
-// the prison's killed read-only prisons.
+// killed prisons.
 func ClearGroup(dir string) error {
-	defer sweepReadOnly(dir + "-")
+	defer sweep(filepath.Dir(dir))
 	return removeCgroup(dir)
 }
 
