@@ -55,6 +55,7 @@ func init() {
 		"waitstatus": cmdWaitStatus,
 		"waitfor":    cmdWaitFor,
 		"landed":     cmdLanded,
+		"pending":    cmdPending,
 		"settled":    cmdSettled,
 		"keep":       cmdKeep,
 		"kept":       cmdKept,
@@ -290,18 +291,30 @@ func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// landed N waits until the outer branch has exactly N commits since the base. It checks with git alone, because the daemon must land
-// them without another command. The index is locked for a moment after the branch has moved.
+// rested is the end of a shell script that succeeds when no cycle runs: after a cycle has moved refs, it writes its outcome and its events.
+// Its first parameter is the common git directory.
+const rested = `for lock in "$1"/airlock/*/cycle.lock; do if test -e "$lock"; then flock -n 9 9<"$lock"; fi; done`
+
+// landed N waits until the outer branch has exactly N commits since the base, and the cycle that landed them has ended. It checks with git
+// alone, because the daemon must land them without another command. The index is locked for a moment after the branch has moved.
 func cmdLanded(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "landed N")
-	cmdWaitFor(ts, false, []string{`n=$(git rev-list --count "$1..$2"); echo "$n landed"; test "$n" = "$3"; not test -e "$(git rev-parse --git-path index.lock)"`,
-		ts.Getenv("BASE"), "refs/heads/" + ts.Getenv("BRANCH"), args[0]})
+	cmdWaitFor(ts, false, []string{`n=$(git rev-list --count "$2..$3"); echo "$n landed"; test "$n" = "$4"; not test -e "$(git rev-parse --git-path index.lock)"; ` + rested,
+		commonDir(ts), ts.Getenv("BASE"), "refs/heads/" + ts.Getenv("BRANCH"), args[0]})
 }
 
-// settled waits until no lock is held on the index or a ref.
+// pending N waits until the airlock's ref pending has exactly N commits that are not on the branch, and the cycle that made them pending has
+// ended. The number in status is no sign of that: it also counts commits in the workspace that no cycle has seen yet.
+func cmdPending(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 1, "pending N")
+	cmdWaitFor(ts, false, []string{`n=$(git rev-list --count "refs/airlock/$2/pending" "^refs/airlock/$2/promoted" "^$3"); echo "$n pending"; test "$n" = "$4"; ` + rested,
+		commonDir(ts), ts.Getenv("ID"), "refs/heads/" + ts.Getenv("BRANCH"), args[0]})
+}
+
+// settled waits until no lock is held on the index or a ref, and no cycle runs.
 func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "settled")
-	cmdWaitFor(ts, false, []string{`test -z "$(find "$1" -name '*.lock' ! -path "$1/airlock/*")"`, commonDir(ts)})
+	cmdWaitFor(ts, false, []string{`test -z "$(find "$1" -name '*.lock' ! -path "$1/airlock/*")"; ` + rested, commonDir(ts)})
 }
 
 // keep PATHS remembers the content of paths: bytes, modes, links, and everything below a folder.
