@@ -27,6 +27,9 @@ func serve(config []byte, _ int) int {
 	names := wire.InheritedFile(1)
 	var a wire.Announcement
 	files, err := link.Recv(&a)
+	for err == nil && !a.Tap { // a word to go on, which a process that was confined by another one has read
+		files, err = link.Recv(&a)
+	}
 	if err != nil {
 		return 1
 	}
@@ -34,7 +37,10 @@ func serve(config []byte, _ int) int {
 	if _, err := link.Recv(&first); err != nil {
 		return 1
 	}
-	e, err := newServed(config, files, names, first)
+	var e *Engine
+	if err = walls.LimitNetwork(); err == nil {
+		e, err = newServed(config, files, names, first)
+	}
 	if err == nil {
 		err = confine()
 	}

@@ -18,10 +18,12 @@
 // A network adds a process outside. It holds the other end of an interface inside, and has a TCP/IP stack of
 // its own (package egress, which a program that uses this package must import as well). Every packet ends there, so
 // nobody inside can reach an address that this process refuses, whatever they do to their sockets. The process
-// starts beside the builder, in two steps. First the relay changes to a uid that no other process has, and gives up
-// all rights except reading a few files. Then it executes the program again, since the program has many threads by
-// the time package net is initialised. The process that made the prison keeps a duplicate of the interface's other
-// end: if the network's process is killed, no packet leaves until its successor runs, and nothing changes inside.
+// has a uid that no other process has, and no rights except reading a few files. These belong to threads, and the
+// program has many of them by the time package net is initialised, so they are set before the program is executed.
+// Where root makes the prison, a thread of the keeper does that, starts the process, and ends. For an ordinary user
+// the relay does, in a user namespace, and then executes the program again. The process that made the prison keeps a
+// duplicate of the interface's other end: if the network's process is killed, no packet leaves until its successor
+// runs, and nothing changes inside.
 //
 // Where no TUN device can be opened, the interface is one of a pair, see veth(4). The other one is in a second network
 // namespace, and a packet(7) socket has its frames in the place of the device.

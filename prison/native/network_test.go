@@ -298,6 +298,31 @@ func expectEnd(t *testing.T, pid int) {
 	}
 }
 
+// TestNetworkLeavesKeeper checks that a thread which confined itself, to start the network's process, leaves the keeper its user.
+func TestNetworkLeavesKeeper(t *testing.T) {
+	_, s := startedOpen(t)
+	keeper := stateOf(t, s).Keeper.PID
+	others := func() (others string) {
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", keeper))
+		if err != nil || len(tasks) == 0 {
+			t.Fatalf("threads of the keeper: %q, %v", tasks, err)
+		}
+		for _, task := range append(tasks, fmt.Sprintf("/proc/%d/status", keeper)) {
+			status, _ := os.ReadFile(task) // empty for a thread that has ended
+			_, uid, _ := strings.Cut(string(status), "\nUid:\t")
+			if own := strconv.Itoa(os.Getuid()) + "\t"; len(status) > 0 && !strings.HasPrefix(uid, own) {
+				others += task + "\n" + string(status)
+			}
+		}
+		return others
+	}
+	for begun := time.Now(); others() != ""; time.Sleep(time.Millisecond) { // the thread ends soon
+		if time.Since(begun) > patience {
+			t.Fatalf("of another user: %s", others())
+		}
+	}
+}
+
 // TestNetworkKilled kills the process that carries packets several times. Each time a successor must start, and the
 // interface must stay.
 func TestNetworkKilled(t *testing.T) {

@@ -2,24 +2,20 @@ package usernet
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"syscall"
 
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// mostFiles is enough for the maximum number of connections of a prison.
-	mostFiles = 4096
-	// memoryEnv is the soft memory limit of Go's runtime in the network's process.
-	memoryEnv = "GOMEMLIMIT=256MiB"
-)
+// memoryEnv is the soft memory limit of Go's runtime in the network's process.
+const memoryEnv = "GOMEMLIMIT=256MiB"
 
 // confineConfig is the configuration of [Confine].
 type confineConfig struct {
@@ -27,7 +23,35 @@ type confineConfig struct {
 	Open     bool // see [wire.Wiring]
 }
 
-// Confine is the role of the network's process before it carries packets. The process changes to a uid that no
+// newConfine returns the configuration for the network of a prison.
+func newConfine(s prison.Spec) (c confineConfig, err error) {
+	c.Open = s.Network == prison.NetworkOpen
+	c.UID, c.GID, err = walls.SecondPhantom(s.UID, s.GID)
+	return c, err
+}
+
+// start starts a process that carries packets. Root confines it before it executes this program. An ordinary user can change the
+// uid only in a new user namespace, where a process confines itself, see [Confine].
+func (c confineConfig) start(names *os.File) carrier {
+	child := walls.Child{Files: []*os.File{names}}
+	if os.Geteuid() == 0 {
+		program, err := walls.OpenProgram()
+		if err != nil {
+			return carrier{err: err}
+		}
+		child.Program = os.NewFile(uintptr(program), "program")
+		defer child.Program.Close()
+		child.Role, child.Config, child.Env = wire.Egress, wiring(c.Open), []string{memoryEnv}
+		child.Confine = func() error { return c.confine(program) }
+	} else {
+		child.Role, child.Config, child.Env, child.Namespaces = wire.Relay, c, wire.BriefEnv, unix.CLONE_NEWUSER
+		child.UIDs, child.GIDs = []walls.Mapping{{Inside: c.UID, Outside: c.UID}}, []walls.Mapping{{Inside: c.GID, Outside: c.GID}}
+	}
+	p, link, err := child.Start()
+	return carrier{p, link, err}
+}
+
+// Confine is the role of an ordinary user's network's process before it carries packets. The process changes to a uid that no
 // account and no prison has, drops its privileges, and executes this program again. The new program has many threads,
 // and Landlock and ids apply to single threads.
 func Confine(config []byte, _ int) int {
@@ -45,7 +69,6 @@ func Confine(config []byte, _ int) int {
 
 // run returns only on failure.
 func (c confineConfig) run() error {
-	unix.Umask(0o077)
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
@@ -53,17 +76,8 @@ func (c confineConfig) run() error {
 	if err != nil {
 		return err
 	}
-	limits := map[int]uint64{unix.RLIMIT_NOFILE: mostFiles, unix.RLIMIT_CORE: 0}
-	for resource, most := range limits {
-		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
-			return fmt.Errorf("set resource limit: %w", err)
-		}
-	}
-	if err := c.become(); err != nil {
+	if err := c.confine(program); err != nil {
 		return err
-	}
-	if err := walls.LandlockNetwork(program); err != nil {
-		return fmt.Errorf("landlock: %w", err)
 	}
 	const inherited = 2 // the link and the names
 	next, err := wire.NewConfig(wire.Egress, wiring(c.Open), inherited)
@@ -76,14 +90,23 @@ func (c confineConfig) run() error {
 	return syscall.Exec("/proc/self/fd/"+strconv.Itoa(program), []string{wire.Egress}, []string{memoryEnv})
 }
 
-// become changes the ids of this process, and drops its capabilities over its user namespace.
-func (c confineConfig) become() error {
+// confine changes the ids of this thread, and drops its capabilities over its user namespace and its rights to files.
+func (c confineConfig) confine(program int) error {
 	inNamespace := os.Geteuid() != 0
-	if err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(c.GID, c.GID, c.GID), syscall.Setresuid(c.UID, c.UID, c.UID)); err != nil {
+	if err := walls.BecomePhantom(c.UID, c.GID); err != nil {
 		return fmt.Errorf("become a user of its own: %w", err)
 	}
+	var err error
 	if inNamespace { // on the host, root loses its capabilities with its uid
-		return walls.DropPrivileges()
+		err = walls.DropPrivileges()
+	} else {
+		err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	}
-	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	if err != nil {
+		return err
+	}
+	if err := walls.LandlockNetwork(program); err != nil {
+		return fmt.Errorf("landlock: %w", err)
+	}
+	return nil
 }

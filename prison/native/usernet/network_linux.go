@@ -152,20 +152,11 @@ func (n *Network) start() carrier {
 	if n.hasEnded() {
 		return carrier{err: errors.New("the network has ended")}
 	}
-	uid, gid, err := walls.SecondPhantom(n.spec.UID, n.spec.GID)
+	c, err := newConfine(n.spec)
 	if err != nil {
 		return carrier{err: err}
 	}
-	c := walls.Child{
-		Role: wire.Relay, Env: wire.BriefEnv, Files: []*os.File{n.names},
-		Config: confineConfig{UID: uid, GID: gid, Open: n.spec.Network == prison.NetworkOpen},
-	}
-	if os.Geteuid() != 0 { // an ordinary user can change the uid only in a user namespace
-		c.Namespaces = unix.CLONE_NEWUSER
-		c.UIDs, c.GIDs = []walls.Mapping{{Inside: uid, Outside: uid}}, []walls.Mapping{{Inside: gid, Outside: gid}}
-	}
-	p, link, err := c.Start()
-	return carrier{p, link, err}
+	return c.start(n.names)
 }
 
 // connect sends the interface's other end to a process, and returns when the process carries packets.

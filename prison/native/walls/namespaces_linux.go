@@ -37,6 +37,10 @@ type Child struct {
 	UIDs, GIDs []Mapping
 	Files      []*os.File // inherited after the link, which is the first
 	Env        []string
+	// Confine, if set, is called on a thread that then starts the child and ends, so that only the child lacks what the thread gives
+	// up. The child executes Program, since it may be unable to open this program's file.
+	Confine func() error
+	Program *os.File
 	// Enter, if set, moves the child into its control groups. The child is told to continue once after its maps are
 	// written, and a second time after Enter.
 	Enter func(pid int) error
@@ -102,16 +106,56 @@ func (c Child) exec(link *os.File) (*os.Process, error) {
 	if c.Namespaces != 0 {
 		sys.AmbientCaps = ambient
 	}
+	attr := &os.ProcAttr{
+		Env:   append([]string{}, c.Env...), // nil would mean our own environment
+		Files: append([]*os.File{null, null, null, config, link}, c.Files...),
+		Sys:   sys,
+	}
+	if c.Confine != nil {
+		return c.execConfined(attr)
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := leaveRealTime(); err != nil {
 		return nil, err
 	}
-	return os.StartProcess("/proc/self/exe", []string{c.Role}, &os.ProcAttr{
-		Env:   append([]string{}, c.Env...), // nil would mean our own environment
-		Files: append([]*os.File{null, null, null, config, link}, c.Files...),
-		Sys:   sys,
+	return os.StartProcess("/proc/self/exe", []string{c.Role}, attr)
+}
+
+// aboveInherited is above the numbers of all descriptors that a child inherits.
+const aboveInherited = 64
+
+// execConfined starts the child from a thread that has called Confine.
+func (c Child) execConfined(attr *os.ProcAttr) (p *os.Process, err error) {
+	program, err := unix.FcntlInt(c.Program.Fd(), unix.F_DUPFD_CLOEXEC, aboveInherited)
+	if err != nil {
+		return nil, fmt.Errorf("open program: %w", err)
+	}
+	defer unix.Close(program)
+	attr.Dir = "/"
+	onLastThread(func() {
+		if err = errors.Join(leaveRealTime(), c.Confine()); err == nil {
+			p, err = os.StartProcess("/proc/self/fd/"+strconv.Itoa(program), []string{c.Role}, attr)
+		}
 	})
+	return p, err
+}
+
+// onLastThread calls a function on a thread that ends afterwards: Go ends the thread of a goroutine that has not unlocked it. The
+// first thread of the process would stay, and the process would seem to have its ids.
+func onLastThread(do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			onLastThread(do) // this goroutine keeps the first thread meanwhile
+			runtime.UnlockOSThread()
+			return
+		}
+		do()
+	}()
+	<-done
 }
 
 // writeMaps writes the child's uid and gid maps, see user_namespaces(7).

@@ -104,3 +104,18 @@ func LandlockNetwork(program int) error {
 	}
 	return restrict(handled, rules)
 }
+
+// networkFiles is enough for the maximum number of connections of a prison.
+const networkFiles = 4096
+
+// LimitNetwork limits this process, which connects a prison with the network.
+func LimitNetwork() error {
+	unix.Umask(0o077)
+	limits := map[int]uint64{unix.RLIMIT_NOFILE: networkFiles, unix.RLIMIT_CORE: 0}
+	for resource, most := range limits {
+		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+			return fmt.Errorf("set resource limit: %w", err)
+		}
+	}
+	return nil
+}
