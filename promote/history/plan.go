@@ -405,10 +405,10 @@ func Digits(name string) bool {
 }
 
 // Find returns the one waiting commit that a name stands for, and its outer commit if it has been built. The name is
-// at least seven digits of the inner commit, or a revision that git resolves to the outer commit. revision is empty
-// if git cannot resolve the name. The error wraps [ErrNotPending] or [ErrAmbiguous].
+// at least seven digits of the inner commit, or a revision that git resolves to the outer commit or a former one of it. revision is
+// empty if git cannot resolve the name. The error wraps [ErrNotPending] or [ErrAmbiguous].
 func (p *Plan) Find(name string, revision gitops.OID) (quarantine.Link, gitops.OID, error) {
-	outer := map[gitops.OID]gitops.OID{}
+	outer, revision := map[gitops.OID]gitops.OID{}, p.Ledger.Now(revision)
 	for _, t := range p.Ledger.Tail {
 		outer[t.Inner] = t.Outer
 	}

@@ -195,7 +195,10 @@ func (l *Ledger) SetTail(tail []Pair) error {
 	if same < len(l.Tail) && l.stored > len(l.Landed)+same {
 		l.stored, l.whole = len(l.Landed)+same, false
 	}
-	l.Tail = slices.Clone(tail)
+	gone := slices.DeleteFunc(slices.Clone(l.Tail[same:]), func(p Pair) bool { return outer[p.Outer] })
+	if l.Tail = slices.Clone(tail); len(gone) > 0 {
+		l.keepFormer(gone)
+	}
 	return nil
 }
 

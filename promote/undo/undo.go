@@ -108,7 +108,7 @@ func Undo(ctx context.Context, e *promote.Engine, number int) (operation.Operati
 	if err := s.land(ctx, back, o.PromotedBefore, renoted{from: o.Notes, without: slices.Concat(o.Landed, s.Ledger.Tail)}); err != nil {
 		return o, errors.Join(err, s.Decisions.Write(e.Dir()))
 	}
-	return o, nil
+	return o, s.Ledger.SetTail(nil) // others will take the place of what waits, see [ledger.Ledger.Former]
 }
 
 // reversible returns a refusal if the branch cannot be moved back to where it was before a landing.

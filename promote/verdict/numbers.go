@@ -3,6 +3,7 @@ package verdict
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,8 +63,8 @@ func (q *request) numbered(name string, revision gitops.OID) (gitops.OID, error)
 	return inner, nil
 }
 
-// Find returns the commit of a list that a name stands for: its number, a revision of a built commit, or at least
-// seven digits of an inner one. The error wraps [history.ErrNotPending] if there is none, and [history.ErrAmbiguous] if there are two.
+// Find returns the commit of a list that a name stands for: its number, a revision of a built commit, one that was built in its place
+// before, or at least seven digits of an inner one. The error wraps [history.ErrNotPending] if there is none, and [history.ErrAmbiguous] if there are two.
 func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string) (Reviewable, error) {
 	revision, _ := e.Repo.Commit(ctx, name)
 	number := numberOf(name)
@@ -71,6 +72,16 @@ func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string
 	for _, r := range list {
 		if revision != "" && r.Commit == revision || number != 0 && r.Number == number || history.Digits(name) && strings.HasPrefix(string(r.Inner), strings.ToLower(name)) {
 			found = append(found, r)
+		}
+	}
+	if len(found) == 0 && revision != "" {
+		l, err := readLedger(ctx, e)
+		if err != nil {
+			return Reviewable{}, err
+		}
+		former := l.Former(revision)
+		if i := slices.IndexFunc(list, func(r Reviewable) bool { return r.Inner == former }); i >= 0 {
+			found = list[i : i+1]
 		}
 	}
 	switch len(found) {

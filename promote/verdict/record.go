@@ -145,6 +145,9 @@ func (q *request) chosen(ctx context.Context) (ids []gitops.OID, err error) {
 // commits whose first digits are those of another one. The error wraps [history.ErrAmbiguous] for such a name.
 func (q *request) find(ctx context.Context, name string) (gitops.OID, error) {
 	revision, _ := q.e.Repo.Commit(ctx, name)
+	if id := q.Ledger.Former(revision); id != "" {
+		revision = cmp.Or(q.outerOf(id), revision)
+	}
 	if id, err := q.numbered(name, revision); err != nil || id != "" {
 		return id, err
 	}
@@ -442,14 +445,19 @@ func (q *request) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool,
 	return blocked, err
 }
 
-// AllLanded reports whether all of some commits have landed.
-func AllLanded(ctx context.Context, e *promote.Engine, decided []Decided) (bool, error) {
+// readLedger reads the ledger without a lock.
+func readLedger(ctx context.Context, e *promote.Engine) (*ledger.Ledger, error) {
 	r := e.Record
 	refs, err := e.Repo.Refs(ctx, r.Ref("promoted"), r.Ref("pending"))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	l, err := ledger.Read(e.Dir(), ledger.Pair{Inner: r.Root, Outer: r.Base}, refs[r.Ref("promoted")], refs[r.Ref("pending")])
+	return ledger.Read(e.Dir(), ledger.Pair{Inner: r.Root, Outer: r.Base}, refs[r.Ref("promoted")], refs[r.Ref("pending")])
+}
+
+// AllLanded reports whether all of some commits have landed.
+func AllLanded(ctx context.Context, e *promote.Engine, decided []Decided) (bool, error) {
+	l, err := readLedger(ctx, e)
 	if err != nil {
 		return false, err
 	}
