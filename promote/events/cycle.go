@@ -9,8 +9,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
-// Cycle appends what a promotion cycle has changed: an export, landings, and holds that began or ended. A cycle that changes
-// nothing appends nothing.
+// Cycle appends what a promotion cycle has changed: an export, landings, and holds that ended or began. A hold that goes on with other
+// words, such as those of one more commit, begins again and does not end. A cycle that changes nothing appends nothing.
 func Cycle(dir, session string, before, after ledger.Outcome) {
 	for _, e := range changes(before, after) {
 		e.Session = session
@@ -26,15 +26,15 @@ func changes(before, after ledger.Outcome) (all []record.Event) {
 	if after.Landed > 0 {
 		all = append(all, landing(after))
 	}
+	for _, h := range before.Holds {
+		if !slices.ContainsFunc(after.Holds, func(other ledger.Hold) bool { return other.Reason == h.Reason }) {
+			all = append(all, record.Event{Level: record.Info, Kind: record.EventHoldEnd, Text: fmt.Sprintf("not held any more: %s", h.Reason),
+				Data: map[string]string{"reason": string(h.Reason)}})
+		}
+	}
 	for _, h := range after.Holds {
 		if !holds(before, h) {
 			all = append(all, begun(h))
-		}
-	}
-	for _, h := range before.Holds {
-		if !holds(after, h) {
-			all = append(all, record.Event{Level: record.Info, Kind: record.EventHoldEnd, Text: fmt.Sprintf("not held any more: %s", h.Reason),
-				Data: map[string]string{"reason": string(h.Reason)}})
 		}
 	}
 	return all

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 func read(t *testing.T, dir string) []record.Event {
@@ -127,7 +129,27 @@ func TestCycle(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%s %s %s", e.Level, e.Kind, e.Session))
 	}
-	want := []string{"info export s", "notice land s", "warning hold s", "warning limit s", "info hold-end s", "info hold-end s"}
+	want := []string{"info export s", "notice land s", "info hold-end s", "warning hold s", "warning limit s"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
+// TestActs checks what the log has of verdicts, and of landings that were taken back.
+func TestActs(t *testing.T) {
+	dir := t.TempDir()
+	Verdict(dir, "s", review.Fix, "aaaaaaaaaaaaaaaa", "stock", "a test, please")
+	for _, kind := range []operation.Kind{operation.Undo, operation.Redo, operation.Revert} {
+		Moved(dir, "s", operation.Operation{Kind: kind, Of: 3, After: "cccccccccccccccc"})
+	}
+	Synced(dir, "s", "bbbbbbbbbbbbbbbb", 2)
+	var got []string
+	for _, e := range read(t, dir) {
+		got = append(got, fmt.Sprintf("%s %s %s", e.Level, e.Kind, e.Text))
+	}
+	want := []string{"info verdict to be fixed by the agent: aaaaaaaaaaaa stock: a test, please", "notice undo undone: operation 3, and the branch is at cccccccccccc",
+		"notice redo made again: operation 3, and the branch is at cccccccccccc", "notice undo reverted: operation 3, and the branch is at cccccccccccc",
+		"info sync brought 2 paths to the agent, up to commit bbbbbbbbbbbb of yours"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
 	}

@@ -56,7 +56,11 @@ const (
 	EventNetwork    EventKind = "network"    // the network process began again, or its rules changed
 	EventExport     EventKind = "export"     // commits of the agent reached the quarantine
 	EventLand       EventKind = "land"       // commits landed
-	EventHold       EventKind = "hold"       // a hold began
+	EventVerdict    EventKind = "verdict"    // a commit was approved or rejected, or the agent must fix it
+	EventUndo       EventKind = "undo"       // a landing was undone or reverted
+	EventRedo       EventKind = "redo"       // a landing was made again
+	EventSync       EventKind = "sync"       // the agent got commits of the user's
+	EventHold       EventKind = "hold"       // a hold began, or goes on for another reason
 	EventHoldEnd    EventKind = "hold-end"   // a hold ended
 	EventDenied     EventKind = "denied"     // a connection, a program or a commit was refused
 	EventLimit      EventKind = "limit"      // a limit was reached

@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
@@ -260,8 +261,11 @@ func (s *standing) land(ctx context.Context, o operation.Operation, promoted git
 	request := land.Landing{Branch: r.Branch, Old: o.Before, New: o.After, First: o.Notes, Refs: updates,
 		Message: fmt.Sprintf("airlock: %s", o.Title()), Begun: r.Base, Dir: s.e.Dir(), Look: look}
 	for end := s.Now.Add(patience); ; time.Sleep(pause) {
-		err = land.Land(ctx, s.e.Repo, request)
-		if err == nil || time.Now().After(end) || !passes(err) {
+		if err = land.Land(ctx, s.e.Repo, request); err == nil {
+			events.Moved(s.e.Dir(), r.Session, o)
+			return nil
+		}
+		if time.Now().After(end) || !passes(err) {
 			return s.refusal(ctx, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/decision"
+	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -94,6 +95,11 @@ func Record(ctx context.Context, e *promote.Engine, wanted Request) ([]Decided, 
 	err = q.Decisions.Write(e.Dir())
 	if err == nil && len(q.lifted) > 0 {
 		err = e.Repo.UpdateRefs(ctx, "airlock: approve", q.lifted...)
+	}
+	for _, d := range decided {
+		if err == nil {
+			events.Verdict(e.Dir(), e.Record.Session, wanted.Word, d.Commit, d.Subject, wanted.Reason)
+		}
 	}
 	return decided, err
 }

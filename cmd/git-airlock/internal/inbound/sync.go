@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/incoming"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
@@ -131,7 +132,10 @@ func (q Request) once(ctx context.Context, w inner.Workspace) (*incoming.Change,
 	if err != nil {
 		return nil, err
 	}
-	return change, moveMain(context.WithoutCancel(ctx), w, q.Engine.Dir(), made) // half of it is neither state
+	if err = moveMain(context.WithoutCancel(ctx), w, q.Engine.Dir(), made); err == nil { // half of it is neither state
+		events.Synced(q.Engine.Dir(), q.Record.Session, change.Outer, len(change.Paths))
+	}
+	return change, err
 }
 
 // scan searches for secrets in the files that the agent would get.

@@ -21,7 +21,8 @@ func eventsCommand() *cli.Command {
 	return cmdline.Command(&cli.Command{
 		Name: "events", Usage: "show what happened in the airlock",
 		UsageText: "git airlock events [--since TIME] [--level LEVEL] [--follow] [--json]",
-		Description: "Prints starts, stops, exports, holds, landings, denials, limits, checkpoints, and restarts of the daemon, oldest first.\n" +
+		Description: "Prints starts, stops, runs, exports, holds, landings, verdicts, undo and redo, sync, denials, limits, checkpoints, and\n" +
+			"restarts of the daemon, oldest first. A hold that goes on for one more commit is printed again; it ends with hold-end.\n" +
 			"The log has the newest two to four megabytes, and ends with the airlock. With --follow, events prints what happens from\n" +
 			"now on, until ^C. With --follow and --json, each line is one event.",
 		Flags: []cli.Flag{

@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/outgoing"
 	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/verdict"
@@ -111,8 +112,12 @@ func decideLanded(ctx context.Context, s *session.Session, wanted verdict.Reques
 	if err != nil {
 		return err
 	}
+	here, err := s.Here(ctx)
 	for _, x := range chosen {
 		sayDecided(s, wanted.Word, x.ID, x.Subject.String())
+		if err == nil && !s.Dry {
+			events.Verdict(s.Store.Dir(here.ID), here.Session, wanted.Word, x.ID, x.Subject.String(), wanted.Reason)
+		}
 	}
 	if wanted.Word != review.Approve {
 		s.Report.Say("it has landed, and stays on the branch until you take it back")
