@@ -28,14 +28,14 @@ func (v View) Calm() Text {
 	return Text(text)
 }
 
-// Landed reports whether the view has a commit that landed.
-func (v View) Landed() bool {
+// Built reports whether the view has a commit with an id in the user's repository.
+func (v View) Built() bool {
 	return slices.ContainsFunc(v.Commits, func(c Commit) bool { return c.ID != "" })
 }
 
 // NewID returns the reason why a commit has two ids.
 func (View) NewID() string {
-	return "A commit gets another id when it lands, since you become its author. Its message stays."
+	return "A commit has another id in your repository than in the workspace, since you become its author. Its message stays."
 }
 
 // OtherPrograms returns a sentence with the number of programs that are not listed.

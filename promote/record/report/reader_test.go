@@ -110,6 +110,8 @@ func TestCommitWithoutDate(t *testing.T) {
 	if c := short(t, waiting).Commits[0]; !c.Exact || !c.Time.Equal(at(seconds(1.7))) {
 		t.Errorf("%+v", c)
 	}
+	// The id that the user's git and the commands know is named first.
+	has(t, squeezed(text(t, short(t, waiting))), "waits as "+string(id(101)[:12])+", in the workspace "+string(id(1)[:12]), "git airlock diff "+string(id(101)[:12]))
 	v := short(t, func(m *record.Manifest, files map[string][]byte) {
 		waiting(m, files)
 		files[record.ExecName] = lines(t, []record.Exec{ran(2, seconds(1.6), 0, 100, "git", "commit", "-qF", "message")})
@@ -134,7 +136,7 @@ func TestCommandWithoutFiles(t *testing.T) {
 func TestTwoIDs(t *testing.T) {
 	v := short(t, nil)
 	has(t, squeezed(text(t, v)), "landed as "+string(id(101)[:12])+", in the workspace "+string(id(1)[:12]), v.NewID(), "| Equal numbers stay.")
-	has(t, html(t, v), "<code>"+string(id(101)[:12])+"</code> · in the workspace <code>"+string(id(1)[:12]), "A commit gets another id when it lands")
+	has(t, html(t, v), "<code>"+string(id(101)[:12])+"</code> · in the workspace <code>"+string(id(1)[:12]), "A commit has another id in your repository")
 }
 
 // TestAllProgramsCounted checks that the numbers of programs agree.

@@ -70,7 +70,7 @@ func (m *material) viewCommits() (all []Commit) {
 		case record.Landed:
 			x.ID, x.Level = Text(short(c.Outer)), Good
 		case record.Pending:
-			x.State = "waits"
+			x.ID, x.State = Text(short(c.Outer)), "waits"
 		case record.Inner:
 			x.State = "only in the workspace"
 		}
@@ -82,6 +82,8 @@ func (m *material) viewCommits() (all []Commit) {
 			x.Added, x.Removed = x.Added+f.added, x.Removed+f.removed
 		}
 		switch {
+		case !c.found && c.State == record.Pending && c.Outer != "":
+			x.LeftOut = Text(fmt.Sprintf("its changes are not in the record: git airlock diff %s", short(c.Outer)))
 		case !c.found && c.State != record.Landed:
 			x.LeftOut = Text(fmt.Sprintf("its changes are not in the record: git log -p ..airlock/%s/pending", m.ID))
 		case !m.has[record.ChangesName]:

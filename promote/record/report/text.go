@@ -175,7 +175,7 @@ func (d *drawing) commits(v View) {
 	d.heading("commits")
 	if len(v.Commits) == 0 {
 		d.line("  none")
-	} else if v.Landed() {
+	} else if v.Built() {
 		d.line("  %s", v.NewID())
 	}
 	for _, c := range v.Commits {

@@ -142,8 +142,8 @@ type Plot struct {
 // Commit is one commit of the agent.
 type Commit struct {
 	Number  int       `json:"number"`
-	ID      Text      `json:"id"`    // on the user's branch; empty if the commit did not land
-	Inner   Text      `json:"inner"` // in the workspace
+	ID      Text      `json:"id"`    // in the user's repository, where git and the commands know it; empty if it was not built
+	Inner   Text      `json:"inner"` // in the workspace, which has another id
 	Subject Text      `json:"subject"`
 	Body    []Text    `json:"body,omitempty"`
 	Time    time.Time `json:"time"`
