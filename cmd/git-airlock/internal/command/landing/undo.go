@@ -42,10 +42,15 @@ func undoCommand() *cli.Command {
 				return moved(s, r, err, "reverted", o, made)
 			}
 			o, err := undo.Undo(c.Context, engine, number)
-			if err = moved(s, r, err, "undone", o, o.Before); err == nil && !s.Dry && len(o.Landed) > 1 {
+			if err = moved(s, r, err, "undone", o, o.Before); err != nil || s.Dry {
+				return err
+			}
+			if len(o.Landed) == 1 {
+				s.Report.Hint("git airlock redo  # lands it again")
+			} else {
 				s.Report.Hint("git airlock approve REV  # lands one of them again, see git airlock review", "git airlock redo  # lands all of them again")
 			}
-			return err
+			return nil
 		}),
 	}, cmdline.Takes{Most: 1})
 }
