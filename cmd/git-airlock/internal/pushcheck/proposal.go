@@ -50,7 +50,7 @@ func Propose(ctx context.Context, s *session.Session, base string) (p proposal.P
 	}
 	all, err := strconv.Atoi(text)
 	if err != nil || all == 0 {
-		return p, onto, errors.Join(err, fmt.Errorf("%w: %s has none that %s lacks", errNothing, gitops.Text(p.Branch), gitops.Text(onto)))
+		return p, onto, errors.Join(err, nothing(p.Branch, onto))
 	}
 	if all == 1 {
 		list, err := s.Repo.Noted(ctx, promote.NotesRef, []string{string(head.Commit)}, "--no-walk=unsorted")
@@ -62,6 +62,48 @@ func Propose(ctx context.Context, s *session.Session, base string) (p proposal.P
 	p.Others = all - len(made)
 	p.Rows, err = rows(ctx, s, made)
 	return p, onto, err
+}
+
+// nothing returns the error for a branch without commits for a pull request.
+func nothing(branch, onto string) error {
+	if branch == onto {
+		return environment.Advise(fmt.Errorf("%w: you are on %s, into which one would merge", errNothing, gitops.Text(onto)),
+			"git switch -c BRANCH  # before the agent begins", "git airlock pr --base BRANCH")
+	}
+	return environment.Advise(fmt.Errorf("%w: %s has none that %s lacks", errNothing, gitops.Text(branch), gitops.Text(onto)), "git airlock status  # whether commits wait")
+}
+
+// noteRefs are the refs of notes for others.
+var noteRefs = []string{promote.NotesRef, review.NotesRef, promote.EgressRef, checks.NotesRef}
+
+// ToPush returns the commands that give the remote what a pull request is about, as far as it is not known to have it: the branch, and the
+// notes on its commits, which git does not push by itself.
+func ToPush(ctx context.Context, s *session.Session, p proposal.Proposal) ([]string, error) {
+	remote := remoteOf(s.Config, p.Branch)
+	tracking := "refs/remotes/" + remote + "/" + p.Branch
+	refs, err := s.Repo.Refs(ctx, append([]string{"refs/heads/" + p.Branch, tracking}, noteRefs...)...)
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	if refs[tracking] != refs["refs/heads/"+p.Branch] {
+		lines = append(lines, pushLine(remote, p.Branch))
+	}
+	notes := ""
+	for _, ref := range noteRefs {
+		if refs[ref] != "" && len(p.Rows) > 0 {
+			notes += " " + ref
+		}
+	}
+	if notes != "" {
+		lines = append(lines, "git push "+gitops.Pasteable(remote)+notes+"  # a plain git push leaves the notes here")
+	}
+	return lines, nil
+}
+
+// pushLine returns the command that pushes a branch.
+func pushLine(remote, branch string) string {
+	return "git push -u " + gitops.Pasteable(remote) + " " + gitops.Pasteable(branch)
 }
 
 // remoteOf returns the remote to which git pushes a branch.
@@ -186,7 +228,7 @@ func escaped(to io.Writer, text string) {
 
 // Create makes the pull request with gh(1), which the user has outside of the work tree.
 func Create(ctx context.Context, s *session.Session, p proposal.Proposal, base string, out, errs io.Writer) error {
-	push := "git push -u " + gitops.Pasteable(remoteOf(s.Config, p.Branch)) + " " + gitops.Pasteable(p.Branch)
+	push := pushLine(remoteOf(s.Config, p.Branch), p.Branch)
 	gh, err := hostenv.UserProgram("gh")
 	if err != nil {
 		return environment.Advise(err, push, "git airlock pr --print  # paste it where you make the pull request")

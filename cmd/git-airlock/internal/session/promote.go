@@ -107,7 +107,7 @@ func (l landing) tellLanded(o ledger.Outcome, before int) error {
 // HintAtNotes prints once, after the first commit of an airlock has landed, how to show its notes.
 func HintAtNotes(store airlock.Store, report Reporter, id string, landed int) {
 	if landed > 0 && store.MarkHintShown(id) {
-		report.Hint("git log --notes=airlock  # shows the origin of landed commits")
+		report.Hint("git log --notes=airlock  # shows the origin of landed commits, from notes that a plain git push leaves here: git airlock log -h")
 	}
 }
 

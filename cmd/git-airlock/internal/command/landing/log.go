@@ -18,7 +18,10 @@ func logCommand() *cli.Command {
 		Name: "log", Usage: "run git log and show the origin of landed commits",
 		UsageText: "git airlock log [git log options]\n   git airlock log --ops [--json]",
 		Description: "Takes all options of git log. Control characters and characters that hide text are escaped in the output. With --ops,\n" +
-			"it lists the landings, undos and redos of this airlock instead, newest first, with their numbers.",
+			"it lists the landings, undos and redos of this airlock instead, newest first, with their numbers.\n\n" +
+			"The origin is in notes, which a plain git push and git fetch leave where they are:\n\n" +
+			"     git push origin refs/notes/airlock\n" +
+			"     git fetch origin refs/notes/airlock:refs/notes/airlock",
 		// git log parses its options itself.
 		SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {

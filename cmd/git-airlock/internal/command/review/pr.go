@@ -19,7 +19,8 @@ func prCommand() *cli.Command {
 		UsageText: "git airlock pr [--print | --create] [--base BRANCH]",
 		Description: "Writes the title, an empty line, and the body in Markdown: a table of the agent's commits with their tree, gate, reviewers,\n" +
 			"check (see airlock.check) and the hosts that the prison reached, from the notes. An agent's text is quoted so that no mention, link, image or HTML\n" +
-			"in it has an effect. With --create, gh makes the pull request. Exit status 3 if it would have more than 250 commits.",
+			"in it has an effect. With --create, gh makes the pull request. Exit status 3 if it would have more than 250 commits.\n" +
+			"Neither pushes anything: the hints name what the remote may lack, also the notes, which a plain git push leaves here.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "print", Usage: "print title and body, as without an option"},
 			&cli.BoolFlag{Name: "create", Usage: "make the pull request with gh, for a branch that you have pushed"},
@@ -39,12 +40,21 @@ func prCommand() *cli.Command {
 			case c.Bool("create") && p.Commits() > proposal.Most:
 				return many
 			case c.Bool("create"):
-				return pushcheck.Create(c.Context, s, p, base, c.App.Writer, c.App.ErrWriter)
+				err = pushcheck.Create(c.Context, s, p, base, c.App.Writer, c.App.ErrWriter)
+			default:
+				_, err = fmt.Fprintf(c.App.Writer, "%s\n\n%s", p.Title(), p.Body())
 			}
-			if _, err := fmt.Fprintf(c.App.Writer, "%s\n\n%s", p.Title(), p.Body()); err != nil || p.Commits() <= proposal.Most {
+			if err != nil {
 				return err
 			}
-			return many
+			if p.Commits() > proposal.Most {
+				return many
+			}
+			push, err := pushcheck.ToPush(c.Context, s, p)
+			if err == nil && len(push) > 0 && !s.Dry {
+				s.Report.Hint(push...)
+			}
+			return err
 		}),
 	}, cmdline.Takes{})
 }
