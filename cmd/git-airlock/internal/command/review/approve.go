@@ -29,7 +29,7 @@ func approveCommand() *cli.Command {
 		Name: "approve", Usage: "let pending commits land",
 		UsageText: "git airlock approve [-m TEXT] REV... | --upto REV | --all",
 		Description: "REV is a number of git airlock review, a commit of airlock/<id>/pending, or an inner commit.\n" +
-			"Records that you have reviewed the commits, and lands those that have all that they need. Takes back a rejection.\n" +
+			"Records that you have reviewed the commits, and lands those that have all that they need. Takes back a rejection or an undo.\n" +
 			"Exit status 3 if one of them does not land now.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "upto", Usage: "approve `REV` and the commits before it that you have not rejected"},

@@ -13,7 +13,7 @@ func fixCommand() *cli.Command {
 	return cmdline.Command(&cli.Command{
 		Name: "fix", Usage: "ask the agent to amend a pending commit",
 		UsageText: "git airlock fix -m TEXT REV",
-		Description: "Records the reason, which the agent will read in git log, and lands nothing. The commit stays pending, and what does not\n" +
+		Description: "REV is as for approve. Records the reason, which the agent will read in git log, and lands nothing. The commit stays pending, and what does not\n" +
 			"apply without it is blocked. Once the agent has amended it, the new commit is shown as changed.",
 		Flags: []cli.Flag{messageFlag("; required")},
 		Action: onCommits(func(c *cli.Context) (verdict.Request, error) {

@@ -13,7 +13,7 @@ func rejectCommand() *cli.Command {
 	return cmdline.Command(&cli.Command{
 		Name: "reject", Usage: "leave pending commits out",
 		UsageText: "git airlock reject [--with-dependents] -m TEXT REV...",
-		Description: "Records the reason, which the agent will read in git log, and lands nothing. The commits are kept under\n" +
+		Description: "REV is as for approve. Records the reason, which the agent will read in git log, and lands nothing. The commits are kept under\n" +
 			"refs/airlock/<id>/rejected/ until clear, and approve takes one back. What does not apply without them is blocked.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "with-dependents", Usage: "also reject the commits that do not apply without them"}, messageFlag("; required")},
 		Action: onCommits(func(c *cli.Context) (verdict.Request, error) {

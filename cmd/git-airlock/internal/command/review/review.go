@@ -25,15 +25,15 @@ func reviewCommand() *cli.Command {
 		Description: "Lists pending and rejected commits, oldest first. Each has a number, which other commands accept and which it keeps, its\n" +
 			"state, id, lines and files. With airlock.review=push, landed commits that may not be pushed yet come first, without a\n" +
 			"number. Exit status 3 while a commit waits for a verdict.\n\n" +
-			"States: new, seen (you have looked at all its files), approved, rejected, asked (the agent must fix it), changed (it\n" +
-			"replaces a commit that had a verdict or was seen), landed (may not be pushed yet), undone, or blocked (it does not apply without a commit that was\n" +
-			"rejected, undone or must be fixed).\n\n" +
+			"States: new, seen (a terminal has shown all its files to the end, by -p or diff), approved, rejected, asked (the agent must\n" +
+			"fix it), changed (it replaces a commit that had a verdict or was seen), landed (may not be pushed yet), undone, or blocked\n" +
+			"(it does not apply without a commit that was rejected, undone or must be fixed).\n\n" +
 			"Typical use:\n\n" +
 			"     git airlock review -p             # read what waits\n" +
 			"     git airlock reject -m 'why' 2     # leave commit 2 out\n" +
 			"     git airlock approve --all         # land the rest",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "patch", Aliases: []string{"p"}, Usage: "show the changes of each commit, too"},
+			&cli.BoolFlag{Name: "patch", Aliases: []string{"p"}, Usage: "show the changes of each commit, too; what goes into a pipe does not count as seen"},
 			&cli.BoolFlag{Name: "since-review", Usage: "show only what you have not seen: of an amended commit, what the amendment changed"},
 			&cli.StringFlag{Name: "tool", Usage: "open your difftool, or after an equals sign the one with this name, `TOOL`, on two folders with the files before and after"},
 			&cli.BoolFlag{Name: "watch", Usage: "print the list again whenever it changes, until ^C"},
