@@ -415,5 +415,7 @@ func (h *Stderr) Lines() []string {
 	return lines
 }
 
-// String returns the lines joined into one.
-func (h *Stderr) String() string { return strings.Join(h.Lines(), "; ") }
+// String returns the lines that are not empty, joined into one.
+func (h *Stderr) String() string {
+	return strings.Join(slices.DeleteFunc(h.Lines(), func(line string) bool { return line == "" }), "; ")
+}

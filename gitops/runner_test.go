@@ -27,6 +27,15 @@ func TestLateReader(t *testing.T) {
 	}
 }
 
+// TestStderrInOneLine checks that an empty line of git's does not become an empty part.
+func TestStderrInOneLine(t *testing.T) {
+	t.Parallel()
+	var stderr Stderr
+	if _, err := stderr.Write([]byte("fatal: no access\n\nPlease check\n")); err != nil || stderr.String() != "fatal: no access; Please check" {
+		t.Errorf("%v, %q", err, stderr.String())
+	}
+}
+
 // FuzzCapped writes any bytes to the writer that bounds git's output.
 func FuzzCapped(f *testing.F) {
 	f.Add([]byte("head and tail"), 5)
