@@ -192,9 +192,9 @@ func (g *Git) IsAncestor(ctx context.Context, ancestor, of OID) bool {
 	return g.Look(ctx, Call{Args: []string{"merge-base", "--is-ancestor", string(ancestor), string(of)}}) == nil
 }
 
-// Tree returns the tree of a commit.
+// Tree returns the tree of a commit. The tree itself may be missing, as in a partial clone.
 func (g *Git) Tree(ctx context.Context, commit OID) (OID, error) {
-	tree, err := g.Output(ctx, "rev-parse", "--verify", "-q", string(commit)+"^{tree}")
+	tree, err := g.Output(ctx, "rev-list", "--no-walk", "--no-commit-header", "--format=%T", string(commit))
 	return OID(tree), err
 }
 

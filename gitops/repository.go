@@ -133,12 +133,14 @@ func (r *Repository) Head(ctx context.Context) (Head, error) {
 		return h, err
 	}
 	var out bytes.Buffer
-	err = r.Look(ctx, Call{Args: []string{"cat-file", "--batch-check=%(objectname)"}, Stdin: strings.NewReader("HEAD^{commit}\nHEAD^{tree}\n"), Stdout: &out})
+	// The content of the commit names the tree, which may be missing in a partial clone.
+	err = r.Look(ctx, Call{Args: []string{"cat-file", "--batch=%(objectname)"}, Stdin: strings.NewReader("HEAD^{commit}\n"), Stdout: &out})
 	if err != nil {
 		return h, err
 	}
-	commit, tree, _ := strings.Cut(strings.TrimSuffix(out.String(), "\n"), "\n")
+	commit, content, _ := strings.Cut(out.String(), "\n")
 	if h.Commit, err = ParseOID(commit); err == nil {
+		tree, _, _ := strings.Cut(strings.TrimPrefix(content, "tree "), "\n")
 		h.Tree, err = ParseOID(tree)
 		return h, err
 	}
