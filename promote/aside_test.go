@@ -168,6 +168,51 @@ func TestRandomHistoriesLandWithoutHeldCommits(t *testing.T) {
 	}
 }
 
+// TestLandsTogetherInOrder approves a commit that was left out when a later one landed, together with newer ones that need it and undo each
+// other. They land in the agent's order, as the commits that were pending if none was rejected.
+func TestLandsTogetherInOrder(t *testing.T) {
+	t.Parallel()
+	for name, rejected := range map[string]bool{"new": false, "rejected": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+			w.git("config", "airlock.review", "land")
+			w.commits("older", "older", "1\n")
+			w.commits("old", "old", "2\n")
+			w.cycle()
+			w.verdict(review.Approve, "", "old")
+			w.wantLanded("old")
+			w.agent("update-index", "--chmod=+x", "older")
+			w.agent("commit", "-q", "-m", "executable")
+			w.agent("update-index", "--chmod=-x", "older")
+			w.agent("commit", "-q", "-m", "plain")
+			w.commits("newer", "newer", "3\n")
+			if rejected {
+				w.cycle()
+				w.verdict(review.Reject, "because", "older")
+				w.verdict(review.Approve, "", "executable", "plain")
+				for range 2 {
+					w.wantLanded("old")
+				}
+			}
+			w.cycle()
+			pending := w.ref(w.record.Ref("pending"))
+			w.verdict(review.Approve, "", "older", "executable", "plain", "newer")
+			w.wantLanded("newer plain executable older old")
+			if w.tip() != pending && !rejected {
+				t.Errorf("%s landed, and %s was pending", w.tip(), pending)
+			}
+			if got, want := w.git("rev-parse", "HEAD^{tree}"), strings.TrimSpace(w.agent("rev-parse", "main^{tree}")); got != want {
+				t.Errorf("the branch has %q", w.git("ls-tree", "-r", "HEAD"))
+			}
+			if note := w.notes()[w.tip()]; noteValue(note, "Tree") != "exact" || noteValue(note, "Without") != "" {
+				t.Errorf("the note: %s", note)
+			}
+			w.nothingLeft()
+		})
+	}
+}
+
 // TestRenamedFolder lands a commit that adds a file to a folder after a later commit of the agent has renamed the folder's other files:
 // nobody must decide where the file belongs. If the user has renamed them, somebody must.
 func TestRenamedFolder(t *testing.T) {

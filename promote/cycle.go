@@ -148,11 +148,7 @@ const maxRounds = 20
 // choose plans, builds and judges commits. If a rule holds a commit, or if it does not apply without one that was left
 // out before, choose does so again with that commit set aside, as long as others stand without it.
 func (e *Engine) choose(ctx context.Context, f facts, t taken, w *lazyBridge) (p planned, b built, j judged, err error) {
-	held, err := e.heldBefore(f)
-	var without []gitops.OID
-	if f.before.Onto == f.refs.onto() {
-		without = slices.Clone(f.before.Lacking)
-	}
+	held, without, err := e.heldBefore(f)
 	var trees *build.Trees // of inner commits, which are the same in each round
 	for round := range maxRounds {
 		if err != nil {
@@ -190,21 +186,32 @@ func (e *Engine) choose(ctx context.Context, f facts, t taken, w *lazyBridge) (p
 }
 
 // heldBefore returns the inner commits that a rule holds, as far as it is known, or that did not apply to the branch
-// as it is now.
-func (e *Engine) heldBefore(f facts) (map[gitops.OID]bool, error) {
-	held := map[gitops.OID]bool{}
+// as it is now. lacking are the latter. They are tried again if one that they may need can land now.
+func (e *Engine) heldBefore(f facts) (held map[gitops.OID]bool, lacking []gitops.OID, err error) {
+	held = map[gitops.OID]bool{}
 	results, err := f.rules.results()
 	for _, v := range results.Commits {
 		if v.Holds() && !f.ledger.HasOuter(v.Commit) {
 			held[v.Inner] = true
 		}
 	}
-	if f.before.Onto == f.refs.onto() && f.options.Engine == "" {
-		for _, id := range f.before.Lacking {
-			held[id] = true
-		}
+	if f.before.Onto == f.refs.onto() && f.options.Engine == "" && !f.frees(held) {
+		lacking = slices.Clone(f.before.Lacking)
 	}
-	return held, err
+	for _, id := range lacking {
+		held[id] = true
+	}
+	return held, lacking, err
+}
+
+// frees reports whether a commit that was left out may land now, and the last cycle did not build it to land.
+func (f facts) frees(held map[gitops.OID]bool) bool {
+	verdicts, b := f.verdicts(), f.before
+	return len(b.Lacking) > 0 && slices.ContainsFunc(f.ledger.LeftOut(), func(id gitops.OID) bool {
+		pending := slices.ContainsFunc(f.ledger.Tail, func(t ledger.Pair) bool { return t.Inner == id })
+		tried := slices.Contains(b.Unbuilt, id) || pending && !slices.Contains(b.Aside, id)
+		return !held[id] && !verdicts.Holds(id) && f.rules.decisions.DropOf(id) == nil && !tried
+	})
 }
 
 // remarks are a stage's additions to the outcome: the reasons why commits wait, and the time of the next try.

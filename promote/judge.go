@@ -108,7 +108,7 @@ func ignoredAnew(ctx context.Context, f facts, pending []ledger.Pair, results le
 	return again, err
 }
 
-// landableBefore returns the pending pairs that can land before an inner commit.
+// landableBefore returns the pending pairs that can land before an inner commit: those of the chain, and those before the chain.
 func landableBefore(p planned, pending []ledger.Pair, inner gitops.OID) []ledger.Pair {
 	end := slices.IndexFunc(pending, func(t ledger.Pair) bool { return t.Inner == inner })
 	done := map[gitops.OID]bool{}
@@ -119,7 +119,9 @@ func landableBefore(p planned, pending []ledger.Pair, inner gitops.OID) []ledger
 	for _, l := range p.Reach(p.Whole(func(id gitops.OID) bool { return done[id] })) {
 		reached[l.Commit] = true
 	}
-	return slices.DeleteFunc(slices.Clone(pending[:end]), func(t ledger.Pair) bool { return !reached[t.Inner] })
+	pending = pending[:end]
+	chain := max(0, slices.IndexFunc(pending, func(t ledger.Pair) bool { return reached[t.Inner] }))
+	return append(pending[:chain:chain], slices.DeleteFunc(slices.Clone(pending[chain:]), func(t ledger.Pair) bool { return !reached[t.Inner] })...)
 }
 
 // findLandable finds the commits that may land: those before the first held commit.

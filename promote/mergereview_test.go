@@ -135,7 +135,7 @@ func TestReviewBeforeFork(t *testing.T) {
 			{review.Approve, "one", "one merge side two", ""},
 		},
 		"together": {
-			{review.Approve, "one merge side", "one merge side two", ""},
+			{review.Approve, "one merge side", "merge side one two", ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,19 +10,25 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// withAside builds the commits of a plan that has set some aside: first the chain, and on top of it the others.
+// withAside builds the commits of a plan that has set some aside: those that come before the chain, the chain, and on top of it the others.
 func (r Request) withAside(ctx context.Context, tail []ledger.Pair) (Built, error) {
 	place := Place{Onto: r.Onto, Aside: r.Plan.Held()}
 	same := r.Before.Onto == r.Onto && !r.Again && (slices.Equal(r.Before.Aside, place.Aside) || r.ordered(tail))
-	chain := tail
-	if i := slices.IndexFunc(tail, r.isAside); i >= 0 {
-		chain = tail[:i]
+	first := 0
+	for first < len(tail) && r.isFirst(tail[first]) {
+		first++
 	}
-	keeps := same && (len(chain) == 0 || r.Plan.Keeps(chain))
-	if keeps && len(tail) > 0 && len(r.Plan.After(tail)) == 0 && r.covered(tail[len(chain):]) {
-		return Built{Place: r.Before, Pending: tail, Same: len(r.Before.Unbuilt) > 0}, nil
+	end := first
+	for end < len(tail) && !r.isAside(tail[end]) {
+		end++
 	}
-	if tail = chain; !keeps || r.Before.Apart {
+	before := slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool { return a.First && !a.Side && r.isNew(a, tail) })
+	keeps := same && !before && (end == first || r.Plan.Keeps(tail[first:end]))
+	if keeps && len(tail) > 0 && len(r.Plan.After(tail)) == 0 && r.covered(slices.Concat(tail[:first], tail[end:])) {
+		place.Apart, place.Unbuilt = r.Before.Apart, r.Before.Unbuilt
+		return Built{Place: place, Pending: tail, Same: len(r.Before.Unbuilt) > 0}, nil
+	}
+	if tail = tail[:end]; !keeps || r.Before.Apart {
 		tail = nil
 	}
 	built := Built{Place: place, Pending: tail}
@@ -44,11 +50,14 @@ func (r Request) withAside(ctx context.Context, tail []ledger.Pair) (Built, erro
 	return b.result(built.with(unbuilt, true)), nil
 }
 
-// ordered reports whether the pending commits that were set aside are in the order in which they would be built now.
+// ordered reports whether the pending commits are in the order in which they would be built now.
 func (r Request) ordered(tail []ledger.Pair) bool {
 	at := map[gitops.OID]int{}
 	for i, a := range r.Plan.Aside {
-		if at[a.Commit] = i + 1; a.Held {
+		switch at[a.Commit] = i + 1; { // commits of the chain have 0
+		case a.First:
+			at[a.Commit] -= len(r.Plan.Aside) + 1
+		case a.Held:
 			at[a.Commit] += len(r.Plan.Aside)
 		}
 	}
@@ -60,15 +69,23 @@ func (r Request) isAside(t ledger.Pair) bool {
 	return slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool { return a.Commit == t.Inner })
 }
 
+// isFirst reports whether a pending commit was set aside and comes before the chain.
+func (r Request) isFirst(t ledger.Pair) bool {
+	return slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool { return a.Commit == t.Inner && a.First })
+}
+
 // covered reports whether the commits that were set aside are the given pending ones, and those that could not be built
 // by the last cycle.
 func (r Request) covered(pending []ledger.Pair) bool {
 	if slices.ContainsFunc(pending, func(t ledger.Pair) bool { return !r.isAside(t) }) {
 		return false
 	}
-	return !slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool {
-		return !slices.Contains(r.Before.Unbuilt, a.Commit) && !slices.ContainsFunc(pending, func(t ledger.Pair) bool { return t.Inner == a.Commit })
-	})
+	return !slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool { return r.isNew(a, pending) })
+}
+
+// isNew reports whether a commit that was set aside is not among the given pending ones, and the last cycle did not try to build it.
+func (r Request) isNew(a history.Aside, pending []ledger.Pair) bool {
+	return !slices.Contains(r.Before.Unbuilt, a.Commit) && !slices.ContainsFunc(pending, func(t ledger.Pair) bool { return t.Inner == a.Commit })
 }
 
 // basesTried is the number of landed commits on which a conflicting commit is tried, newest first. Before the user's
@@ -142,19 +159,36 @@ type beside struct {
 	newest int // the position of the newest commit that was built
 }
 
+// first builds the commits that were set aside and come before the chain, as far as they apply there.
+func (b *builder) first(ctx context.Context) error {
+	s := &beside{b.on, map[gitops.OID]Conflict{}, -1}
+	err := b.tryAside(ctx, s, func(a history.Aside, waits bool) bool { return a.First && !waits })
+	b.on, b.below = s.on, len(b.fresh)
+	return err
+}
+
+// bringsWaiting reports whether a merge of the chain would bring a commit that should have been built before the chain and does not apply there.
+func (b *builder) bringsWaiting(merge quarantine.Link) bool {
+	unplaced := func(a history.Aside) bool { return a.First && b.placed[a.Commit] == "" }
+	if len(merge.Parents) < 2 || b.plan.LeavesOut(merge.Commit) || !slices.ContainsFunc(b.plan.Aside, unplaced) {
+		return false
+	}
+	return b.bringsAbsent(history.Aside{Brings: b.plan.Brings(b.plan.Links, b.plan.Drops)[merge.Commit]})
+}
+
 // aside builds the commits that were set aside, on top of an outer commit: first those that may land, then the others.
 // It returns the commits that it could not build, in the agent's order. A commit whose change the branch has already waits until nothing
 // is left that could take the change back before it. Then it is built without changes, as a commit of the chain is.
 func (b *builder) aside(ctx context.Context, on gitops.OID) (unbuilt []Conflict, err error) {
 	s := &beside{on, map[gitops.OID]Conflict{}, -1}
-	if err := b.tryAside(ctx, s); err != nil {
+	if err := b.tryAllAside(ctx, s); err != nil {
 		return nil, err
 	}
 	if len(s.failed) > 0 && len(b.plan.Decisions.Dropped) == 0 && !slices.ContainsFunc(b.plan.Aside, func(a history.Aside) bool {
 		return b.waits(a.Commit) && !a.Side && !s.failed[a.Commit].already
 	}) {
 		b.keepsEmpty = true
-		if err := b.tryAside(ctx, s); err != nil {
+		if err := b.tryAllAside(ctx, s); err != nil {
 			return nil, err
 		}
 	}
@@ -166,34 +200,41 @@ func (b *builder) aside(ctx context.Context, on gitops.OID) (unbuilt []Conflict,
 	return unbuilt, nil
 }
 
-// tryAside builds those of the commits that were set aside that are not built and apply.
-func (b *builder) tryAside(ctx context.Context, s *beside) error {
-	for _, held := range []bool{false, true} {
-		for i, a := range b.plan.Aside {
-			sides, waits := b.sidesOf(a)
-			if _, placed := b.placed[a.Commit]; placed || a.Side || !held && (a.Held || waits) {
-				continue
-			}
-			before := len(b.fresh)
-			var c *Conflict
-			for _, n := range append(sides, i) {
-				var err error
-				if c, err = b.setBeside(ctx, s.on, n, a.Older || i < s.newest); err != nil {
-					return err
-				}
-				if c != nil {
-					break
-				}
+// tryAllAside builds those of the commits that were set aside that are not built and apply.
+func (b *builder) tryAllAside(ctx context.Context, s *beside) error {
+	err := b.tryAside(ctx, s, func(a history.Aside, waits bool) bool { return !a.Held && !waits })
+	if err == nil {
+		err = b.tryAside(ctx, s, func(history.Aside, bool) bool { return true })
+	}
+	return err
+}
+
+// tryAside does so with the wanted ones. waits reports whether a commit that only this merge brings is held.
+func (b *builder) tryAside(ctx context.Context, s *beside, wanted func(a history.Aside, waits bool) bool) error {
+	for i, a := range b.plan.Aside {
+		sides, waits := b.sidesOf(a)
+		if _, placed := b.placed[a.Commit]; placed || a.Side || !wanted(a, waits) {
+			continue
+		}
+		before := len(b.fresh)
+		var c *Conflict
+		for _, n := range append(sides, i) {
+			var err error
+			if c, err = b.setBeside(ctx, s.on, n, a.Older || i < s.newest); err != nil {
+				return err
 			}
 			if c != nil {
-				b.takeBack(before)
-				c.Commit, s.failed[a.Commit] = a.Commit, *c
-				continue
+				break
 			}
-			delete(s.failed, a.Commit)
-			s.newest = max(s.newest, i)
-			s.on = b.placed[a.Commit]
 		}
+		if c != nil {
+			b.takeBack(before)
+			c.Commit, s.failed[a.Commit] = a.Commit, *c
+			continue
+		}
+		delete(s.failed, a.Commit)
+		s.newest = max(s.newest, i)
+		s.on = b.placed[a.Commit]
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ type builder struct {
 	// What to build. These fields do not change during the building.
 	request Request
 	plan    *history.Plan
-	onto    gitops.OID // the parent of the first new commit: the image of the last landed one
+	onto    gitops.OID // the branch's tip, or another commit to build on
 	how     treatment
 	now     time.Time
 	whole   gitops.OID // the commit set aside that gets its own tree, or empty
@@ -45,6 +45,8 @@ type builder struct {
 	replaced map[gitops.OID]gitops.OID
 
 	// The commits so far.
+	on      gitops.OID                 // the parent of the first new commit of the chain: onto, or the newest commit that is built before the chain
+	below   int                        // number of fresh commits that are built before the chain
 	done    map[gitops.OID]ledger.Pair // pending or built, by inner commit
 	placed  map[gitops.OID]gitops.OID  // the outer commits of those that were set aside
 	taken   map[gitops.OID]gitops.OID  // the inner commits of outer ones whose names are in use
@@ -70,6 +72,11 @@ func (r Request) build(ctx context.Context, links []quarantine.Link, pending []l
 	if err := b.findReplacements(ctx, links); err != nil {
 		return b, err
 	}
+	if how != asTheyAre && !slices.ContainsFunc(pending, func(t ledger.Pair) bool { return !r.isFirst(t) }) {
+		if err := b.first(ctx); err != nil {
+			return b, err
+		}
+	}
 	whole := b.lastOnto(links)
 	for i, l := range links {
 		r.Progress(i+1, len(links))
@@ -93,7 +100,7 @@ func (r Request) build(ctx context.Context, links []quarantine.Link, pending []l
 
 // newBuilder returns a builder that has built nothing yet. pending are the commits that stay as they are.
 func newBuilder(r Request, pending []ledger.Pair, onto gitops.OID, how treatment, now time.Time) *builder {
-	b := &builder{request: r, plan: r.Plan, onto: onto, how: how, named: map[gitops.OID]bool{}, placed: map[gitops.OID]gitops.OID{}, now: now, done: map[gitops.OID]ledger.Pair{},
+	b := &builder{request: r, plan: r.Plan, onto: onto, on: onto, how: how, named: map[gitops.OID]bool{}, placed: map[gitops.OID]gitops.OID{}, now: now, done: map[gitops.OID]ledger.Pair{},
 		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]gitops.OID{}, outside: map[gitops.OID]bool{}}
 	for _, id := range r.Plan.Ledger.LeftOut() {
 		b.named[id] = true
@@ -103,6 +110,9 @@ func newBuilder(r Request, pending []ledger.Pair, onto gitops.OID, how treatment
 	}
 	for _, t := range pending {
 		b.done[t.Inner] = t
+		if r.isFirst(t) {
+			b.placed[t.Inner], b.on = t.Outer, t.Outer
+		}
 		for _, id := range t.Without {
 			b.named[id] = true
 		}
@@ -137,8 +147,13 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 	if tree, differs := b.plan.Tree(l.Commit); differs {
 		theirs = tree
 	}
+	lacking := &ledger.Dropped{Commit: l.Commit, Subject: inner.Subject()}
 	if paths, blocked := b.plan.Blocked(l.Commit); blocked && !b.plan.LeavesOut(l.Commit) {
-		b.stopped = &Conflict{Paths: paths, Lacking: &ledger.Dropped{Commit: l.Commit, Subject: inner.Subject()}}
+		b.stopped = &Conflict{Paths: paths, Lacking: lacking}
+		return nil
+	}
+	if b.bringsWaiting(l) {
+		b.stopped = &Conflict{Commit: l.Commit, Paths: []string{}, Lacking: lacking}
 		return nil
 	}
 	b.trees[l.Commit] = theirs
@@ -220,7 +235,7 @@ func (b *builder) parents(l quarantine.Link) ([]gitops.OID, error) {
 	}
 	inside := l.Parents
 	if l.Commit == b.plan.Chain[0] {
-		add(b.onto, false)
+		add(b.on, b.trees[b.on] != "" && b.on != b.onto)
 		inside = inside[min(1, len(inside)):]
 	}
 	for _, i := range inside {
@@ -233,7 +248,7 @@ func (b *builder) parents(l quarantine.Link) ([]gitops.OID, error) {
 	return outer, nil
 }
 
-// image returns the pair of an inner commit. The image of the last landed commit is the branch's tip.
+// image returns the pair of an inner commit. The image of the last landed commit is the branch's tip, with what is built before the chain.
 func (b *builder) image(inner gitops.OID) (p ledger.Pair, ok bool) {
 	for {
 		if p, ok = b.done[inner]; ok {
@@ -244,7 +259,7 @@ func (b *builder) image(inner gitops.OID) (p ledger.Pair, ok bool) {
 		}
 		if p, ok = b.plan.Ledger.Image(inner); ok {
 			if inner == b.plan.Last.Inner {
-				p.Outer = b.onto
+				p.Outer = b.on
 			} else if id := b.replaced[inner]; id != "" {
 				p.Outer = id
 			}
@@ -288,11 +303,11 @@ func (b *builder) newestWhole() gitops.OID {
 	})
 }
 
-// keep discards the built commits that a commit does not reach.
+// keep discards the built commits of the chain that a commit does not reach.
 func (b *builder) keep(commit gitops.OID) {
 	wanted := map[gitops.OID]bool{}
 	for _, l := range b.plan.Reach(commit) {
 		wanted[l.Commit] = true
 	}
-	b.fresh = slices.DeleteFunc(b.fresh, func(f Fresh) bool { return !wanted[f.Inner] })
+	b.fresh = append(b.fresh[:b.below], slices.DeleteFunc(b.fresh[b.below:], func(f Fresh) bool { return !wanted[f.Inner] })...)
 }

@@ -13,5 +13,6 @@
 // back: the building stops, and the commit is set aside: [Conflict.Lacking].
 //
 // A commit that was set aside is built on top of the others: its tree is the merge of its change since its first parent
-// with the tree of the outer commit before it.
+// with the tree of the outer commit before it. If it was left out when others landed, and may land now, it is built in this way before the
+// new commits, unless it conflicts there.
 package build

@@ -97,7 +97,7 @@ func (t *Trees) Merge(ctx context.Context, base, ours, theirs gitops.OID) (gitop
 
 // standIn returns the image of a commit that is left out: the image of its first parent, or the branch's tip.
 func (b *builder) standIn(l quarantine.Link) ledger.Pair {
-	p := ledger.Pair{Outer: b.onto, Merged: b.plan.Last.Merged}
+	p := ledger.Pair{Outer: b.on, Merged: b.plan.Last.Merged}
 	if len(l.Parents) > 0 {
 		p, _ = b.image(l.Parents[0])
 	}

@@ -126,7 +126,7 @@ func (b *builder) lineSinceAgain(ctx context.Context) ([]quarantine.Link, error)
 	return line, nil
 }
 
-// leftOutBefore returns the commits that were left out when others landed, and that a commit reaches.
+// leftOutBefore returns the commits that were left out when others landed, that are not built yet, and that a commit reaches.
 func (b *builder) leftOutBefore(ctx context.Context, commit gitops.OID) ([]gitops.OID, error) {
 	seen := map[gitops.OID]bool{b.plan.Ledger.Base.Inner: true}
 	for todo := []gitops.OID{commit}; len(todo) > 0; {
@@ -141,7 +141,7 @@ func (b *builder) leftOutBefore(ctx context.Context, commit gitops.OID) ([]gitop
 		}
 		seen[id], todo = true, append(todo, c.Parents...)
 	}
-	return slices.DeleteFunc(b.plan.Ledger.LeftOut(), func(id gitops.OID) bool { return !seen[id] }), nil
+	return slices.DeleteFunc(b.plan.Ledger.LeftOut(), func(id gitops.OID) bool { return !seen[id] || b.placed[id] != "" }), nil
 }
 
 // withoutChanges takes the changes of some commits back from an inner tree, the newest first.

@@ -219,7 +219,8 @@ func (w *wanderer) plan() *history.Plan {
 	return p
 }
 
-// build lists the pairs that would wait: those of the chain up to the first blocked one, and the commits set aside that apply.
+// build lists the pairs that would wait: those of the chain up to the first blocked one, and the commits set aside that apply, before it or
+// after it.
 func (w *wanderer) build(p *history.Plan) (pending []ledger.Pair) {
 	named, has := map[gitops.OID]bool{}, maps.Clone(w.live)
 	for _, id := range w.ledger.LeftOut() {
@@ -241,6 +242,19 @@ func (w *wanderer) build(p *history.Plan) (pending []ledger.Pair) {
 		pending, has[t.Inner] = append(pending, t), true
 	}
 	w.unbuilt = false
+	newest := -1
+	aside := func(wanted func(history.Aside) bool) (left bool) {
+		for i, a := range p.Aside {
+			if need, needs := w.needs[a.Commit]; has[a.Commit] || !wanted(a) || needs && !has[need] {
+				left = left || !has[a.Commit]
+				continue
+			}
+			add(ledger.Pair{Inner: a.Commit, Aside: a.Older || i < newest}, p.Aside[:i])
+			newest = max(newest, i)
+		}
+		return left
+	}
+	aside(func(a history.Aside) bool { return a.First })
 	for i, id := range p.Chain {
 		if _, blocked := p.Blocked(id); blocked {
 			w.unbuilt = true
@@ -257,16 +271,7 @@ func (w *wanderer) build(p *history.Plan) (pending []ledger.Pair) {
 		}
 		add(t, p.Without(id))
 	}
-	newest := -1
-	for _, held := range []bool{false, true} {
-		for i, a := range p.Aside {
-			if need, needs := w.needs[a.Commit]; has[a.Commit] || !held && a.Held || needs && !has[need] {
-				w.unbuilt = w.unbuilt || held && !has[a.Commit]
-				continue
-			}
-			add(ledger.Pair{Inner: a.Commit, Aside: a.Older || i < newest}, p.Aside[:i])
-			newest = max(newest, i)
-		}
-	}
+	aside(func(a history.Aside) bool { return !a.Held })
+	w.unbuilt = aside(func(history.Aside) bool { return true })
 	return pending
 }

@@ -17,7 +17,8 @@
 //
 // The commits that stand are built first. The others are set aside: they are built on top of them, in the agent's order,
 // each with its own change. The ledger keeps the commits that were left out when others landed, so that they are still
-// planned when the inner history behind them has landed.
+// planned when the inner history behind them has landed. Those of them that may land now are built before the new commits: nothing
+// can be put before what has landed, and all that lands together is in the agent's order.
 //
 // If the agent has gone back to such a history, and all its new commits need one that was left out, that one lands first, on top of the
 // other history. The new commits are postponed: the first of them must undo the other history, and one that is set aside undoes nothing.

@@ -107,6 +107,22 @@ func (p *Plan) goBack(ctx context.Context, inner Graph, found gitops.OID) error 
 	return err
 }
 
+// setFirst sets [Aside.First].
+func (p *Plan) setFirst() {
+	before := p.Absent[p.found]
+	if p.Since != p.found || p.Fork != "" || len(p.Supersedes) > 0 {
+		before = nil // Chain[0] undoes the history that has them, or another one
+	}
+	for i, a := range p.Facts.Aside {
+		p.Facts.Aside[i].First = !a.Held && slices.Contains(before, a.Commit)
+	}
+}
+
+// first reports whether a commit is built before those of Chain.
+func (f Facts) first(inner gitops.OID) bool {
+	return slices.ContainsFunc(f.Aside, func(a Aside) bool { return a.Commit == inner && a.First })
+}
+
 // setOnTop sets OnTop, and returns the commits of it that Chain[0] does not reach, newest first.
 func (p *Plan) setOnTop(ctx context.Context, inner Graph) (undone []gitops.OID, err error) {
 	var aside []gitops.OID

@@ -33,7 +33,7 @@ type Facts struct {
 type Plan struct {
 	Facts
 	Chain      []gitops.OID // new commits of the first-parent history, oldest first, without those left out
-	Aside      []Aside      // commits that are built after those of Chain and on top of them, the agent's order; see [Plan.Walk]
+	Aside      []Aside      // other commits to build, in the agent's order: those with First before Chain, the others on top of it; see [Plan.Walk]
 	Last       ledger.Pair  // the newest landed pair, the parent of the first commit of Chain
 	Since      gitops.OID   // the commit from which the changes of Chain[0] count: Last.Inner, or a commit of Brought
 	Fork       gitops.OID   // if Since is older than Last, the newest landed inner commit that Since reaches; empty otherwise
@@ -339,8 +339,8 @@ func (p *Plan) Whole(done func(inner gitops.OID) bool) gitops.OID {
 	return whole
 }
 
-// Keeps reports whether the pending pairs are still part of the plan, lack no commit before them that is not left out any more, and
-// their first commit on the branch is still the same and undoes the same. Only that first commit has another parent than the image of its own.
+// Keeps reports whether the pending pairs are still part of the plan, lack no commit before them that is not left out any more, are in the
+// agent's order, and their first commit on the branch is still the same and undoes the same. Only that first commit has another parent than the image of its own.
 func (p *Plan) Keeps(tail []ledger.Pair) bool {
 	pending, waiting, wanted := map[gitops.OID]bool{}, map[gitops.OID]bool{}, map[gitops.OID]bool{}
 	for _, t := range tail {
@@ -361,7 +361,7 @@ func (p *Plan) Keeps(tail []ledger.Pair) bool {
 		}
 	}
 	if slices.ContainsFunc(tail, func(t ledger.Pair) bool {
-		return !waiting[t.Inner] || t.Inner == p.Chain[0] && (t.Aside || !slices.Equal(t.Supersedes, p.Supersedes))
+		return !waiting[t.Inner] || t.Aside || t.Inner == p.Chain[0] && !slices.Equal(t.Supersedes, p.Supersedes)
 	}) {
 		return false
 	}

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -37,6 +36,7 @@ const mostWalked = 1000
 // and is not empty then. A merge stands if all its parents stand, where a dropped parent counts as its own first
 // parent, and if it brings no commit that is left out or dropped. If no commit stands after the ones left out, the plan stays as it is.
 func (p *Plan) Walk(ctx context.Context, held map[gitops.OID]bool, t Trees) error {
+	p.setFirst()
 	if slices.ContainsFunc(p.Links, func(l quarantine.Link) bool { return held[l.Commit] }) {
 		w, err := p.walk(ctx, held, t)
 		if err != nil || p.setAside(w) {
@@ -57,7 +57,9 @@ func (p *Plan) Walk(ctx context.Context, held map[gitops.OID]bool, t Trees) erro
 
 func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (walked, error) {
 	w := walked{map[gitops.OID]bool{}, map[gitops.OID]gitops.OID{}, map[gitops.OID][]string{}, absent{}}
-	maps.Copy(w.absent, p.Absent)
+	for id, absent := range p.Absent {
+		w.absent[id] = slices.DeleteFunc(slices.Clone(absent), p.first)
+	}
 	err := p.seed(ctx, &w, t)
 	if err == nil && len(p.behind) > 0 {
 		err = p.seedLine(ctx, &w, t)
@@ -99,14 +101,15 @@ func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (wal
 	return w, nil
 }
 
-// seed computes the trees of the commits that were left out earlier if a commit that a merge brings begins at one of them.
+// seed computes the trees of the commits that were left out earlier if a commit that a merge brings begins at one of them. Those that are
+// built before the new commits have their changes.
 func (p *Plan) seed(ctx context.Context, w *walked, t Trees) error {
 	begins := func(l quarantine.Link) bool { return slices.ContainsFunc(l.Parents, p.leftOut) }
 	if !slices.ContainsFunc(p.Links, begins) {
 		return nil
 	}
 	for _, a := range p.Facts.Aside {
-		if err := p.step(ctx, w, a.Link, true, t); err != nil {
+		if err := p.step(ctx, w, a.Link, !a.First, t); err != nil {
 			return err
 		}
 	}
@@ -248,6 +251,9 @@ type Aside struct {
 	Side  bool // only merges that have not landed bring it, so that no landing ends there
 	Held  bool // it may not land, for a reason of its own
 	Older bool // the agent's history has a commit after it that is built before it, or has landed; or it is postponed
+	// First reports that it may land, and is older than the commits of Chain, whose changes count from a history that has it. It is built
+	// before them, so that commits that land together are in the agent's order. If that conflicts, it is built after them.
+	First bool
 	// Brings are commits that were left out or dropped, and whose changes come with a merge: see [Brought].
 	Brings []gitops.OID
 	// Dropped are the dropped commits before it that have not landed, unless it is on a side.
@@ -338,6 +344,7 @@ func (p *Plan) Missing(pending []ledger.Pair) map[gitops.OID][]gitops.OID {
 		}
 	}
 	for _, t := range pending {
+		missing[t.Inner] = slices.DeleteFunc(slices.Clone(missing[t.Inner]), func(id gitops.OID) bool { return placed[id] })
 		placed[t.Inner] = true
 		i := slices.IndexFunc(p.Aside, func(a Aside) bool { return a.Commit == t.Inner })
 		for _, a := range p.Aside[:max(0, i)] {
