@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,7 +56,12 @@ func TestEngine(t *testing.T) {
 	owner, err := remapped()
 	prisontest.Need(t, "rootless", err)
 	t.Parallel()
-	runScripts(t, scriptsIn(t, "script/engine"), testscript.Params{
+	files := scriptsIn(t, "script/engine")
+	if testing.Short() { // an engine of its own for each script
+		t.Run("remapped", func(t *testing.T) { t.Skip("one engine is enough (scripts/test --everywhere)") })
+		files = slices.DeleteFunc(files, func(file string) bool { return filepath.Base(file) == "remapped.txtar" })
+	}
+	runScripts(t, files, testscript.Params{
 		Setup: func(env *testscript.Env) error {
 			if err := withImage(setup(t))(env); err != nil {
 				return err

@@ -23,7 +23,7 @@ import (
 
 func init() { scriptCommands["client"] = cmdClient }
 
-// costly are clients that CI does not install.
+// costly are clients that CI does not install, and that a short run leaves out.
 var costly = []string{"cargo", "java"}
 
 // TestClients lets real programs fetch from stand-ins of the hosts that a set of rules opens. A script's name begins with its program.
@@ -48,6 +48,9 @@ func TestClients(t *testing.T) {
 			feature := "clients"
 			if slices.Contains(costly, program) {
 				feature = program
+				if testing.Short() && !prisontest.Required(program) {
+					t.Skip("it takes as long as all other clients (scripts/test --everywhere)")
+				}
 			}
 			config := ""
 			if image := os.Getenv("AIRLOCK_TEST_CLIENTS_IMAGE"); image != "" {

@@ -161,7 +161,7 @@ func TestEverySourceIsRead(t *testing.T) {
 	s.Prison = bare{dir: dir, env: []string{"X=planted-in-environment", "TZ=Asia/Tokyo", "HOME=/tmp"},
 		// Large folders and other processes are hidden, so that only a little is read.
 		prefix: []string{"unshare", "-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", `mount --bind "$0" /tmp && cd /tmp || exit 1
-			for d in /root /home /var /opt /srv /work /usr/local; do [ -d $d ] && mount -t tmpfs empty $d; done
+			for d in /root /home /var /opt /srv /work /usr/local /usr/include /usr/lib/google-cloud-sdk /dev/shm; do [ -d $d ] && mount -t tmpfs empty $d; done
 			sleep 1000.125 >/dev/null 2>&1 </dev/null & exec "$@"`, dir}}
 	for where, word := range planted {
 		s.Words = append(s.Words, Word{where, word})

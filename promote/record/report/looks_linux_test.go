@@ -135,7 +135,7 @@ const cut = `(() => [...document.querySelectorAll('body, body *')].filter(e => e
 	|| e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + ' ' + e.className + ' ' + e.textContent.trim().slice(0, 40)))()`
 
 // hostile returns 500 texts that try to run code, to leave their place, to load something, or to deceive a reader. A short run has each attempt
-// once, because a browser takes 0.1 s of processor time for a page.
+// once, with several in a text, because a browser takes 0.2 s of processor time for a page.
 func hostile() []string {
 	payloads := []string{
 		"<script>window.hit=1</script>", "</title><script>window.hit=1</script>", "</style><script>window.hit=1</script>", "<img src=x onerror=window.hit=1>", "<svg onload=window.hit=1>",
@@ -151,10 +151,20 @@ func hostile() []string {
 	wraps := []string{"%s", "\"%s", "'%s", "x %s y", ">%s", "\\%s", "-->%s", "%%%s"}
 	var all []string
 	for i, wrap := range wraps {
+		together := ""
 		for j, payload := range payloads {
-			if !testing.Short() || j%len(wraps) == i {
-				all = append(all, fmt.Sprintf(wrap, payload))
+			text := fmt.Sprintf(wrap, payload)
+			switch most := 200; { // longer texts stay alone
+			case !testing.Short() || j%len(wraps) == i && len(text) > most:
+				all = append(all, text)
+			case j%len(wraps) == i && len(together)+len(text) > most:
+				all, together = append(all, together), text
+			case j%len(wraps) == i:
+				together += text
 			}
+		}
+		if together != "" {
+			all = append(all, together)
 		}
 	}
 	return all[:min(len(all), 500)]
