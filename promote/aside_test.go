@@ -79,9 +79,9 @@ func TestConflictOffersWhatExists(t *testing.T) {
 			w.commits("after", "after", "2\n")
 		}
 		pending, offered := w.record.Ref("pending"), false
-		for o := (ledger.Outcome{}); !offered; {
-			var err error
-			if o, err = w.engine.Cycle(t.Context(), promote.Options{}); err != nil || !o.Held(ledger.Conflict) {
+		for !offered {
+			o, err := w.engine.Cycle(t.Context(), promote.Options{})
+			if err != nil || !o.Held(ledger.Conflict) {
 				t.Fatalf("%t: %+v, %v", after, o, err)
 			}
 			offered = slices.Contains(o.Holds[0].Next, "git merge "+pending)
