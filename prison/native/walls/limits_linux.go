@@ -69,15 +69,15 @@ func Sweep(s prison.Spec) {
 // readOnly counts the read-only prisons of this process, which may have several.
 var readOnly atomic.Uint64
 
-// sweep removes the groups of killed prisons, also of those that nobody starts again: their repository may be gone. A group with
-// processes cannot be removed (EBUSY). A read-only prison's group stays while its process runs, whose id is in the name.
+// sweep removes the groups of killed read-only prisons, also of those that nobody starts again: their repository may be gone. A group
+// stays while its process runs, whose id is in the name. An agent's group names no process, and may be empty because it is being made.
 func sweep(above string) {
 	entries, _ := os.ReadDir(above) // there may be none
 	for _, e := range entries {
 		name, ok := strings.CutPrefix(e.Name(), groupPrefix)
 		_, owner, _ := strings.Cut(name, "-")
 		pid, _, readOnly := strings.Cut(owner, "-")
-		if _, err := os.Stat("/proc/" + pid); ok && (!readOnly || err != nil) {
+		if _, err := os.Stat("/proc/" + pid); ok && readOnly && err != nil {
 			unix.Rmdir(filepath.Join(above, e.Name())) //nolint:errcheck // a group that is still in use stays
 		}
 	}
@@ -207,7 +207,7 @@ func (l *Limits) Make() error {
 func again(do func() error) (err error) {
 	const tries = 10
 	for range tries {
-		if err = do(); !errors.Is(err, os.ErrNotExist) {
+		if err = do(); !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
 			return err
 		}
 	}
