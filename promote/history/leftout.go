@@ -107,14 +107,14 @@ func (p *Plan) goBack(ctx context.Context, inner Graph, found gitops.OID) error 
 	return err
 }
 
-// setFirst sets [Aside.First].
+// setFirst sets [Aside.First]. A commit that only a merge brings comes with the merge.
 func (p *Plan) setFirst() {
 	before := p.Absent[p.found]
 	if p.Since != p.found || p.Fork != "" || len(p.Supersedes) > 0 {
 		before = nil // Chain[0] undoes the history that has them, or another one
 	}
 	for i, a := range p.Facts.Aside {
-		p.Facts.Aside[i].First = !a.Held && slices.Contains(before, a.Commit)
+		p.Facts.Aside[i].First = !a.Held && !a.Side && slices.Contains(before, a.Commit)
 	}
 }
 
