@@ -304,7 +304,7 @@ func cmdLanded(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // pending N waits until the airlock's ref pending has exactly N commits that are not on the branch, and the cycle that made them pending has
-// ended. The number in status is no sign of that: it also counts commits in the workspace that no cycle has seen yet.
+// ended. The number in status does not show that, because it also counts commits in the workspace that no cycle has seen yet.
 func cmdPending(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "pending N")
 	cmdWaitFor(ts, false, []string{`n=$(git rev-list --count "refs/airlock/$2/pending" "^refs/airlock/$2/promoted" "^$3"); echo "$n pending"; test "$n" = "$4"; ` + rested,

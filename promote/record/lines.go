@@ -59,7 +59,7 @@ const (
 	EventVerdict    EventKind = "verdict"    // a commit was approved or rejected, or the agent must fix it
 	EventUndo       EventKind = "undo"       // a landing was undone or reverted
 	EventRedo       EventKind = "redo"       // a landing was made again
-	EventSync       EventKind = "sync"       // the agent got commits of the user's
+	EventSync       EventKind = "sync"       // the agent got new commits of the user
 	EventHold       EventKind = "hold"       // a hold began, or goes on for another reason
 	EventHoldEnd    EventKind = "hold-end"   // a hold ended
 	EventDenied     EventKind = "denied"     // a connection, a program or a commit was refused
