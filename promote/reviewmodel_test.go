@@ -22,8 +22,8 @@ func (m *reviewer) walk(tip string, landed map[*commit]gitops.OID, may func(*com
 		chain = append(chain, at)
 	}
 	made, before := m.treeOf(undone.files), m.treeOf(at.files)
-	if m.asLanded && landed[at] != "" { // some of what it did may have been done on the branch, so that there was less to do
-		made, before = m.git("rev-parse", string(landed[undone])+"^{tree}"), m.git("rev-parse", string(landed[at])+"^{tree}")
+	if m.asLanded { // some of what it did may have been done on the branch, so that there was less to do
+		made, before = m.git("rev-parse", string(landed[undone])+"^{tree}"), m.git("rev-parse", string(landed[undone])+"^1^{tree}")
 	}
 	without, clean := m.merge(made, tip, before)
 	if clean {

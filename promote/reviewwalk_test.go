@@ -34,8 +34,9 @@ func TestReviewWalk(t *testing.T) {
 		again  = 1795765269000711 // the branch has the change of an approved commit already, which another one takes back before it lands
 		order  = 1795769932734325 // a commit that was left out lands together with newer ones that undo each other
 		side   = 1795782761748599 // an approved commit was left out with the merge that brings it, and waits for it
+		amend  = 1795788163165035 // a commit that was left out landed right before one that the agent amends
 	)
-	for _, seed := range append(seeds(t, few(1, 3)), behind, again, order, side) {
+	for _, seed := range append(seeds(t, few(1, 3)), behind, again, order, side, amend) {
 		format := formatOf(seed)
 		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
 			t.Parallel()
