@@ -52,7 +52,7 @@ func TestReadOnlyLimits(t *testing.T) {
 	}
 	for _, script := range []string{
 		"for i in 1 2 3 4; do (head -c 200M /dev/zero | tail -c 190M >/dev/null && echo much) & done; wait",
-		"(i=0; while [ $i -lt 120 ]; do sleep 5 & i=$((i+1)); done; echo all) 2>/dev/null; true",
+		"(trap 'kill $p' EXIT; i=0; p=; while [ $i -lt 120 ]; do sleep 600 & p=\"$p $!\"; i=$((i+1)); done; echo all) 2>/dev/null; true",
 	} {
 		var out bytes.Buffer
 		if _, err := look.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}, Stdout: &out}); err != nil {

@@ -28,15 +28,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dialEnv holds an address or a URL, and makes the test binary connect to it inside. deviceEnv names the interface
-// to which the socket is bound.
+// dialEnv holds addresses or URLs, and makes the test binary connect to them inside. deviceEnv names the interface
+// to which the socket is bound. patientEnv makes it wait for each answer as long as a busy machine may take.
 const (
-	dialEnv   = "PRISONTEST_DIAL"
-	deviceEnv = "PRISONTEST_DEVICE"
+	dialEnv    = "PRISONTEST_DIAL"
+	deviceEnv  = "PRISONTEST_DEVICE"
+	patientEnv = "PRISONTEST_PATIENT"
 )
 
 func dialAndTell(addresses string) int {
 	d := net.Dialer{Timeout: 2 * time.Second}
+	if os.Getenv(patientEnv) != "" {
+		d.Timeout = patience
+	}
 	if device := os.Getenv(deviceEnv); device != "" {
 		d.Control = func(_, _ string, c syscall.RawConn) (err error) {
 			c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), device) })

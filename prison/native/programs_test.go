@@ -104,11 +104,25 @@ func ended(argv ...string) func([]execs.Record) bool {
 func TestProgramRecord(t *testing.T) {
 	b, s, p := recorded(t)
 	shell(t, p, `printf '#!/usr/bin/env -S sh -e\nexit 5' >t; ln -s t u`)
-	shell(t, p, `sh -c 'exit 3'; (cd /tmp; /bin/true `+secret+`); ./absent; chmod +x t; ./u a 'b c'
-sleep 60 & sh -c 'sleep 0.1; kill -9 $$'; exit 0`) // the shell must not end before its child executes sleep
-	records(t, s, func(all []execs.Record) bool { // a program that runs for a while has a record, too
-		return slices.ContainsFunc(all, func(r execs.Record) bool { return slices.Equal(r.Argv, []string{"sleep", "60"}) })
-	})
+	in, line := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		status, err := p.Exec(t.Context(), prison.Process{Stdin: in, Argv: []string{"sh", "-c", `sh -c 'exit 3'; (cd /tmp; /bin/true ` + secret + `); ./absent; chmod +x t; ./u a 'b c'
+sleep 60 & until read -r name </proc/$!/comm && [ "$name" = sleep ]; do :; done; sh -c 'read -r line; kill -9 $$'; exit 0`}})
+		if err == nil && status != 0 {
+			err = fmt.Errorf("status %d", status)
+		}
+		done <- err
+	}()
+	for _, program := range []string{"60", "read -r line; kill -9 $$"} { // one that runs for a while has a record, too
+		records(t, s, func(all []execs.Record) bool {
+			return slices.ContainsFunc(all, func(r execs.Record) bool { return r.Exe != nil && r.Argv[len(r.Argv)-1] == program })
+		})
+	}
+	line.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
 	if err := b.Stop(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +134,7 @@ sleep 60 & sh -c 'sleep 0.1; kill -9 $$'; exit 0`) // the shell must not end bef
 	var got []string
 	for _, r := range all[shell+1:] {
 		if r.Top {
-			got = append(got, line(r))
+			got = append(got, described(r))
 		}
 		if r.MS == nil && r.Ran() {
 			t.Errorf("it has not ended: %+v", r)
@@ -132,11 +146,9 @@ sleep 60 & sh -c 'sleep 0.1; kill -9 $$'; exit 0`) // the shell must not end bef
 		`absent [] exit - in /workspace top`,
 		`chmod ["+x" "t"] ran exit 0 in /workspace top`,
 		`u ["a" "b c"] ran exit 5 in /workspace top`,
-		`sh ["-c" "sleep 0.1; kill -9 $$"] ran exit 137 in /workspace top`,
 		`sleep ["60"] ran exit 137 in /workspace top`,
+		`sh ["-c" "read -r line; kill -9 $$"] ran exit 137 in /workspace top`,
 	}
-	slices.Sort(got) // two of them start at the same time
-	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("record:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -169,7 +181,7 @@ func TestEndsOfAll(t *testing.T) {
 		}
 		for _, r := range running(all) {
 			if r.MS == nil || r.Exit == nil || *r.Exit != 128+int(unix.SIGKILL) {
-				t.Fatalf("recorder stopped: %t, no end: %s", stopped, line(r))
+				t.Fatalf("recorder stopped: %t, no end: %s", stopped, described(r))
 			}
 		}
 		if !stopped {
@@ -201,8 +213,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// line describes a record, without what depends on the system.
-func line(r execs.Record) string {
+// described describes a record, without what depends on the system.
+func described(r execs.Record) string {
 	words := []string{filepath.Base(r.Path), fmt.Sprintf("%q", r.Argv[1:])}
 	if r.Exe != nil {
 		words = append(words, "ran")
