@@ -86,7 +86,7 @@ func AsOrdinaryUser(t *testing.T, require, skip string, groups ...string) {
 	}
 	// The other installed engines are a property of the machine, not of the user. An engine builds images and limits memory for every user
 	// alike. The tests of recipes need the sources, which may not be readable here.
-	arguments = append(arguments, "--", binary, "-test.v", "-test.timeout=15m", "-test.skip=^TestOtherEngines$|^TestRecipe|^Test(Failed)?Build|^TestMemory$|^TestEmptyScript$"+skip)
+	arguments = append(arguments, "--", binary, "-test.v", "-test.timeout=60m", "-test.skip=^TestOtherEngines$|^TestRecipe|^Test(Failed)?Build|^TestMemory$|^TestEmptyScript$"+skip)
 	if testing.Short() {
 		arguments = append(arguments, "-test.short")
 	}

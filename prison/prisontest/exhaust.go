@@ -30,7 +30,7 @@ func exhausts(t *testing.T, b prison.Backend, o Options) {
 		{"scratch folder", "head -c 400M /dev/zero >/tmp/big; s=$?; rm -f /tmp/big; exit $s"},
 		{"shared memory", "head -c 400M /dev/zero >/dev/shm/big; s=$?; rm -f /dev/shm/big; exit $s"},
 		{"descriptors", "ulimit -n 2000000"},
-		{"processes", "i=0; while [ $i -lt 200 ]; do sleep 5 & i=$((i+1)); done"},
+		{"processes", startMany(200)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, err := x.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", c.script}})
@@ -46,6 +46,11 @@ func exhausts(t *testing.T, b prison.Backend, o Options) {
 		x.must(t, "true")
 	})
 	t.Run("fork bomb", func(t *testing.T) { forkBomb(t, x) })
+}
+
+// startMany returns a script that starts as many processes, which run until the script ends. It fails when one cannot be started.
+func startMany(n int) string {
+	return fmt.Sprintf(`trap 'kill $p' EXIT; i=0; p=; while [ $i -lt %d ]; do sleep 6000 & p="$p $!"; i=$((i+1)); done 2>/dev/null`, n)
 }
 
 // answering waits until a prison answers. If the kernel has killed the prison because of its memory, it is started
