@@ -59,6 +59,9 @@ func openAndWait(encoded string) {
 	time.Sleep(time.Hour)
 }
 
+// patience bounds what takes a moment. On a busy machine an engine takes many seconds for it.
+const patience = 5 * time.Minute
+
 func testImage() string { return docker.ImageForTests() }
 
 func need(t testing.TB) *docker.Backend {
@@ -265,7 +268,7 @@ func TestOpenEndsWithCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		c, _ := labelled(t, s.ID)
 		if len(c) == 0 {
 			break

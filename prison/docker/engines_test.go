@@ -126,7 +126,7 @@ func awaitEngine(t *testing.T, host string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, err := c.Ping(ctx)
 		cancel()

@@ -39,12 +39,12 @@ func TestNetworkKilled(t *testing.T) {
 		p := again(t, b, s)
 		const inside = "cat /proc/net/route /proc/net/arp /etc/resolv.conf | grep -v 00:00:00; hostname"
 		carried := func() bool { // an address that is closed refuses at once, and without an answer the wait is killed
-			status, _ := sh(t, p, "timeout -s KILL 20 bash -c 'exec 3<>/dev/tcp/169.254.169.254/80' 2>/dev/null")
+			status, _ := sh(t, p, "timeout -s KILL 300 bash -c 'exec 3<>/dev/tcp/169.254.169.254/80' 2>/dev/null")
 			return status == 1
 		}
 		await := func(what string, reached func() bool) {
 			t.Helper()
-			for deadline := time.Now().Add(time.Minute); !reached(); time.Sleep(10 * time.Millisecond) {
+			for deadline := time.Now().Add(patience); !reached(); time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal(what)
 				}

@@ -39,7 +39,7 @@ func recorded(t *testing.T, b *docker.Backend, o prisontest.Options) (prison.Spe
 // recordedPrograms waits until the condition holds for the record, and returns a line for each program that ran or was refused.
 func recordedPrograms(t *testing.T, s prison.Spec, done func(lines []string) bool) (lines []string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		all, err := execs.Read(s.Dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestProgramsOfContainers(t *testing.T) {
 		}
 		select {
 		case <-changes:
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Error("the watch saw nothing")
 		}
 		recordedPrograms(t, s, has(`["/bin/sleep" "60"] exit - in /workspace top true disputed false`))
@@ -211,7 +211,8 @@ func TestEntranceIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const find = `p=; for i in 1 2 3 4 5 6 7 8 9 10; do p=$(grep -l -a /home/.enter /proc/[0-9]*/cmdline | grep -v self | head -1); [ "$p" ] && break; sleep 0.1; done; p=${p%/cmdline}; `
+	// The arguments of a shell with this script have the name, too, but do not begin with it.
+	const find = `p=; for i in $(seq 3000); do p=$(grep -l -a '^/home/.enter' /proc/[0-9]*/cmdline | head -1); [ "$p" ] && break; sleep 0.1; done; p=${p%/cmdline}; `
 	if status, out := sh(t, p, find+`! ls $p/fd 2>&1 && ! cat $p/mem 2>&1 && ! readlink $p/exe && grep ^Uid $p/status`); status != 0 || strings.Count(out, "Permission denied") != 2 || !strings.Contains(out, fmt.Sprint(s.UID)) {
 		t.Errorf("status %d: %s", status, out)
 	}

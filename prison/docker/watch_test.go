@@ -25,7 +25,7 @@ func TestWatchEnds(t *testing.T) {
 		if err := engine(t).ContainerKill(t.Context(), boxes[0].ID, "KILL"); err != nil {
 			t.Fatal(err)
 		}
-		ended := time.After(time.Minute)
+		ended := time.After(patience)
 		for open := true; open; {
 			select {
 			case _, open = <-changes:
