@@ -115,8 +115,8 @@ func (w *world) race(round int) {
 func (w *world) sound(round int) {
 	w.t.Helper()
 	_, err := tryGit(w.Top, "", "rev-list", "--objects", "--all", "--quiet")
-	if err != nil {
-		_, err = tryGit(w.Top, "", "rev-list", "--objects", "--all", "--quiet") // a repack may have removed a pack that the first try had just listed
+	for tries := 0; err != nil && tries < 10; tries++ { // a repack may have removed a pack that a try had just listed
+		_, err = tryGit(w.Top, "", "rev-list", "--objects", "--all", "--quiet")
 	}
 	if err != nil {
 		out, _ := tryGit(w.Top, "", "fsck", "--connectivity-only", "--no-dangling")
