@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,10 +34,7 @@ func cmdHolders(ts *testscript.TestScript, neg bool, args []string) {
 				with = append(with, pid)
 			}
 		}
-		if strconv.Itoa(len(with)) == args[0] {
-			for _, pid := range with {
-				dumpsNothing(ts, pid)
-			}
+		if strconv.Itoa(len(with)) == args[0] && !slices.ContainsFunc(with, func(pid int) bool { return !dumpsNothing(ts, pid) }) {
 			return
 		}
 		if time.Since(begun) > patience {
@@ -44,10 +43,13 @@ func cmdHolders(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// dumpsNothing checks that core dumps of a process have at most a byte.
-func dumpsNothing(ts *testscript.TestScript, pid int) {
+// dumpsNothing checks that core dumps of a process have at most a byte. It reports false for a process that has ended.
+func dumpsNothing(ts *testscript.TestScript, pid int) bool {
 	const before = "Max core file size"
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return false
+	}
 	ts.Check(err)
 	for line := range strings.Lines(string(limits)) {
 		rest, ok := strings.CutPrefix(line, before)
@@ -55,6 +57,7 @@ func dumpsNothing(ts *testscript.TestScript, pid int) {
 			ts.Fatalf("process %d dumps core: %s", pid, line)
 		}
 	}
+	return true
 }
 
 // possibleHolders returns the processes that run the program, but for this one, and those in other process namespaces.

@@ -136,12 +136,13 @@ echo "ca_certificate = $HOME/trusted.pem" >wgetrc
 export "WGETRC=$HOME/wgetrc"
 `
 
-// visit runs a shell script in the prison, in a new home. A script that hangs has the exit status 124.
+// visit runs a shell script in the prison, in a new home. A script that hangs has the exit status 124. The agent's programs have a low
+// priority: on a busy machine they take fifty times as long.
 func visit(ts *testscript.TestScript, text string) ([]byte, error) {
 	if os.Getenv("AIRLOCK_TEST_CLIENTS_IMAGE") != "" {
 		text = trustStandIns + text
 	}
-	cmd := exec.Command("git", "airlock", "visit", "--", "timeout", "100", "sh", "-euc", "export HOME=$(mktemp -d) CA=$PWD/ca.pem; cd; exec 2>&1; "+text)
+	cmd := exec.Command("git", "airlock", "visit", "--", "timeout", "600", "sh", "-euc", "export HOME=$(mktemp -d) CA=$PWD/ca.pem; cd; exec 2>&1; "+text)
 	cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
 	out, err := cmd.CombinedOutput()
 	return bytes.TrimSpace(out), err

@@ -137,11 +137,6 @@ func traces(ts *testscript.TestScript, top string) (found []string) {
 		if boxes, others := onEngine(ts, r); len(boxes)+others > 0 {
 			add("%d containers and %d volumes and networks of airlock %s", len(boxes), others, r.id)
 		}
-		for _, p := range r.processes {
-			if p.alive() {
-				add("process %d of airlock %s", p.PID, r.id)
-			}
-		}
 		for _, dir := range r.cgroups {
 			if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
 				add("cgroup %s", dir)
@@ -152,12 +147,20 @@ func traces(ts *testscript.TestScript, top string) (found []string) {
 }
 
 // processesAndMounts searches /proc for processes of phantoms, and for processes and mounts that use the repository's host state or a
-// workspace. Short-lived processes, such as another script's child, get time to end.
+// workspace. Short-lived processes, such as another script's child, get time to end, and so do those of the airlocks: a process releases its
+// locks, by which others notice its end, a moment before it has ended.
 func processesAndMounts(ts *testscript.TestScript, top, state string) (found []string) {
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		found = nil
 		if strings.Contains(readOr("/proc/self/mounts", ""), top) {
 			found = append(found, "a mount below "+top)
+		}
+		for _, r := range worldOf(ts).airlocks {
+			for _, p := range r.processes {
+				if p.alive() {
+					found = append(found, fmt.Sprintf("process %d of airlock %s", p.PID, r.id))
+				}
+			}
 		}
 		dirs, err := filepath.Glob("/proc/[0-9]*")
 		ts.Check(err)

@@ -172,16 +172,24 @@ func setup(t *testing.T, more ...string) func(*testscript.Env) error {
 // endAll kills the processes of the script with this folder: those that work in it, and those that have its variables. testscript
 // itself kills only the first process of a command, and then waits for all processes that have the command's output.
 func endAll(dir string) {
+	for tries := 0; tries < 1000 && endSome(dir); tries++ { // a process may have started another one meanwhile, and a frozen one does not end
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// endSome kills the processes that it finds, and reports whether there were some. Processes that have ended have neither folder nor variables.
+func endSome(dir string) (some bool) {
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, p := range processes {
 		cwd, _ := os.Readlink(p + "/cwd")
 		if !strings.HasPrefix(cwd+"/", dir+"/") && !strings.Contains(readOr(p+"/environ", ""), "="+dir+"/") {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(p)); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+		if pid, err := strconv.Atoi(filepath.Base(p)); err == nil && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			some = true
 		}
 	}
+	return some
 }
 
 // TestScriptsAreEnded runs a script that leaves processes behind, as a script may that fails.
@@ -189,7 +197,9 @@ func TestScriptsAreEnded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script, pids := filepath.Join(dir, "left.txtar"), filepath.Join(dir, "pids")
-	text := "sh 'sleep 1000 >/dev/null 2>&1 & echo $! >>\"$1\"; (cd /; exec sleep 1000) >/dev/null 2>&1 & echo $! >>\"$1\"' " + pids + "\n"
+	// A process that executes a program has no variables for a moment.
+	text := "sh 'sleep 1000 >/dev/null 2>&1 & echo $! >>\"$1\"; (cd /; exec sleep 1000) >/dev/null 2>&1 & echo $! >>\"$1\"' " + pids + "\n" +
+		"waitfor 'while read -r pid; do read -r name </proc/$pid/comm; test \"$name\" = sleep; done <\"$1\"' " + pids + "\n"
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
