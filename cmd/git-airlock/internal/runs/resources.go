@@ -1,12 +1,14 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,43 +18,49 @@ import (
 )
 
 const (
-	// samplesName is a file of a slot with one line a measurement, as [sample] reads it.
+	// samplesName is a file of a slot with one line a measurement, as [measurement] reads it.
 	samplesName = "samples"
 	// sampleSteps makes measurements rarer in a long run: the pause is this part of the time so far.
 	sampleSteps = 900
 )
 
-// measure measures what the prison uses. ok is false if that is not possible.
-func (k Keeper) measure(ctx context.Context) (u prison.Usage, ok bool) {
+// measure measures what the prison uses, and returns a line of [samplesName] for it, or an empty one if that is not possible. The time is
+// when the measurement began: the daemon and a command measure at the same time, and whoever is slower writes last.
+func (k Keeper) measure(ctx context.Context) (line string) {
 	m, ok := k.Prisons.Backend(k.Record).(prison.Measurer)
 	if !ok {
-		return u, false
+		return ""
 	}
+	at := k.Now().UnixMilli()
 	spec, err := k.Prisons.Spec(k.Record)
-	if err == nil {
-		u, err = m.Usage(ctx, spec)
+	if err != nil {
+		return ""
 	}
-	return u, err == nil
+	u, err := m.Usage(ctx, spec)
+	if err != nil {
+		return ""
+	}
+	cpu := u.CPU.Milliseconds()
+	if u.CPU < 0 {
+		cpu = -1
+	}
+	return fmt.Sprintln(at, cpu, u.Memory, u.Read, u.Written, u.Processes, u.Killed)
 }
 
 // sample appends a measurement to the file of a slot.
-func (k Keeper) sample(slot int, u prison.Usage) {
+func (k Keeper) sample(slot int, line string) {
 	f, err := os.OpenFile(filepath.Join(k.folder(slot), samplesName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	cpu := u.CPU.Milliseconds()
-	if u.CPU < 0 {
-		cpu = -1
-	}
-	fmt.Fprintln(f, k.Now().UnixMilli(), cpu, u.Memory, u.Read, u.Written, u.Processes, u.Killed)
+	_, _ = f.WriteString(line)
 }
 
 // Sample measures now.
 func (a *Active) Sample(ctx context.Context) {
-	if u, ok := a.keeper.measure(ctx); ok {
-		a.keeper.sample(a.slot, u)
+	if line := a.keeper.measure(ctx); line != "" {
+		a.keeper.sample(a.slot, line)
 	}
 }
 
@@ -82,9 +90,9 @@ func (s *sampler) tick(ctx context.Context, k Keeper, slots []int) {
 	if len(due) == 0 {
 		return
 	}
-	if u, ok := k.measure(ctx); ok {
+	if line := k.measure(ctx); line != "" {
 		for _, slot := range due {
-			k.sample(slot, u)
+			k.sample(slot, line)
 		}
 	}
 }
@@ -97,7 +105,34 @@ func growth(sum, before int64) int64 {
 	return sum - before
 }
 
-// measurement reads a line of [Keeper.sample].
+// grown reads the file of a slot. It returns the measurements in the order of their times, without what the sums were at the first one, and
+// the number of processes that were killed since then. No sum falls: a measurement can lack the times of processes that end during it.
+func grown(content string) (samples []record.Sample, killed int64) {
+	type measured struct {
+		record.Sample
+		killed int64
+	}
+	var all []measured
+	for line := range strings.Lines(content) {
+		if s, killed, ok := measurement(line); ok { // otherwise its writer died
+			all = append(all, measured{s, killed})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b measured) int { return cmp.Compare(a.Millis, b.Millis) })
+	var last record.Sample
+	for i, m := range all {
+		killed = max(killed, m.killed-all[0].killed)
+		m.CPU, m.Read, m.Written = growth(m.CPU, all[0].CPU), growth(m.Read, all[0].Read), growth(m.Written, all[0].Written)
+		if i > 0 {
+			m.CPU = max(m.CPU, last.CPU)
+		}
+		last = m.Sample
+		samples = append(samples, last)
+	}
+	return samples, killed
+}
+
+// measurement reads a line of [Keeper.measure].
 func measurement(line string) (s record.Sample, killed int64, ok bool) {
 	fields := strings.Fields(line)
 	to := []*int64{&s.Millis, &s.CPU, &s.Memory, &s.Read, &s.Written, &s.Processes, &killed}
@@ -125,21 +160,9 @@ func (g *gathering) resources() {
 		g.visibility = append(g.visibility, "processor time and memory were not measured")
 		return
 	}
-	var first, killed int64
-	var base record.Sample
-	var samples []record.Sample
-	for line := range strings.Lines(string(content)) {
-		s, kills, ok := measurement(line)
-		if !ok {
-			continue // its writer died
-		}
-		if samples == nil {
-			base, first = s, kills
-		}
-		killed = max(killed, kills-first)
-		s.Millis -= g.Manifest.Started.UnixMilli()
-		s.CPU, s.Read, s.Written = growth(s.CPU, base.CPU), growth(s.Read, base.Read), growth(s.Written, base.Written)
-		samples = append(samples, s)
+	samples, killed := grown(string(content))
+	for i := range samples {
+		samples[i].Millis -= g.Manifest.Started.UnixMilli()
 	}
 	if killed > 0 {
 		g.hit("memory")
