@@ -21,6 +21,13 @@ func (m *reviewer) walk(tip string, landed map[*commit]gitops.OID, may func(*com
 	for ; at != m.a.root && landed[at] == ""; at = at.parents[0] {
 		chain = append(chain, at)
 	}
+	if m.asOne && len(chain) > 0 && may(chain[len(chain)-1]) {
+		first := chain[len(chain)-1]
+		if after, clean := m.merge(m.treeOf(undone.files), tip, m.treeOf(first.files)); clean {
+			stand, tree = m.walkOn(after, landed, func(c *commit) bool { return may(c) && c != first }, passes)
+			return append(stand, first), tree
+		}
+	}
 	made, before := m.treeOf(undone.files), m.treeOf(at.files)
 	if m.asLanded { // some of what it did may have been done on the branch, so that there was less to do
 		made, before = m.git("rev-parse", string(landed[undone])+"^{tree}"), m.git("rev-parse", string(landed[undone])+"^1^{tree}")

@@ -35,8 +35,9 @@ func TestReviewWalk(t *testing.T) {
 		order  = 1795769932734325 // a commit that was left out lands together with newer ones that undo each other
 		side   = 1795782761748599 // an approved commit was left out with the merge that brings it, and waits for it
 		amend  = 1795788163165035 // a commit that was left out landed right before one that the agent amends
+		taken  = 1795791449911179 // the branch has had the change of an amended commit taken back
 	)
-	for _, seed := range append(seeds(t, few(1, 3)), behind, again, order, side, amend) {
+	for _, seed := range append(seeds(t, few(1, 3)), behind, again, order, side, amend, taken) {
 		format := formatOf(seed)
 		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
 			t.Parallel()
@@ -59,9 +60,10 @@ type reviewer struct {
 	own    tree                // the user's files that are not committed
 	merges map[[3]string]string
 	waited int // cycles in which an approved commit had to wait
-	// How the walk treats what the contract leaves open: commits that were left out when later ones landed come after new ones, and an
-	// amended commit is undone as it landed. Both matter only for commits that do and undo the same.
-	olderLast, asLanded bool
+	// How the walk treats what the contract leaves open: commits that were left out when later ones landed come after new ones, an
+	// amended commit is undone as it landed, or it changes only what the agent has amended. All matter only for commits that do and undo
+	// the same.
+	olderLast, asLanded, asOne bool
 }
 
 // said is a verdict on a commit.
@@ -246,13 +248,13 @@ func (m *reviewer) cycle() {
 	fresh := func(c *commit) bool { return after[c] != "" && before[c] == "" }
 	wanted := func() []string { return m.names(func(c *commit) bool { return slices.Contains(want, c) }) }
 	got, head := m.names(fresh), m.git("rev-parse", "HEAD^{tree}")
-	for n := 0; n < 4 && (!slices.Equal(got, wanted()) || head != tree); n++ {
-		m.olderLast, m.asLanded = n&1 != 0, n&2 != 0
+	for n := 0; n < 8 && (!slices.Equal(got, wanted()) || head != tree); n++ {
+		m.olderLast, m.asLanded, m.asOne = n&1 != 0, n&2 != 0, n&4 != 0
 		if stand, as := m.walk(tip, before, m.approved, 2); as == head {
 			want, tree = stand, as
 		}
 	}
-	m.olderLast, m.asLanded = false, false
+	m.olderLast, m.asLanded, m.asOne = false, false, false
 	if !slices.Equal(got, wanted()) {
 		// An approved commit may have to wait for an older one without a verdict that was built before it.
 		want, tree = m.walk(tip, before, fresh, 1)
