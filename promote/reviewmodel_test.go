@@ -16,11 +16,7 @@ func (m *reviewer) walk(tip string, landed map[*commit]gitops.OID, may func(*com
 	if undone == nil {
 		return m.walkOn(tip, landed, may, passes)
 	}
-	var chain []*commit
-	at := m.a.main
-	for ; at != m.a.root && landed[at] == ""; at = at.parents[0] {
-		chain = append(chain, at)
-	}
+	chain, at := m.chain(landed)
 	if m.asOne && len(chain) > 0 && may(chain[len(chain)-1]) {
 		first := chain[len(chain)-1]
 		if after, clean := m.merge(m.treeOf(undone.files), tip, m.treeOf(first.files)); clean {
@@ -39,6 +35,15 @@ func (m *reviewer) walk(tip string, landed map[*commit]gitops.OID, may func(*com
 		}
 	}
 	return m.walkOn(tip, landed, func(c *commit) bool { return may(c) && !slices.Contains(chain, c) }, passes)
+}
+
+// chain returns the agent's new commits of its first-parent history, newest first, and the commit before them.
+func (m *reviewer) chain(landed map[*commit]gitops.OID) (chain []*commit, at *commit) {
+	at = m.a.main
+	for ; at != m.a.root && landed[at] == ""; at = at.parents[0] {
+		chain = append(chain, at)
+	}
+	return chain, at
 }
 
 // undone returns the landed commit that the agent has amended and that no landed commit undoes, or nil.
@@ -70,6 +75,8 @@ func (m *reviewer) walkOn(tip string, landed map[*commit]gitops.OID, may func(*c
 	for c := range landed {
 		stands[c] = true
 	}
+	chain, at := m.chain(landed)
+	inside := m.treeOf(at.files)
 	order := m.order
 	if m.olderLast {
 		newest := len(order) - 1
@@ -87,8 +94,15 @@ func (m *reviewer) walkOn(tip string, landed map[*commit]gitops.OID, may func(*c
 		}
 		base, theirs := m.treeOf(c.parents[0].files), m.treeOf(c.files)
 		after, clean := m.merge(base, tip, theirs)
+		own, ok := m.merge(base, inside, theirs)
+		if ok = ok && m.inside && slices.Contains(chain, c); ok {
+			after, clean = m.merge(inside, tip, own)
+		}
 		if !clean || after == tip && base != theirs && !merges {
 			continue
+		}
+		if ok {
+			inside = own
 		}
 		if merges && !stands[c.parents[1]] {
 			stands[c.parents[1]] = true

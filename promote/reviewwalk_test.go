@@ -36,8 +36,9 @@ func TestReviewWalk(t *testing.T) {
 		side   = 1795782761748599 // an approved commit was left out with the merge that brings it, and waits for it
 		amend  = 1795788163165035 // a commit that was left out landed right before one that the agent amends
 		taken  = 1795791449911179 // the branch has had the change of an amended commit taken back
+		inside = 1795791449911233 // the agent's own tree shows that an approved commit takes back one that is left out
 	)
-	for _, seed := range append(seeds(t, few(1, 3)), behind, again, order, side, amend, taken) {
+	for _, seed := range append(seeds(t, few(1, 3)), behind, again, order, side, amend, taken, inside) {
 		format := formatOf(seed)
 		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
 			t.Parallel()
@@ -61,9 +62,9 @@ type reviewer struct {
 	merges map[[3]string]string
 	waited int // cycles in which an approved commit had to wait
 	// How the walk treats what the contract leaves open: commits that were left out when later ones landed come after new ones, an
-	// amended commit is undone as it landed, or it changes only what the agent has amended. All matter only for commits that do and undo
-	// the same.
-	olderLast, asLanded, asOne bool
+	// amended commit is undone as it landed, or it changes only what the agent has amended, and what a commit changes is found in the
+	// agent's tree without those left out since the newest landed one. All matter only for commits that do and undo the same.
+	olderLast, asLanded, asOne, inside bool
 }
 
 // said is a verdict on a commit.
@@ -248,13 +249,13 @@ func (m *reviewer) cycle() {
 	fresh := func(c *commit) bool { return after[c] != "" && before[c] == "" }
 	wanted := func() []string { return m.names(func(c *commit) bool { return slices.Contains(want, c) }) }
 	got, head := m.names(fresh), m.git("rev-parse", "HEAD^{tree}")
-	for n := 0; n < 8 && (!slices.Equal(got, wanted()) || head != tree); n++ {
-		m.olderLast, m.asLanded, m.asOne = n&1 != 0, n&2 != 0, n&4 != 0
+	for n := 0; n < 16 && (!slices.Equal(got, wanted()) || head != tree); n++ {
+		m.olderLast, m.asLanded, m.asOne, m.inside = n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0
 		if stand, as := m.walk(tip, before, m.approved, 2); as == head {
 			want, tree = stand, as
 		}
 	}
-	m.olderLast, m.asLanded, m.asOne = false, false, false
+	m.olderLast, m.asLanded, m.asOne, m.inside = false, false, false, false
 	if !slices.Equal(got, wanted()) {
 		// An approved commit may have to wait for an older one without a verdict that was built before it.
 		want, tree = m.walk(tip, before, fresh, 1)
