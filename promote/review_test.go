@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
@@ -72,7 +71,7 @@ func TestCloseAfterVerdict(t *testing.T) {
 	check(t, err)
 	check(t, w.engine.Close())
 	w.engine = newEngine(w.Repository, w.record, w.inner)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if o, err := w.engine.Cycle(ctx, promote.Options{Known: true}); err != nil || o.Landed != 1 {
 		t.Errorf("%+v, %v", o, err)
