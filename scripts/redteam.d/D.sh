@@ -242,7 +242,7 @@ D18() {
 	fresh_stage=1
 	outer_repository
 	expected 'refused, and nothing is fetched'
-	timeout 60 git airlock start --backend docker --image no-such-image-of-the-red-team >"$said" 2>&1
+	timeout "$hang" git airlock start --backend docker --image no-such-image-of-the-red-team >"$said" 2>&1
 	case $? in 0 | 124) surprised "$(tail -n 1 "$said")" ;; *) seen "$(head -n 1 "$said")" ;; esac
 }
 

@@ -52,8 +52,8 @@ after_failure() {
 	if ! mount -o loop "$work/image.$1" "$work/disk" 2>"$said"; then surprised "no disk: $(cat "$said")" && return; fi
 	cd "$outer" || { surprised 'no repository' && return; }
 	local locks landed commit
-	timeout 60 git airlock promote >"$said" 2>&1
-	timeout 60 git airlock status >>"$said" 2>&1
+	timeout "$hang" git airlock promote >"$said" 2>&1
+	timeout "$hang" git airlock status >>"$said" 2>&1
 	await 5000 tidy || surprised "left: $(in_progress)"
 	locks=$(git_locks)
 	if [ -n "$locks" ]; then
@@ -73,6 +73,6 @@ after_failure() {
 	[ -z "$(git status --porcelain)" ] || surprised "git status: $(git status --porcelain | head -n 1)"
 	sound || surprised 'git fsck complains'
 	seen "$landed"
-	[ -z "$(field id)" ] || timeout 60 git airlock clear --discard-pending >"$said" 2>&1 || surprised "clear: $(tail -n 1 "$said")"
+	[ -z "$(field id)" ] || timeout "$hang" git airlock clear --discard-pending >"$said" 2>&1 || surprised "clear: $(tail -n 1 "$said")"
 	cd "$work" || return
 }

@@ -30,8 +30,10 @@ E1() {
 	attack "$(commits 5 0.05)"
 	each_once 5
 	expected 'one daemon'
-	[ "$(pgrep -u "$(id -u)" -f 'git-airlock daemon' | while read -r pid; do readlink "/proc/$pid/cwd"; done | grep -c -x -F -e "$outer")" = 1 ] || surprised 'there is not one daemon'
+	await 5000 one_daemon || surprised 'there is not one daemon'
 }
+# A child of the daemon has its name until it executes git.
+one_daemon() { [ "$(pgrep -u "$(id -u)" -f 'git-airlock daemon' | while read -r pid; do readlink "/proc/$pid/cwd"; done | grep -c -x -F -e "$outer")" = 1 ]; }
 
 E2() {
 	tries "the id of another process in the daemon's lock"
@@ -40,8 +42,8 @@ E2() {
 	sleep 300 &
 	local other=$!
 	echo "$other" >".git/airlock/$airlock/daemon.lock"
-	timeout 60 git airlock stop >"$said" 2>&1 || surprised "stop: $(tail -n 1 "$said")"
-	timeout 60 git airlock clear --discard-pending >"$said" 2>&1 || surprised "clear: $(tail -n 1 "$said")"
+	timeout "$hang" git airlock stop >"$said" 2>&1 || surprised "stop: $(tail -n 1 "$said")"
+	timeout "$hang" git airlock clear --discard-pending >"$said" 2>&1 || surprised "clear: $(tail -n 1 "$said")"
 	staged=''
 	expected 'that process lives'
 	if kill -0 "$other" 2>/dev/null; then seen 'it does'; else surprised 'it was killed'; fi
@@ -386,9 +388,9 @@ E27() {
 	for set in "GIT_DIR=$work/r-other/.git" "GIT_INDEX_FILE=$work/r-index" "GIT_OBJECT_DIRECTORY=$work/r-objects" "GIT_TRACE=$work/r-trace" "GIT_TRACE2_EVENT=$work/r-trace2" \
 		"GIT_WORK_TREE=$work/r-other" "GIT_NAMESPACE=x" "GIT_EXTERNAL_DIFF=touch $canary" "GIT_SSH_COMMAND=touch $canary" "GIT_EDITOR=touch $canary" "GIT_PAGER=touch $canary" "PAGER=touch $canary" "LANG=tr_TR.UTF-8" "LC_ALL=xx"; do
 		attack work
-		env "$set" timeout 30 git airlock promote >"$said" 2>&1
+		env "$set" timeout "$hang" git airlock promote >"$said" 2>&1
 		case $? in 0 | 1) ;; *) surprised "with ${set%%=*}: $(tail -n 1 "$said")" ;; esac
-		env "$set" timeout 30 git airlock status >"$said" 2>&1
+		env "$set" timeout "$hang" git airlock status >"$said" 2>&1
 		brief=1
 		lands
 	done

@@ -23,7 +23,7 @@ every_command() {
 	local command
 	for command in doctor 'status --json' list 'log -1' policy scan promote stop start selftest "visit -- true" promote; do
 		# shellcheck disable=SC2086
-		(cd "$outer" && timeout 100 "$base/bin/git-airlock" $command) >"$work/one" 2>&1 </dev/null
+		(cd "$outer" && timeout "$hang" "$base/bin/git-airlock" $command) >"$work/one" 2>&1 </dev/null
 		case $?:$command in
 		0:* | 1:scan | 1:selftest | 1:doctor | 3:promote) ;;
 		*) surprised "\"$command\" fails: $(head -n 1 "$work/one")" ;;

@@ -30,7 +30,7 @@ J1() {
 	fresh 'git config airlock.network open' || return
 	expected 'a public address is reached, and no other'
 	if oracle 169.254.169.254 100.100.100.200 168.63.129.16 192.0.0.192 10.77.1.1 172.31.77.1 192.168.77.1; then
-		await 5000 timeout 1 bash -c 'exec 3<>/dev/tcp/198.51.100.10/4180' 2>/dev/null
+		await 5000 timeout 10 bash -c 'exec 3<>/dev/tcp/198.51.100.10/4180' 2>/dev/null
 		attack 'perl -MSocket -e "
 			for my \$at (qw(198.51.100.10 169.254.169.254 100.100.100.200 168.63.129.16 192.0.0.192 10.77.1.1 172.31.77.1 192.168.77.1)) {
 				for my \$way (qw(routes bound direct)) {
@@ -90,7 +90,7 @@ J3() {
 	local from
 	from=$(now)
 	if [ "$(git airlock status --json | sed -n 's/.*"uncommitted": *\([0-9]*\).*/\1/p' | head -n 1)" != 3 ]; then surprised "$(git airlock status 2>&1 | tail -n 2)"; fi
-	if [ "$(since "$from")" -lt 3000 ]; then seen "$(since "$from") ms"; else surprised "$(since "$from") ms"; fi
+	if [ "$(since "$from")" -lt $((3000 * $(slowness))) ]; then seen "$(since "$from") ms"; else surprised "$(since "$from") ms"; fi
 }
 
 J4() {

@@ -105,7 +105,7 @@ attempt() {
 	local text=$1
 	shift
 	# shellcheck disable=SC2016
-	{ cat "$cases"/network/lib.pl && printf 'our $marker = "life"; %s;\n' "$text"; } | timeout 300 git airlock visit -- "$@" perl - 2>>"$work/agent.err"
+	{ cat "$cases"/network/lib.pl && printf 'our $marker = "life"; %s;\n' "$text"; } | timeout "$hang" git airlock visit -- "$@" perl - 2>>"$work/agent.err"
 }
 
 # heard_of ID reports whether a server heard of an attempt.
@@ -155,7 +155,7 @@ N1() {
 	if [ -n "$proving" ]; then
 		# Nothing answers there for the addresses of a prison's network.
 		# shellcheck disable=SC2016
-		attempts '$patience = 2;' | timeout 300 "$host" perl - >"$work/results" 2>"$work/agent.err"
+		attempts '$patience = 2;' | timeout "$hang" "$host" perl - >"$work/results" 2>"$work/agent.err"
 		proves 'outside of a prison' 60
 		leave_world
 		return
@@ -163,7 +163,7 @@ N1() {
 	if begin_network allowlist; then
 		late_address
 		: >"$work/ids"
-		attempts | timeout 300 git airlock visit -- perl - >"$work/results" 2>"$work/agent.err"
+		attempts | timeout "$hang" git airlock visit -- perl - >"$work/results" 2>"$work/agent.err"
 		print_attempts "$work/results"
 		live
 		title='all attempts from one prison'
@@ -215,7 +215,7 @@ N2() {
 	enter_world || return
 	proving=''
 	if begin_network open; then
-		attempts | timeout 300 git airlock visit -- perl - >"$work/results" 2>"$work/agent.err"
+		attempts | timeout "$hang" git airlock visit -- perl - >"$work/results" 2>"$work/agent.err"
 		proves 'in an open network' 25
 	fi
 	raze
