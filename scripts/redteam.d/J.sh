@@ -146,7 +146,7 @@ J7() {
 		for (1..4) { next if fork; my \$r = pack(q(LSSLL), 30000, 20, 5, 1, 0) . q(x) x 29984; my (\$n, @all) = 0;
 			for (1..900) { socket(my \$s, 16, 3, 0) or last; push @all, \$s; fcntl(\$s, 4, 2048);
 				for (1..20) { send(\$s, \$r, 0, pack(q(SSLL), 16, 0, 0, 0)) or last; \$n++ } }
-			print qq(queued ), int(\$n * 30000 / 1048576), qq(\n); sleep 3; exit }
+			print qq(queued ), int(\$n * 30000 / 1048576), qq(\n); sleep 20; exit }
 		1 while wait > 0"'
 	local queued
 	queued=$(awk '/^queued /{ n += $2 } END { print n + 0 }' "$work/agent.out")
@@ -158,13 +158,14 @@ J7() {
 	expected 'the prison ends, or status says that it is not counted'
 	if git airlock status | has -i -F 'netlink sockets'; then
 		seen "$queued MiB, and status says that they are not counted"
-	elif [ "$(field state)" = broken ]; then
+	elif await 5000 broken; then
 		seen 'it has ended'
 		git airlock start >"$said" 2>&1 || surprised 'it does not start again'
 	else
 		surprised "$queued MiB, and it goes on"
 	fi
 }
+broken() { [ "$(field state)" = broken ]; }
 
 J8() {
 	tries 'limits, priority and signals for the first process of the prison'

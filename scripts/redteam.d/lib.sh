@@ -367,8 +367,10 @@ held_somehow() { held "$1"; }
 flagged() {
 	expected "flagged: $1"
 	if ! git notes --ref=airlock show main 2>/dev/null | has "^Airlock-Policy: .*$1"; then surprised 'its note does not say so'; fi
-	if git airlock status | has -F -e "$1"; then seen "flagged: $1"; else surprised 'status does not say so'; fi
+	# A landing is complete before its cycle has written what it did.
+	if await 5000 status_says "$1"; then seen "flagged: $1"; else surprised 'status does not say so'; fi
 }
+status_says() { git airlock status | has -F -e "$1"; }
 
 # mends checks that the hold ends by itself when the agent repairs its cause: with TEXT, or by restoring the initial state.
 mends() {
