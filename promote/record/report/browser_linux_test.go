@@ -81,7 +81,7 @@ func openBrowser(t *testing.T) *browser {
 		from.Close()
 		// Its helpers may live a moment longer than the browser, and write into their folder.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		for range 100 {
+		for range 3000 {
 			if err = os.RemoveAll(home); err == nil {
 				return
 			}
