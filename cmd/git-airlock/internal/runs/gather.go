@@ -15,7 +15,6 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
-	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -188,8 +187,8 @@ func (g *gathering) until() time.Time {
 }
 
 // events adds the part of the event log.
-func (g *gathering) events(context.Context) error {
-	all, err := g.Events(g.Manifest.Started)
+func (g *gathering) events(ctx context.Context) error {
+	all, err := g.Events(ctx, g.Manifest.Started)
 	if err != nil {
 		return err
 	}
@@ -278,7 +277,7 @@ func (g *gathering) programs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := execs.Complete(ctx, spec.Dir); err != nil {
+	if err := g.completePrograms(ctx); err != nil {
 		return err
 	}
 	all := programLog(spec.Dir)

@@ -39,9 +39,12 @@ func (k Keeper) ledgerDir() (dir string, ok bool) {
 }
 
 // Events returns the events since a moment, oldest first. What the network refused is in its own ledger, and refused programs are in
-// the record of programs, which it reads as well.
-func (k Keeper) Events(since time.Time) ([]record.Event, error) {
+// the record of programs, which it reads as well, once that has all programs.
+func (k Keeper) Events(ctx context.Context, since time.Time) ([]record.Event, error) {
 	all, err := events.Read(k.dir(), since)
+	if err == nil {
+		err = k.completePrograms(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +78,9 @@ func (k Keeper) Follow(ctx context.Context, show func(record.Event) error) error
 		if last, err = ledger.Newest(dir); err != nil {
 			return err
 		}
+	}
+	if err := k.completePrograms(ctx); err != nil { // what was refused before does not come
+		return err
 	}
 	size := k.programLogSize()
 	_, program := k.refusedPrograms(0)

@@ -2,11 +2,13 @@ package runs
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
@@ -20,6 +22,15 @@ func programLog(dir string) (all []byte) {
 		}
 	}
 	return all
+}
+
+// completePrograms returns when the record of programs has all that have run. Its writer is a moment behind.
+func (k Keeper) completePrograms(ctx context.Context) error {
+	spec, err := k.Prisons.Spec(k.Record)
+	if err != nil {
+		return err
+	}
+	return execs.Complete(ctx, spec.Dir)
 }
 
 // programLogSize returns the size of the newest part of the record of programs, 0 if there is none.

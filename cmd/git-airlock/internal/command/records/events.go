@@ -60,7 +60,7 @@ func showEvents(c *cli.Context, s *session.Session, r airlock.Record) error {
 			return err
 		})
 	}
-	all, err := keeper.Events(from)
+	all, err := keeper.Events(c.Context, from)
 	if err != nil {
 		return err
 	}
