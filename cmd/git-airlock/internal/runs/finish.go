@@ -14,12 +14,14 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/promote/record/store"
 )
 
-// settle is how long the record of a launched run waits after its end, because the daemon may still land its commits.
+// settle is how long the record of a launched run waits after its end, because the daemon may still land its commits. A cycle that has begun
+// by then can take longer, and the record waits for its end as well.
 const settle = 2 * time.Second
 
 // End records a run that this process has begun.
@@ -140,7 +142,18 @@ func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known
 		}
 		now = now || !runs
 	}
-	return result, now || k.Now().Sub(result.At) >= settle, nil
+	return result, now || k.Now().Sub(result.At) >= settle && !k.lands(), nil
+}
+
+// lands reports whether a promotion cycle runs.
+func (k Keeper) lands() bool {
+	atOnce, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	unlock, err := k.Prisons.Store.LockFile(atOnce, k.Record.ID, promote.CycleLock)
+	if err == nil {
+		unlock()
+	}
+	return errors.Is(err, airlock.ErrBusy) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // busy reports whether another command holds the lock. It may be ending the prison, and a prison that still runs at that moment
