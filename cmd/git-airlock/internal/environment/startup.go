@@ -14,7 +14,8 @@ import (
 const serviceLogs = ".cache/services"
 
 // serviceScript starts its arguments as services, each with its own log. It fails if a service ends at once with an error. Then it
-// prints the number of that service on standard output, and its log on standard error.
+// prints the number of that service on standard output, and its log on standard error. On a busy machine a service needs longer to begin.
+// Shells that do nothing, and begin after the services, show how long.
 const serviceScript = `
 folder=$HOME/` + serviceLogs + `
 mkdir -p "$folder" || exit
@@ -27,6 +28,9 @@ for command; do
 		$session "${SHELL:-/bin/sh}" -c "$command"
 		echo $? >"$folder/$n.exit"
 	) >"$folder/$n.log" 2>&1 </dev/null &
+done
+for i in 1 2 3 4; do
+	$session "${SHELL:-/bin/sh}" -c :
 done
 sleep 0.3
 n=0
