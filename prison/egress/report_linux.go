@@ -22,7 +22,7 @@ const (
 	// gatherFor is how long records are gathered after others were written. The first one after a pause is written at once.
 	gatherFor = 5 * time.Millisecond
 	// statePatience is how long a refusal waits until the state that has it can be read.
-	statePatience = time.Second
+	statePatience = 5 * time.Second
 )
 
 // A holder is the process that steers this network, over a socket.

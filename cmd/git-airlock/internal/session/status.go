@@ -74,7 +74,7 @@ func (d *delayed) flush() {
 
 // letFinish waits a moment for another start, stop or clear.
 func letFinish(ctx context.Context, store airlock.Store) {
-	const moment = 2 * time.Second
+	const moment = 10 * time.Second // a stop ends a prison in an instant, unless the machine is busy
 	waiting, cancel := context.WithTimeout(ctx, moment)
 	defer cancel()
 	if unlock, err := store.Lock(waiting); err == nil {
