@@ -31,7 +31,7 @@ type worldKey struct{}
 func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
 
 // patience is the time that a script waits for an expected change. On a busy machine a change can take long.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // rest pauses a script before it checks again. begun is the time of the first check. Pauses get longer, because checking starts up to a dozen
 // programs, which take processor time from the program under test, and more of it the longer a busy machine lets a script wait.
@@ -254,10 +254,23 @@ func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// waitstatus PATH VALUE... waits until status --json has these fields.
+// consistent is the time within which status has waited for a running cycle to end, as [promote.Engine.State] does.
+const consistent = time.Second
+
+// waitstatus PATH VALUE... waits until status --json has these fields. A status that took long may show what a cycle has done so far, with
+// the holds of the cycle before, while git waits for the index. Then the fields must still be there when no cycle runs.
 func cmdWaitStatus(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) == 0 || len(args)%2 != 0, "waitstatus PATH VALUE...")
-	for begun := time.Now(); mismatch(statusDocument(ts), args) != ""; rest(begun) {
+	for begun := time.Now(); ; rest(begun) {
+		asked := time.Now()
+		wrong := mismatch(statusDocument(ts), args)
+		if wrong == "" && time.Since(asked) >= consistent {
+			cmdWaitFor(ts, false, []string{rested, commonDir(ts)})
+			wrong = mismatch(statusDocument(ts), args)
+		}
+		if wrong == "" {
+			return
+		}
 		if time.Since(begun) > patience {
 			cmdStatus(ts, false, args)
 			return
