@@ -84,7 +84,7 @@ func keeperMain(config []byte, _ int) int {
 	}
 	caller.Send(wire.Announcement{Weaker: weaker})
 	caller.Close()
-	wire.Rest()
+	time.AfterFunc(wire.RestAfter, wire.Rest) // not now, when the caller and the daemon need the processors
 	go func() {
 		awaitEnd(stop, lock)
 		k.init.Kill()
