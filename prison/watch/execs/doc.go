@@ -41,7 +41,7 @@
 // 20 µs otherwise, which cost more than all reads. A thread that answers holds no lock while it reads. Secrets are masked before a
 // record is written.
 //
-// scripts/bench-prison prints the cost of a record beside that of a listener that reads nothing. On a busy machine, such a listener costs
-// a program about 10 µs, and one in C that reads the same as the recorder about 106 µs. Most of that are three files of /proc (cwd, stat,
-// exe).
+// scripts/bench-prison prints the cost of a record beside that of a listener which makes the same system calls and keeps nothing, and of one
+// that reads nothing. On a busy machine, a program takes 297, 257 and 72 µs more processor time with them (60 turns of a hundred programs).
+// Most of that are three files of /proc (cwd, stat, exe).
 package execs
