@@ -147,7 +147,7 @@ func (w *world) killDaemons(r *rand.Rand, times int, paces chan<- struct{}) map[
 	for _, step := range killSteps {
 		for try := 0; count[step] == 0 && try < 20; try++ {
 			go pace(paces, cap(paces), time.Second)
-			count[w.killDaemon(string(request), step, patience, false)]++ // a daemon may first have to check all that the killed ones left
+			count[w.killDaemon(string(request), step, time.Minute, false)]++ // a daemon may first have to check all that the killed ones left
 		}
 		if count[step] == 0 {
 			w.t.Errorf("no landing got to the step %s", step)
