@@ -15,6 +15,7 @@ import (
 type writer struct {
 	states atomic.Int64
 	orders chan control.Order
+	ends   chan struct{}
 }
 
 func (w *writer) Send(v any, _ ...*os.File) error {
@@ -32,12 +33,13 @@ func (w *writer) Send(v any, _ ...*os.File) error {
 }
 
 func (w *writer) Recv(v any) ([]*os.File, error) {
-	o, ok := <-w.orders
-	if !ok {
+	select {
+	case o := <-w.orders:
+		*v.(*control.Order) = o
+		return nil, nil
+	case <-w.ends:
 		return nil, io.EOF
 	}
-	*v.(*control.Order) = o
-	return nil, nil
 }
 
 // TestRefusalsBetweenAnswers gets an answer and a refusal in turn. Each refusal is in a state before the agent has it, but there are not more
@@ -49,7 +51,7 @@ func TestRefusalsBetweenAnswers(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	})
-	holder := &writer{orders: make(chan control.Order, 100)}
+	holder := &writer{orders: make(chan control.Order, 100), ends: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		e.report(holder)
@@ -65,6 +67,6 @@ func TestRefusalsBetweenAnswers(t *testing.T) {
 	if n, most := holder.states.Load(), 2+int64(time.Since(begun)/urgentEvery); n < 10 || n > most {
 		t.Errorf("%d states of 10 refusals, at most %d wanted", n, most)
 	}
-	close(holder.orders)
+	close(holder.ends) // a report may be on its way
 	<-ended
 }
