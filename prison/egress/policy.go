@@ -199,7 +199,7 @@ func (p Policy) Decide(name string, to netip.AddrPort) Decision {
 		return Decision{Reason: "lockdown"}
 	}
 	if i := slices.IndexFunc(p.Deny, whole); i >= 0 {
-		return Decision{Rule: p.Deny[i], Reason: "a rule denies it"}
+		return Decision{Rule: p.Deny[i], Reason: control.ReasonDenied}
 	}
 	guarded := p.guards(name)
 	if guarded && to.Port() != 443 {
@@ -226,7 +226,7 @@ func (p Policy) Request(name string, port uint16, method, path string) Decision 
 		return Decision{Reason: "lockdown"}
 	}
 	if i := slices.IndexFunc(p.Deny, about); i >= 0 {
-		return Decision{Rule: p.Deny[i], Reason: "a rule denies the request"}
+		return Decision{Rule: p.Deny[i], Reason: control.ReasonDeniedRequest}
 	}
 	if i := slices.IndexFunc(p.Allow, about); i >= 0 {
 		return Decision{Allowed: true, Rule: p.Allow[i], PerRequest: true}

@@ -108,7 +108,7 @@ func TestRequestsInsideTLS(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r = lastRecord(t, e, func(r control.Record) bool { return r.Kind == control.KindRefusal && r.Path == "/pub/private/a" })
-	if r.Rule != "files.test/pub/private/** (test)" || r.Reason != "a rule denies the request" {
+	if r.Rule != "files.test/pub/private/** (test)" || !r.Denied() {
 		t.Errorf("%+v", r)
 	}
 }

@@ -46,3 +46,15 @@ func TestStateIsKept(t *testing.T) {
 		t.Errorf("%+v, %v; want %+v", s, err, want)
 	}
 }
+
+// TestDenied distinguishes refusals by a rule from others, which name the rule that allowed the connection.
+func TestDenied(t *testing.T) {
+	for reason, want := range map[string]bool{ReasonDenied: true, ReasonDeniedRequest: true, "the connection has ended": false, "": false} {
+		if got := (Record{Kind: KindRefusal, Verdict: VerdictDeny, Rule: "a.test (config)", Reason: reason}).Denied(); got != want {
+			t.Errorf("%q: %v", reason, got)
+		}
+	}
+	if (Record{Kind: KindFlow, Reason: ReasonDenied}).Denied() {
+		t.Error("a connection that a new rule ended counts as refused")
+	}
+}

@@ -20,6 +20,13 @@ const (
 	VerdictFailed = "failed" // allowed, and not connected: Reason says why
 )
 
+// Values of [Record.Reason] when a rule that denies has refused something. All other refusals may name a rule that allows, such as of a
+// connection that could not be recorded, or that had ended.
+const (
+	ReasonDenied        = "a rule denies it"
+	ReasonDeniedRequest = "a rule denies the request"
+)
+
 // Values of [Record.Proto].
 const (
 	ProtoTLS  = "tls"
@@ -69,6 +76,11 @@ type Record struct {
 	Millis     int64  `json:"ms,omitempty"`
 	Count      int    `json:"count,omitempty"` // how many refusals this record stands for, 0 means 1
 	Prev       string `json:"prev"`            // SHA-256 of the line before, in hexadecimal
+}
+
+// Denied reports whether a rule that denies has refused it.
+func (r Record) Denied() bool {
+	return r.Kind == KindRefusal && (r.Reason == ReasonDenied || r.Reason == ReasonDeniedRequest)
 }
 
 // Ledger is where the holder of a network writes records, as package ledger does.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 	"github.com/git-airlock/git-airlock/promote"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
@@ -170,7 +169,7 @@ func (g *gathering) network(context.Context) error {
 	content, err := record.EncodeLines(lines)
 	g.put(record.EgressName, content, record.File{})
 	for _, l := range lines {
-		if l.Kind == control.KindRefusal && l.Rule != "" && l.Credential == "" { // one with a credential was beyond its limit
+		if l.Denied() {
 			g.found(record.Denied, "the network refused a host that a rule denies")
 			break
 		}
