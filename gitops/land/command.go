@@ -2,11 +2,16 @@ package land
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// CommandError names a git command of the user that a landing would make fail half-way. It wraps [ErrUnsettled].
+// commit is the subcommand of [CommandError] that reads the index without its lock.
+const commit = "commit"
+
+// CommandError names a git command of the user that a landing would make fail half-way, or that would undo the landing. It wraps
+// [ErrUnsettled].
 type CommandError struct {
 	PID        int
 	Subcommand string
@@ -25,4 +30,17 @@ func unhindered(r *gitops.Repository) error {
 		return c
 	}
 	return nil
+}
+
+// commitPatience is how long a landing keeps the lock of the index because of a git commit. Such a command ends at once if it finds the lock.
+const commitPatience = 2 * time.Second
+
+// awaitCommits waits until no git commit runs that may have read the index before a landing replaced it. It is called with the lock
+// held: without the lock such a command would write what it has read.
+func awaitCommits(r *gitops.Repository) {
+	for end := time.Now().Add(commitPatience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if c := running(r.Top); c == nil || c.Subcommand != commit {
+			return
+		}
+	}
 }

@@ -12,10 +12,11 @@ import (
 
 // stepwise lists the subcommands that take the lock of the index several times, and leave something half done if the
 // lock is taken in between. The list was found by taking the lock for 5 ms at a random moment of 60 commands, 40 times
-// each. Other commands change nothing when they fail, or report which part they did not do (git add --patch).
-var stepwise = []string{"am", "cherry-pick", "merge", "rebase", "revert", "stash"}
+// each. Other commands change nothing when they fail, or report which part they did not do (git add --patch). git commit reads the
+// index before it takes the lock, and would write the old index over that of a landing in between.
+var stepwise = []string{"am", "cherry-pick", commit, "merge", "rebase", "revert", "stash"}
 
-// running returns a command of the user that is in the work tree and takes the index lock several times, or nil. It
+// running returns a command of the user that is in the work tree and that a landing must not meet, see [stepwise], or nil. It
 // looks for git processes in /proc (proc_pid_cmdline(5)). Only processes with our user id and in our pid namespace
 // count, since an agent has neither: it must not be able to stop landings. Processes that cannot be read have ended.
 //
@@ -42,7 +43,7 @@ func running(top string) *CommandError {
 			continue
 		}
 		subcommand := severalSteps(strings.Split(string(readHead(dir+"/cmdline", buffer)), "\x00"))
-		if subcommand != "" && isUsers(dir) {
+		if subcommand != "" && isUsers(dir) && !(subcommand == commit && isAbove(pid)) {
 			return &CommandError{PID: pid, Subcommand: subcommand}
 		}
 	}
@@ -52,6 +53,23 @@ func running(top string) *CommandError {
 // isGit reports whether the name of a process is git's.
 func isGit(name []byte) bool {
 	return string(name) == "git\n" || bytes.HasPrefix(name, []byte("git-"))
+}
+
+// isAbove reports whether a process is one that this process descends from: a git commit whose hook runs this program waits for it.
+func isAbove(pid int) bool {
+	for at := os.Getppid(); at > 1; {
+		if at == pid {
+			return true
+		}
+		content, _ := os.ReadFile("/proc/" + strconv.Itoa(at) + "/stat")
+		_, rest, _ := cutLast(string(content), ") ")
+		fields := strings.Fields(rest) // proc_pid_stat(5) from the third field on
+		if len(fields) < 2 {
+			return false
+		}
+		at, _ = strconv.Atoi(fields[1])
+	}
+	return false
 }
 
 // isUsers reports whether a process has our user id and is in our pid namespace.
@@ -86,7 +104,7 @@ func readHead(name string, buffer []byte) []byte {
 // withValue lists the options of git(1) before the subcommand whose value is the next argument.
 var withValue = []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"}
 
-// severalSteps returns git's subcommand if it takes the index lock several times, and otherwise an empty string.
+// severalSteps returns git's subcommand if a landing must not meet it, see [stepwise], and otherwise an empty string.
 func severalSteps(args []string) string {
 	if len(args) == 0 {
 		return ""

@@ -25,6 +25,8 @@ func TestSeveralSteps(t *testing.T) {
 		{[]string{"/usr/bin/git", "--literal-pathspecs", "stash", "push", "--all"}, "stash"},
 		{[]string{"git", "-C", "stash", "-c", "a.b=stash", "--git-dir", "x", "--work-tree=y", "rebase"}, "rebase"},
 		{[]string{"/usr/lib/git-core/git-stash", "push"}, "stash"},
+		{[]string{"git", "commit", "-m", "x"}, "commit"},
+		{[]string{"git", "commit-tree", "x"}, ""},
 		{[]string{"git", "log", "stash"}, ""},
 		{[]string{"git", "-C", "stash"}, ""},
 		{[]string{"git", "fsmonitor--daemon", "run"}, ""},
@@ -73,6 +75,38 @@ func TestLandWaitsForAStash(t *testing.T) {
 		t.Errorf("Land: %v", err)
 	}
 	w.landed(new)
+}
+
+// TestLandWaitsForACommit lands while a git commit waits for its editor, and after it has ended.
+func TestLandWaitsForACommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old := w.CommitAll(gitopstest.Files{"a": "1\n", "b": "1\n"})
+	new := w.Built(old, gitopstest.Files{"a": "1\n", "b": "2\n"})
+	w.Write(gitopstest.Files{"a": "mine\n"})
+	w.Run("add", "a")
+	cmd := exec.CommandContext(t.Context(), "git", "-c", "core.editor=read line; echo mine >", "commit", "-q")
+	cmd.Dir = w.Top
+	in, err := cmd.StdinPipe()
+	gitopstest.Check(t, err)
+	gitopstest.Check(t, cmd.Start())
+	for gone := time.Now().Add(time.Minute); ; rest() {
+		var command *CommandError
+		err := Land(t.Context(), w.Repository, w.landing(old, new))
+		if errors.As(err, &command) && *command == (CommandError{cmd.Process.Pid, "commit"}) {
+			break
+		}
+		if !errors.Is(err, ErrUnsettled) && !errors.Is(err, ErrIndexLocked) || time.Now().After(gone) {
+			t.Fatalf("Land: %v, want that git commit %d is at work", err, cmd.Process.Pid)
+		}
+	}
+	w.NothingLeft()
+	_, err = in.Write([]byte("\n"))
+	gitopstest.Check(t, err)
+	gitopstest.Check(t, cmd.Wait())
+	rest()
+	mine := gitops.OID(w.Run("rev-parse", "HEAD"))
+	w.land(mine, w.Built(mine, gitopstest.Files{"a": "mine\n", "b": "2\n"}))
 }
 
 // TestLandBesideStashes lands one commit after the other while the user stashes files in a loop. No stash may fail after

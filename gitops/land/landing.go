@@ -299,7 +299,9 @@ func (l *landing) swing(ctx context.Context) error {
 	if err := l.commit(ctx, tx); err != nil {
 		return l.mend(context.WithoutCancel(ctx), err)
 	}
-	return removeJournal(l.r, l.Dir)
+	err := removeJournal(l.r, l.Dir)
+	awaitCommits(l.r)
+	return err
 }
 
 // absent lists the changed paths of the old commit that are missing in the working tree. After the landing they

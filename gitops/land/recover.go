@@ -51,6 +51,7 @@ func Recover(ctx context.Context, r *gitops.Repository, dir string) error {
 	if err == nil {
 		err = removeJournal(r, dir)
 	}
+	awaitCommits(r)
 	// Even if recovery is unfinished, it unlocks the user's index, which the user may need to remove the obstacle.
 	token.unlock(lock)
 	if err != nil {
