@@ -43,7 +43,7 @@ func running(top string) *CommandError {
 			continue
 		}
 		subcommand := severalSteps(strings.Split(string(readHead(dir+"/cmdline", buffer)), "\x00"))
-		if subcommand != "" && isUsers(dir) && !(subcommand == commit && isAbove(pid)) {
+		if subcommand != "" && isUsers(dir) && (subcommand != commit || !isAbove(pid)) {
 			return &CommandError{PID: pid, Subcommand: subcommand}
 		}
 	}
@@ -61,9 +61,7 @@ func isAbove(pid int) bool {
 		if at == pid {
 			return true
 		}
-		content, _ := os.ReadFile("/proc/" + strconv.Itoa(at) + "/stat")
-		_, rest, _ := cutLast(string(content), ") ")
-		fields := strings.Fields(rest) // proc_pid_stat(5) from the third field on
+		fields := statOf(at)
 		if len(fields) < 2 {
 			return false
 		}

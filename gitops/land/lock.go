@@ -135,14 +135,7 @@ func holderOf(pid int) holder { return holder{pid, startOf(pid)} }
 
 // startOf returns the start time of a process, empty if the process is dead or there is no /proc.
 func startOf(pid int) string {
-	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return ""
-	}
-	// The name in parentheses may contain anything. The state is the first field after it, and the start time the
-	// twentieth.
-	_, rest, _ := cutLast(string(content), ") ")
-	fields := strings.Fields(rest)
+	fields := statOf(pid)
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return ""
 	}
@@ -150,11 +143,11 @@ func startOf(pid int) string {
 	return strings.TrimSpace(string(boot)) + " " + fields[19]
 }
 
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
+// statOf returns the fields of proc_pid_stat(5) after the name of a process: its state, its parent, and others. There are none if it has
+// ended or if there is no /proc. The name in parentheses may contain anything.
+func statOf(pid int) []string {
+	content, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
 }
 
 // alive reports whether the process may still run.
