@@ -94,9 +94,9 @@ type Rule struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// ReadRules reads the rules in a prison's folder. Without the file, or with an empty one, nothing is allowed and the generation is 0.
+// ReadRules reads the rules in a prison's folder. Without the file, nothing is allowed and the generation is 0.
 func ReadRules(dir string) (r Rules, err error) {
-	err = hostfile.ReadRunning(filepath.Join(dir, RulesFile), &r)
+	err = hostfile.Read(filepath.Join(dir, RulesFile), &r)
 	if errors.Is(err, os.ErrNotExist) {
 		return Rules{V: Version}, nil
 	}
@@ -111,13 +111,6 @@ func ReadRules(dir string) (r Rules, err error) {
 func WriteRules(dir string, r Rules) error {
 	r.V = Version
 	return hostfile.Write(filepath.Join(dir, RulesFile), r)
-}
-
-// WriteFirstRules writes the rules of a prison that had none like [WriteRules], but waits for no disk. After a power loss the prison
-// may have none again, and its next start makes the same.
-func WriteFirstRules(dir string, r Rules) error {
-	r.V = Version
-	return hostfile.WriteRunning(filepath.Join(dir, RulesFile), r)
 }
 
 // State describes a running network.

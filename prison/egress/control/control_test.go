@@ -23,7 +23,7 @@ func TestRulesAreKept(t *testing.T) {
 	if r, err := ReadRules(dir); err != nil || !reflect.DeepEqual(r, want) {
 		t.Errorf("%+v, %v; want %+v", r, err, want)
 	}
-	for _, content := range []string{`{"v":2}`, `{`} {
+	for _, content := range []string{`{"v":2}`, `{`, ``} {
 		if err := os.WriteFile(filepath.Join(dir, RulesFile), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

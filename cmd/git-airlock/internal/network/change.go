@@ -27,9 +27,6 @@ func Begin(dir string, rules control.Rules, secrets []secret.Secret, now time.Ti
 	rules.Deny = append(rules.Deny, kept(before.Deny)...)
 	rules.Generation, rules.Lockdown = before.Generation+1, before.Lockdown
 	rules.Credentials = place(rules.Credentials, before.Credentials, secrets)
-	if before.Generation == 0 {
-		return rules, control.WriteFirstRules(dir, rules)
-	}
 	return rules, control.WriteRules(dir, rules)
 }
 

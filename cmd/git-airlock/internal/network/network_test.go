@@ -2,9 +2,6 @@ package network
 
 import (
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -140,25 +137,6 @@ func TestLiveRules(t *testing.T) {
 	}
 	if want := []string{"e.test", "a.test", "c.test"}; err != nil || !slices.Equal(texts, want) || len(after.Deny) != 0 || after.Generation != 2 || !after.Lockdown {
 		t.Errorf("%+v, %v; want %q", after, err, want)
-	}
-}
-
-// TestFirstRulesAreLost starts a prison again whose first rules a power loss has made an empty file.
-func TestFirstRulesAreLost(t *testing.T) {
-	dir := t.TempDir()
-	rules := control.Rules{Allow: []control.Rule{{Text: "a.test", Source: "config"}}}
-	first, err := Begin(dir, rules, nil, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(filepath.Join(dir, control.RulesFile), 0); err != nil {
-		t.Fatal(err)
-	}
-	if lost, err := control.ReadRules(dir); err != nil || lost.Generation != 0 || len(lost.Allow) != 0 {
-		t.Errorf("an empty file: %+v, %v", lost, err)
-	}
-	if again, err := Begin(dir, rules, nil, time.Now()); err != nil || !reflect.DeepEqual(again, first) {
-		t.Errorf("%+v, %v; want %+v", again, err, first)
 	}
 }
 
