@@ -120,7 +120,7 @@ func (m *reviewer) work() {
 		}
 	case 1:
 		if len(at.parents) > 0 && landed[at] == "" {
-			m.amend(at)
+			m.amend(at, m.amended(at))
 		}
 	case 2:
 		m.mergeInside(at)
@@ -148,12 +148,18 @@ func (m *reviewer) mergeInside(at *commit) {
 	m.merged[side] = m.a.main
 }
 
-// amend replaces the agent's newest commit. A verdict on it stays if its change does.
-func (m *reviewer) amend(c *commit) {
-	amended := *c
+// amended returns the files of a commit, or what an amend may make of them.
+func (m *reviewer) amended(c *commit) tree {
 	if m.r.IntN(2) == 0 {
-		amended.files = m.changed(c.files)
+		return m.changed(c.files)
 	}
+	return c.files
+}
+
+// amend replaces the agent's newest commit. A verdict on it stays if its change does.
+func (m *reviewer) amend(c *commit, files tree) {
+	amended := *c
+	amended.files = files
 	if maps.Equal(amended.files, c.files) {
 		m.words[&amended] = m.words[c]
 	}
@@ -417,7 +423,7 @@ func (m *reviewer) redoAfterAmend() {
 	m.cycle()
 	m.take("undo")
 	if c := m.a.main; len(c.parents) > 0 && m.landed()[c] == "" {
-		m.amend(c)
+		m.amend(c, m.amended(c))
 		m.a.publish()
 		m.cycle()
 		m.take("redo")

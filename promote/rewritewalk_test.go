@@ -132,8 +132,13 @@ func (m *rewriter) make(at *commit, p picked, now map[*commit]*commit) *commit {
 	for _, c := range p.changes {
 		files = transplant(files, c.parents[0].files, c.files)
 	}
+	if len(p.changes) > 1 && takesBackPart(at, files) {
+		files = transplant(at.files, p.was.parents[0].files, p.was.files) // the agent drops the second one
+	}
 	if p.amend {
-		files = m.changed(files)
+		if changed := m.changed(files); !takesBackPart(at, changed) {
+			files = changed
+		}
 	}
 	if maps.Equal(files, at.files) && len(p.others) == 0 {
 		return at
@@ -192,14 +197,52 @@ func lines(on, from, to string) string {
 	return strings.Join(o, "\n")
 }
 
-// work lets the agent make a commit, merge or amend. None takes an earlier commit back: if that one waits and lands later, its change stays.
+// takesBackPart reports whether a commit takes something of an earlier one back and changes something else as well. If the earlier one
+// waits, the else of it lands alone, as the contract wants. If the earlier one lands after it, its change stays, and the branch is not what the agent has.
+func takesBackPart(parent *commit, files tree) bool {
+	back, fresh := false, false
+	note := func(undone bool) { back, fresh = back || undone, fresh || !undone }
+	before := func(is func(tree) bool) bool {
+		for at := parent; len(at.parents) > 0; {
+			if at = at.parents[0]; is(at.files) {
+				return true
+			}
+		}
+		return false
+	}
+	for name := range files {
+		if _, there := parent.files[name]; !there {
+			note(before(func(t tree) bool { _, was := t[name]; return was }))
+		}
+	}
+	for name, from := range parent.files {
+		to, stays := files[name]
+		if !stays {
+			note(before(func(t tree) bool { _, was := t[name]; return !was }))
+			continue
+		}
+		if from.mode != to.mode {
+			note(before(func(t tree) bool { f, was := t[name]; return was && f.mode == to.mode }))
+		}
+		if from.content != to.content {
+			note(before(func(t tree) bool { f, was := t[name]; return was && f.content == to.content }))
+		}
+	}
+	return back && fresh
+}
+
+// work lets the agent make a commit, merge or amend.
 func (m *rewriter) work() {
 	switch at := m.a.main; m.r.IntN(6) {
 	case 0:
 		m.mergeInside(at)
 	case 1:
 		if at != m.a.root {
-			m.amend(at)
+			files := m.amended(at)
+			if takesBackPart(at.parents[0], files) {
+				files = at.files
+			}
+			m.amend(at, files)
 		}
 	default:
 		m.a.main = m.made(m.changed(at.files), at)
