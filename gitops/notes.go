@@ -66,17 +66,22 @@ func (g *Git) NotedIDs(ctx context.Context, ref string) ([]OID, error) {
 // SetNotes replaces the notes of several commits in one commit of the notes ref, whose present value is from (empty if there
 // is none). It fails if the ref has another value meanwhile. who is the author of the change.
 func (g *Git) SetNotes(ctx context.Context, ref string, from OID, who, message string, notes map[OID]string) error {
-	var in strings.Builder
-	fmt.Fprintf(&in, "commit %s\nauthor %s now\ncommitter %s now\ndata %d\n%s\n", ref, who, who, len(message), message)
-	if from != "" {
-		fmt.Fprintf(&in, "from %s\n", from)
-	}
+	var changes strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(notes)) {
-		fmt.Fprintf(&in, "N inline %s\ndata %d\n%s\n", id, len(notes[id]), notes[id])
+		fmt.Fprintf(&changes, "N inline %s\ndata %d\n%s\n", id, len(notes[id]), notes[id])
 	}
-	in.WriteString("done\n")
+	return g.commitNotes(ctx, ref, from, who, message, changes.String())
+}
+
+// commitNotes adds a commit with changes to a notes ref. The changes have the format of git-fast-import(1).
+func (g *Git) commitNotes(ctx context.Context, ref string, from OID, who, message, changes string) error {
+	parent := ""
+	if from != "" {
+		parent = fmt.Sprintf("from %s\n", from)
+	}
+	in := fmt.Sprintf("commit %s\nauthor %s now\ncommitter %s now\ndata %d\n%s\n%s%sdone\n", ref, who, who, len(message), message, parent, changes)
 	// Without --force, git refuses to move the ref to a commit that does not contain its present value.
-	return g.Durable().Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--done", "--date-format=now"}, Stdin: strings.NewReader(in.String())})
+	return g.Durable().Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--done", "--date-format=now"}, Stdin: strings.NewReader(in)})
 }
 
 // noteLimit bounds what is read of one note.
@@ -102,17 +107,13 @@ func (g *Git) Note(ctx context.Context, ref string, id OID) (string, error) {
 // SetNote replaces the note of one object, which may be of any kind. Otherwise it is like SetNotes, which git's own command for notes
 // in an import restricts to commits.
 func (g *Git) SetNote(ctx context.Context, ref string, from OID, who, message string, id OID, text string) error {
-	var in strings.Builder
-	fmt.Fprintf(&in, "commit %s\nauthor %s now\ncommitter %s now\ndata %d\n%s\n", ref, who, who, len(message), message)
-	if from != "" {
-		fmt.Fprintf(&in, "from %s\n", from)
-	}
+	var changes strings.Builder
 	// The first digits of the name may be folders, two digits each (git-notes(1)).
 	name := string(id)
 	paths := []string{name, name[:2] + "/" + name[2:], name[:2] + "/" + name[2:4] + "/" + name[4:]}
 	for _, path := range paths {
-		fmt.Fprintf(&in, "D %s\n", path)
+		fmt.Fprintf(&changes, "D %s\n", path)
 	}
-	fmt.Fprintf(&in, "M 100644 inline %s\ndata %d\n%s\ndone\n", paths[1], len(text), text)
-	return g.Durable().Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--done", "--date-format=now"}, Stdin: strings.NewReader(in.String())})
+	fmt.Fprintf(&changes, "M 100644 inline %s\ndata %d\n%s\n", paths[1], len(text), text)
+	return g.commitNotes(ctx, ref, from, who, message, changes.String())
 }
