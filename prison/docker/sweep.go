@@ -30,11 +30,9 @@ func (b *Backend) SweepOrphaned(ctx context.Context) error {
 }
 
 func (e *engine) sweepOrphaned(ctx context.Context) error {
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	list, err := e.ContainerList(bounded, container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelRole+"="+rolePrison))})
+	list, err := e.Containers(ctx, container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelRole+"="+rolePrison))})
 	if err != nil {
-		return e.Failed(ctx, "list containers", err)
+		return err
 	}
 	for _, c := range list {
 		if !isOurs(c.Labels) || !e.orphaned(ctx, c) {
@@ -105,12 +103,10 @@ func (e *engine) ask(ctx context.Context, id, user, script string) (string, erro
 // not exist yet when the prison was removed. A prison's container is started as soon as it is created, and the next
 // start replaces one that has not been started.
 func (e *engine) sweep(ctx context.Context) error {
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	list, err := e.ContainerList(bounded, container.ListOptions{All: true, Filters: filters.NewArgs(
+	list, err := e.Containers(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(
 		filters.Arg("label", labelRole), filters.Arg("status", "created"), filters.Arg("status", "exited"))})
 	if err != nil {
-		return e.Failed(ctx, "list containers", err)
+		return err
 	}
 	for _, c := range list {
 		if leftOver(c) {

@@ -89,11 +89,9 @@ func (e *engine) removeAll(ctx context.Context, key, role string) error {
 	if role != "" {
 		f.Add("label", labelRole+"="+role)
 	}
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	list, err := e.ContainerList(bounded, container.ListOptions{All: true, Filters: f})
+	list, err := e.Containers(ctx, container.ListOptions{All: true, Filters: f})
 	if err != nil {
-		return e.Failed(ctx, "list containers", err)
+		return err
 	}
 	for _, c := range list {
 		if err := e.Remove(ctx, c.ID); err != nil {

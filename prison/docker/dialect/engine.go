@@ -154,6 +154,17 @@ func Call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callPatience)
 }
 
+// Containers lists containers.
+func (e *Engine) Containers(ctx context.Context, o container.ListOptions) ([]container.Summary, error) {
+	bounded, cancel := Call(ctx)
+	defer cancel()
+	list, err := e.ContainerList(bounded, o)
+	if err != nil {
+		return nil, e.Failed(ctx, "list containers", err)
+	}
+	return list, nil
+}
+
 // Awake returns an error if no engine answers, or if the engine is too old. It reuses a recent result, so that a
 // caller with several calls waits only once for an engine that does not answer.
 func (e *Engine) Awake(ctx context.Context) error {

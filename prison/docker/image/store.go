@@ -161,11 +161,9 @@ func (s Store) RemoveImage(ctx context.Context, name string) error {
 
 // usedImages returns the images of all containers, running or not.
 func (e engine) usedImages(ctx context.Context) (map[string]bool, error) {
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	list, err := e.ContainerList(bounded, container.ListOptions{All: true})
+	list, err := e.Containers(ctx, container.ListOptions{All: true})
 	if err != nil {
-		return nil, e.Failed(ctx, "list containers", err)
+		return nil, err
 	}
 	used := map[string]bool{}
 	for _, c := range list {
