@@ -17,8 +17,6 @@ var (
 	ErrDetached = errors.New("HEAD is detached")
 	// ErrUnborn means that the checked-out branch has no commit yet.
 	ErrUnborn = errors.New("the branch has no commit yet")
-	// ErrOldGit means that git is older than the oldest supported version (2.39).
-	ErrOldGit = errors.New("git 2.39 or newer is needed")
 )
 
 // Repository is the user's outer repository, seen from one of its worktrees.
@@ -40,7 +38,7 @@ func Version(ctx context.Context) (string, error) {
 	return strings.TrimPrefix(strings.TrimSpace(text), "git version "), err
 }
 
-// CheckVersion returns [ErrOldGit] if the git on PATH is too old, and another error if git cannot be run.
+// CheckVersion returns an error if the git on PATH is older than the oldest supported version (2.39), or cannot be run.
 func CheckVersion(ctx context.Context) error {
 	text, err := Version(ctx)
 	if err != nil {
@@ -51,7 +49,7 @@ func CheckVersion(ctx context.Context) error {
 		return fmt.Errorf("git version %q: %w", text, err)
 	}
 	if major < 2 || major == 2 && minor < 39 {
-		return fmt.Errorf("%w, this is %d.%d", ErrOldGit, major, minor)
+		return fmt.Errorf("git 2.39 or newer is needed, this is %d.%d", major, minor)
 	}
 	return nil
 }

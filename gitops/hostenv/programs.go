@@ -8,12 +8,8 @@ import (
 	"strings"
 )
 
-var (
-	// ErrNoProgram means that no folder from which programs may be started contains a program.
-	ErrNoProgram = errors.New("no such program outside of the work tree")
-	// ErrOwnProgram means that this program is in a work tree of the repository.
-	ErrOwnProgram = errors.New("git-airlock is started from a work tree of the repository, where an agent could replace it")
-)
+// ErrOwnProgram means that this program is in a work tree of the repository.
+var ErrOwnProgram = errors.New("git-airlock is started from a work tree of the repository, where an agent could replace it")
 
 // systemPath lists the system's folders for programs.
 const systemPath = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/sbin"
@@ -46,5 +42,5 @@ func find(name string, paths ...string) (string, error) {
 			return file, nil
 		}
 	}
-	return "", fmt.Errorf("%s: %w", name, ErrNoProgram)
+	return "", fmt.Errorf("%s: no such program outside of the work tree", name)
 }

@@ -8,15 +8,12 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// ErrConflict reports two changes that cannot be compared, because one cannot be moved onto the commit before the other one.
-var ErrConflict = errors.New("the changes of one run conflict with the commit before the other run")
-
 // interdiffLimit bounds the bytes of an interdiff.
 const interdiffLimit = 1 << 20
 
 // Interdiff writes what the landed files of run b have that those of run a do not have, escaped. The commits of a are made again on
-// the commit before b, so that an older base shows nothing. The error is [gitops.ErrLargePatch] if it is cut, and a [*Lacking] or
-// [ErrConflict] if there is none. Only one process may do this in a repository.
+// the commit before b, so that an older base shows nothing. The error is [gitops.ErrLargePatch] if it is cut, and a [*Lacking] if
+// commits are missing. Only one process may do this in a repository.
 func Interdiff(ctx context.Context, a, b Request, out io.Writer, colour bool) (err error) {
 	w, err := openWorkshop(ctx, b.Repo)
 	if err != nil {
@@ -54,7 +51,7 @@ func (w *Workshop) landedTree(ctx context.Context, r Result, otherwise gitops.OI
 	n := len(r.Commits)
 	switch {
 	case n > 0 && r.State() == Conflict:
-		return "", ErrConflict
+		return "", errors.New("the changes of one run conflict with the commit before the other run")
 	case n > 0:
 		return r.Commits[n-1].Tree, nil
 	case r.Onto != "":

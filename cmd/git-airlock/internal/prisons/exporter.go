@@ -156,9 +156,6 @@ func (p Prisons) OpenFrozenFiles(ctx context.Context, r airlock.Record) (f Files
 	return f.open(ctx, true)
 }
 
-// ErrNoHints reports that nothing can report which folders of a workspace change.
-var ErrNoHints = errors.New("no process can watch the folders of the workspace")
-
 // WatchTree watches the folders of a workspace. A running prison that sees its workspace through an overlay watches itself, because
 // the files below the overlay do not report what is written into them. Otherwise the prison of f sees all changes.
 func (p Prisons) WatchTree(ctx context.Context, r airlock.Record, f Files) (prison.Tree, error) {
@@ -171,7 +168,7 @@ func (p Prisons) WatchTree(ctx context.Context, r airlock.Record, f Files) (pris
 	}
 	w, ok := box.(prison.TreeWatcher)
 	if !ok {
-		return nil, ErrNoHints
+		return nil, errors.New("no process can watch the folders of the workspace")
 	}
 	return w.WatchTree(ctx)
 }

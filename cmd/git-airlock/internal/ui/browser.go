@@ -9,9 +9,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
-// ErrNoBrowser reports that no program is there that opens pages.
-var ErrNoBrowser = errors.New("there is no program that opens pages: xdg-open is missing")
-
 // OpenPage opens a file, an absolute path, in the user's browser, and does not wait for it. The program is never one of the work
 // tree, and does not run there: what it starts could load files of its current folder.
 func OpenPage(file string) error {
@@ -21,7 +18,7 @@ func OpenPage(file string) error {
 	}
 	program, err := hostenv.UserProgram(name)
 	if err != nil {
-		return ErrNoBrowser
+		return errors.New("there is no program that opens pages: xdg-open is missing")
 	}
 	cmd := exec.Command(program, file) //nolint:forbidigo,noctx // it outlives this process
 	cmd.Dir = "/"
