@@ -40,7 +40,6 @@ func (s *Store) base(r *Recent) *index {
 // refresher brings a state up to date by looking at some of its folders.
 type refresher struct {
 	matcher
-	top     *node
 	refused Unreadable
 	left    int64 // bytes of memory for what is looked at
 	broken  bool  // a whole walk is needed
@@ -50,7 +49,7 @@ type refresher struct {
 // the state and the folders do not fit together: then only a whole walk finds out what is there.
 func refresh(c *files.Client, top *node, touched []string, o Options) (l looked, err error) {
 	slices.Sort(touched)
-	r := refresher{top: top, left: cmp.Or(o.Memory, mostMemory)}
+	r := refresher{left: cmp.Or(o.Memory, mostMemory)}
 	var paths []string
 	var found []*node
 	for _, path := range slices.Compact(touched) {
