@@ -149,7 +149,7 @@ func (k *keeper) start(lock *os.File, runs func([]prison.Weakness)) (weaker []pr
 	if err := hostfile.WriteRunning(k.path(stateName), k.state); err != nil {
 		return nil, err
 	}
-	if k.network, err = usernet.New(k.spec, k.noteNetwork); err != nil {
+	if k.network, err = usernet.New(k.spec, k.noter(&k.state.Relay)); err != nil {
 		return nil, err
 	}
 	if err := k.limits.Make(); err != nil {
@@ -168,7 +168,7 @@ func (k *keeper) start(lock *os.File, runs func([]prison.Weakness)) (weaker []pr
 		k.state.Init = identify(pid)
 		return errors.Join(hostfile.WriteRunning(k.path(stateName), k.state), k.limits.Enter(pid))
 	}
-	if k.programs, err = startPrograms(k.spec, k.noteRecorder); err != nil {
+	if k.programs, err = startPrograms(k.spec, k.noter(&k.state.Recorder)); err != nil {
 		return nil, err
 	}
 	k.init, k.link, err = newPrison(k.spec, true, k.limits, enter, socket, lock)
@@ -185,20 +185,14 @@ func (k *keeper) start(lock *os.File, runs func([]prison.Weakness)) (weaker []pr
 	return weaker, err
 }
 
-// noteNetwork records in the state file which process carries the packets of an open network.
-func (k *keeper) noteNetwork(pid int) error {
-	k.noting.Lock()
-	defer k.noting.Unlock()
-	k.state.Relay = identify(pid)
-	return hostfile.WriteRunning(k.path(stateName), k.state)
-}
-
-// noteRecorder records in the state file which process records the programs.
-func (k *keeper) noteRecorder(pid int) error {
-	k.noting.Lock()
-	defer k.noting.Unlock()
-	k.state.Recorder = identify(pid)
-	return hostfile.WriteRunning(k.path(stateName), k.state)
+// noter returns a function that records a process in a field of the state, and in the state file.
+func (k *keeper) noter(field *processID) func(pid int) error {
+	return func(pid int) error {
+		k.noting.Lock()
+		defer k.noting.Unlock()
+		*field = identify(pid)
+		return hostfile.WriteRunning(k.path(stateName), k.state)
+	}
 }
 
 // listen reads messages from init until init ends, and waits for it.
