@@ -199,15 +199,11 @@ func (s search) wants(m Match) bool { return s.counts == nil || s.counts(m) }
 
 // Find looks for secrets in text. path is the file of the text, for rules that depend on it. It is empty for a text
 // that is not a file.
-func (d *Detector) Find(path string, text []byte) []Match { return d.findThose(path, text, nil) }
+func (d *Detector) Find(path string, text []byte) []Match { return d.FindNear(path, text, nil, nil) }
 
-// findThose looks for the secrets that count. The limit on matches applies only to these.
-func (d *Detector) findThose(path string, text []byte, counts func(Match) bool) []Match {
-	return d.everywhere(search{path: path, text: text, guesses: true, counts: counts})
-}
-
-// FindNear is like findThose if every match that counts has a line in one of some parts. The parts consist of whole
-// lines and are in order. Expressions are matched only near these parts.
+// FindNear is like Find for the secrets that count and that have a line in one of some parts. The limit on matches applies only to
+// these. The parts consist of whole lines and are in order. Expressions are matched only near these parts. Without parts, the whole
+// text is searched.
 func (d *Detector) FindNear(path string, text []byte, near []Part, counts func(Match) bool) []Match {
 	return d.everywhere(search{path: path, text: text, guesses: true, counts: counts, near: near})
 }

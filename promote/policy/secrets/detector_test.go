@@ -143,7 +143,7 @@ func TestFindAfterMany(t *testing.T) {
 		{"nothing counts", strings.Repeat(key, 1000), rest(1001), 0},
 		{"all are excused", strings.Repeat(excused, excuseLimit), nil, 0},
 	} {
-		found := Default().findThose("a.txt", []byte(c.text), c.counts)
+		found := Default().FindNear("a.txt", []byte(c.text), nil, c.counts)
 		if len(found) > 1 || len(found) == 1 && found[0].Line != c.line || len(found) == 0 && c.line != 0 {
 			t.Errorf("%s: %d found, %+v, want line %d", c.name, len(found), found[:min(3, len(found))], c.line)
 		}

@@ -89,7 +89,7 @@ func FuzzNear(f *testing.F) {
 		for _, m := range Default().FindNear("a.txt", text, near, counts) {
 			found[m] = true
 		}
-		all := Default().findThose("a.txt", text, counts)
+		all := Default().FindNear("a.txt", text, nil, counts)
 		for _, m := range all {
 			if !found[m] {
 				t.Errorf("not found near: %+v", m)
