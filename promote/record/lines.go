@@ -32,16 +32,7 @@ const (
 func Levels() []Level { return []Level{Info, Notice, Warning, Failure} }
 
 // AtLeast reports whether l is as important as least. Unknown levels are the most important ones.
-func (l Level) AtLeast(least Level) bool { return l.rank() >= least.rank() }
-
-func (l Level) rank() int {
-	for i, each := range Levels() {
-		if l == each {
-			return i
-		}
-	}
-	return len(Levels())
-}
+func (l Level) AtLeast(least Level) bool { return rank(Levels(), l) >= rank(Levels(), least) }
 
 // EventKind is the kind of an event.
 type EventKind string

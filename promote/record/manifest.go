@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -148,29 +149,26 @@ const (
 	InvariantBroken Status = "invariant-violated" // a promise of git-airlock was broken, such as the note of each landed commit
 )
 
-// Ladder returns the statuses from the best to the worst.
-func Ladder() []Status {
-	return []Status{Completed, CompletedHeld, Failed, Timeout, Stopped, Limited, Denied, IsolationBroken, InvariantBroken}
-}
+// ladder lists the statuses from the best to the worst.
+var ladder = []Status{Completed, CompletedHeld, Failed, Timeout, Stopped, Limited, Denied, IsolationBroken, InvariantBroken}
 
 // Worst returns the worst of some statuses, and [Completed] if there are none. Unknown statuses are the worst.
 func Worst(all ...Status) Status {
 	worst := Completed
 	for _, s := range all {
-		if s.rank() > worst.rank() {
+		if rank(ladder, s) > rank(ladder, worst) {
 			worst = s
 		}
 	}
 	return worst
 }
 
-func (s Status) rank() int {
-	for i, each := range Ladder() {
-		if s == each {
-			return i
-		}
+// rank returns the place of a value in a list. An unknown value comes after all others.
+func rank[T comparable](list []T, value T) int {
+	if i := slices.Index(list, value); i >= 0 {
+		return i
 	}
-	return len(Ladder())
+	return len(list)
 }
 
 // Encode returns the file of a manifest.

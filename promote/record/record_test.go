@@ -230,7 +230,6 @@ func TestNewRefuses(t *testing.T) {
 
 // TestWorstStatus compares the worst of random statuses with its place on the ladder.
 func TestWorstStatus(t *testing.T) {
-	ladder := Ladder()
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var all []Status
