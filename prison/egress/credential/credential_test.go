@@ -115,7 +115,7 @@ func TestApply(t *testing.T) {
 // guard returns what a client reads of an answer.
 func guard(content io.Reader, header, trailer http.Header) (got string, found bool, err error) {
 	answer := &http.Response{StatusCode: 200, Header: header, Trailer: trailer, Body: io.NopCloser(content)}
-	if err = EchoesOf(value).Guard(answer, func() { found = true }); err != nil {
+	if err = echoesOf(value).Guard(answer, func() { found = true }); err != nil {
 		return "", found, err
 	}
 	text, err := io.ReadAll(answer.Body)
@@ -154,7 +154,7 @@ func TestEchoesAreCut(t *testing.T) {
 func TestEventsAreNotHeldBack(t *testing.T) {
 	events, write := io.Pipe()
 	answer := &http.Response{StatusCode: 200, Body: events}
-	if err := EchoesOf(value).Guard(answer, t.FailNow); err != nil {
+	if err := echoesOf(value).Guard(answer, t.FailNow); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

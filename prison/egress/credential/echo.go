@@ -23,8 +23,8 @@ type pattern struct {
 	next []int
 }
 
-// EchoesOf returns the forms of a value, which must not be empty.
-func EchoesOf(value string) Echoes {
+// echoesOf returns the forms of a value, which must not be empty.
+func echoesOf(value string) Echoes {
 	var e Echoes
 	e.add(value)
 	for shift := range 3 { // base64 has a digit for each 6 bits, so that 3 bytes are the same each 4 digits

@@ -45,7 +45,7 @@ func (s *Store) Set(values map[string]string) {
 			u.Refused = 0
 			s.uses[name] = u
 		}
-		s.values[name] = known{value, EchoesOf(value)}
+		s.values[name] = known{value, echoesOf(value)}
 	}
 }
 

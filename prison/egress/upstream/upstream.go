@@ -28,8 +28,8 @@ const (
 	maxAnswer = 64 << 10
 )
 
-// Schemes are those of a proxy's URL. With each of them the proxy looks names up.
-var Schemes = []string{"http", "https", "socks5h"}
+// schemes are those of a proxy's URL. With each of them the proxy looks names up.
+var schemes = []string{"http", "https", "socks5h"}
 
 // Proxy is a proxy without its password. The zero value is none.
 type Proxy struct{ scheme, host, port, user string }
@@ -42,7 +42,7 @@ func Parse(text string) (p Proxy, password string, err error) {
 	}
 	p = Proxy{scheme: u.Scheme, host: u.Hostname(), port: u.Port()}
 	switch {
-	case !slices.Contains(Schemes, u.Scheme):
+	case !slices.Contains(schemes, u.Scheme):
 		return p, "", errors.New("the scheme is not http, https or socks5h")
 	case p.host == "" || p.port == "":
 		return p, "", errors.New("host and port are missing")

@@ -35,8 +35,8 @@ func Excluded(ctx context.Context, repo *gitops.Repository, config gitops.Config
 	return out, nil
 }
 
-// DetectorOf passes the rules of the policy gate to the search, whose package may not import the gate.
-func DetectorOf(find func(path string, text []byte) []secrets.Match) scan.Detector {
+// detectorOf passes the rules of the policy gate to the search, whose package may not import the gate.
+func detectorOf(find func(path string, text []byte) []secrets.Match) scan.Detector {
 	return func(path string, text []byte) []scan.Match {
 		var found []scan.Match
 		for _, m := range find(path, text) {

@@ -31,7 +31,7 @@ func Scan(ctx context.Context, env environment.Builder, head gitops.Head, with s
 	step, end := env.Report.Begin("searching for secrets")
 	defer end()
 	with.Progress = func(done, all int) { step("searching for secrets", done, all) }
-	with.Repo, with.Detect = env.Repo, DetectorOf(secrets.Default().Find)
+	with.Repo, with.Detect = env.Repo, detectorOf(secrets.Default().Find)
 	return with.Tree(ctx, head.Tree)
 }
 
@@ -52,7 +52,7 @@ func Screen(ctx context.Context, env environment.Builder, head gitops.Head, incl
 	go secrets.Default() // prepares the rules in the background
 	found := &Screening{allow: allow}
 	found.result = sync.OnceValues(func() (scan.Report, error) {
-		return Scan(ctx, env, head, scan.Scanner{Objects: found.objects, Include: include, Certain: DetectorOf(secrets.Default().Certain), Guessing: guessAtStart})
+		return Scan(ctx, env, head, scan.Scanner{Objects: found.objects, Include: include, Certain: detectorOf(secrets.Default().Certain), Guessing: guessAtStart})
 	})
 	return found
 }

@@ -148,7 +148,7 @@ func (q Request) scan(ctx context.Context, c *incoming.Change) (scan.Report, err
 	if err != nil {
 		return scan.Report{}, err
 	}
-	return scan.Scanner{Repo: q.Prisons.Repo, Settings: settings, Exclude: q.Exclude, Only: c.Paths, Detect: DetectorOf(secrets.Default().Find)}.Tree(ctx, tree)
+	return scan.Scanner{Repo: q.Prisons.Repo, Settings: settings, Exclude: q.Exclude, Only: c.Paths, Detect: detectorOf(secrets.Default().Find)}.Tree(ctx, tree)
 }
 
 // moveMain moves the inner main to a commit, and completes the record.

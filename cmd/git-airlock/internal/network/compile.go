@@ -75,7 +75,7 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 func networkSettings(ctx context.Context, repo *gitops.Repository, config gitops.Config) ([]gitops.Setting, error) {
 	some := config.Has(AllowKey) || config.Has(DenyKey) || config.Has(UpstreamKey)
 	for key := range config.All() {
-		some = some || strings.HasPrefix(key, CredentialKey)
+		some = some || strings.HasPrefix(key, credentialKey)
 	}
 	if !some {
 		return nil, nil

@@ -21,8 +21,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// CredentialKey begins the settings of a credential: airlock.credential.NAME.source and so on.
-const CredentialKey = "airlock.credential."
+// credentialKey begins the settings of a credential: airlock.credential.NAME.source and so on.
+const credentialKey = "airlock.credential."
 
 // draft is a credential while its settings are read.
 type draft struct {
@@ -43,7 +43,7 @@ var (
 func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []string, login airlock.Login) (all []control.Credential, err error) {
 	var drafts []draft
 	for _, s := range settings {
-		rest, ok := strings.CutPrefix(s.Key, CredentialKey)
+		rest, ok := strings.CutPrefix(s.Key, credentialKey)
 		name, field, dotted := strings.Cut(rest, ".")
 		if !ok || !dotted {
 			continue
@@ -86,7 +86,7 @@ func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []stri
 	for _, d := range drafts {
 		c, err := d.credential()
 		if err != nil {
-			return nil, &RuleError{Source: CredentialKey + d.name, Err: err, Next: []string{"git airlock help net"}}
+			return nil, &RuleError{Source: credentialKey + d.name, Err: err, Next: []string{"git airlock help net"}}
 		}
 		all = append(all, c)
 	}

@@ -17,7 +17,7 @@ import (
 func settingsOf(lines ...string) (all []gitops.Setting) {
 	for _, line := range lines {
 		key, value, _ := strings.Cut(line, "=")
-		all = append(all, gitops.Setting{Key: CredentialKey + key, Value: value})
+		all = append(all, gitops.Setting{Key: credentialKey + key, Value: value})
 	}
 	return all
 }

@@ -49,10 +49,10 @@ func (p Prisons) checkDir(id string) string { return filepath.Join(p.Store.Dir(i
 // OpenCheck makes an empty workspace and opens a prison around it, with the system and the limits of an airlock, and without a network
 // and variables. It removes what a killed check has left. The caller holds the lock of checks.
 func (p Prisons) OpenCheck(ctx context.Context, r airlock.Record) (c Check, err error) {
-	if err := p.WipeCheck(ctx, r.ID); err != nil {
+	if err := p.wipeCheck(ctx, r.ID); err != nil {
 		return c, err
 	}
-	c.remove = func() error { return p.WipeCheck(context.WithoutCancel(ctx), r.ID) }
+	c.remove = func() error { return p.wipeCheck(context.WithoutCancel(ctx), r.ID) }
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.remove())
@@ -104,8 +104,8 @@ func (p Prisons) ImageID(ctx context.Context, r airlock.Record) (string, error) 
 	return id, err
 }
 
-// WipeCheck removes the prison and the workspace of a check that has ended. The caller holds the lock of checks, or no other can begin.
-func (p Prisons) WipeCheck(ctx context.Context, id string) error {
+// wipeCheck removes the prison and the workspace of a check that has ended. The caller holds the lock of checks, or no other can begin.
+func (p Prisons) wipeCheck(ctx context.Context, id string) error {
 	dir := p.checkDir(id)
 	if _, err := os.Lstat(dir); err != nil {
 		return nil //nolint:nilerr // there was no check
@@ -154,5 +154,5 @@ func (p Prisons) SweepCheck(ctx context.Context) error {
 		return nil //nolint:nilerr // it runs
 	}
 	defer unlock()
-	return p.WipeCheck(ctx, airlock.NoID)
+	return p.wipeCheck(ctx, airlock.NoID)
 }

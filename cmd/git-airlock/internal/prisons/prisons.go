@@ -232,7 +232,7 @@ func (p Prisons) Erase(ctx context.Context, r airlock.Record) error {
 	if err := daemon.EndCheck(ctx, p.Store, r.ID); err != nil {
 		return err
 	}
-	if err := errors.Join(p.WipeCheck(ctx, r.ID), p.Wipe(ctx, r)); err != nil {
+	if err := errors.Join(p.wipeCheck(ctx, r.ID), p.Wipe(ctx, r)); err != nil {
 		return err
 	}
 	err := p.Store.Remove(ctx, r)
