@@ -84,9 +84,7 @@ func (r *Repository) LastMoved(branch string, to OID, prefix string) bool {
 // list that no longer exist are ignored.
 func (g *Git) Unreached(ctx context.Context, tips, others []OID) ([]OID, error) {
 	var revisions strings.Builder
-	for _, t := range tips {
-		fmt.Fprintln(&revisions, t)
-	}
+	revisions.WriteString(Lines(tips))
 	for _, o := range others {
 		fmt.Fprintf(&revisions, "^%s\n", o)
 	}
@@ -101,13 +99,9 @@ func (g *Git) Present(ctx context.Context, commits []OID) ([]OID, error) {
 	if len(commits) == 0 {
 		return nil, nil
 	}
-	var names strings.Builder
-	for _, c := range commits {
-		fmt.Fprintln(&names, c)
-	}
 	var out bytes.Buffer
 	err := g.Look(ctx, Call{Args: []string{"cat-file", "--batch-check=%(objecttype) %(objectname)"},
-		Stdin: strings.NewReader(names.String()), Stdout: &out})
+		Stdin: strings.NewReader(Lines(commits)), Stdout: &out})
 	var there []OID
 	for line := range strings.Lines(out.String()) {
 		if id, isCommit := strings.CutPrefix(strings.TrimSpace(line), "commit "); isCommit {

@@ -34,6 +34,9 @@ func Names(ids []OID) []string {
 	return out
 }
 
+// Lines returns object names as lines of a command's input.
+func Lines(ids []OID) string { return strings.Join(append(Names(ids), ""), "\n") }
+
 // HashObject returns git's name of an object: the hash of "<type> <size>\0<content>".
 func HashObject(format, kind string, content []byte) OID {
 	header := fmt.Sprintf("%s %d\x00", kind, len(content))

@@ -63,7 +63,7 @@ func (g *Git) patches(ctx context.Context, commits []OID, args []string, do func
 	}
 	var diffs bytes.Buffer
 	to := &counted{to: &diffs}
-	err := g.Look(ctx, Call{Args: args, Stdin: strings.NewReader(strings.Join(Names(commits), "\n") + "\n"), Stdout: to, Limit: patchLimit, For: patchTime})
+	err := g.Look(ctx, Call{Args: args, Stdin: strings.NewReader(Lines(commits)), Stdout: to, Limit: patchLimit, For: patchTime})
 	large := err != nil && ctx.Err() == nil && (to.n >= patchLimit || errors.Is(err, context.DeadlineExceeded))
 	switch half := len(commits) / 2; {
 	case large && half > 0:
@@ -156,7 +156,7 @@ func (g *Git) AllStats(ctx context.Context, commits []OID) (map[OID][]Stat, erro
 		return nil, nil
 	}
 	args := []string{"diff-tree", "--stdin", "-r", "--root", "--diff-merges=first-parent", "--no-renames", "--raw", "--numstat", "--no-abbrev", "-z"}
-	records, err := g.Records(ctx, Call{Args: args, For: statsTime, Stdin: strings.NewReader(strings.Join(Names(commits), "\n") + "\n")})
+	records, err := g.Records(ctx, Call{Args: args, For: statsTime, Stdin: strings.NewReader(Lines(commits))})
 	if err != nil {
 		return nil, err
 	}

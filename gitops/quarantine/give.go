@@ -101,7 +101,7 @@ func (b *Bridge) pack(ctx context.Context, list []gitops.OID, flags ...string) (
 	base := filepath.Join(b.handover.dir, "new")
 	args := append([]string{"pack-objects", "-q", "--window=0", "--delta-base-offset"}, flags...)
 	var name bytes.Buffer
-	err := b.Change(ctx, gitops.Call{Args: append(args, base), Stdin: strings.NewReader(strings.Join(gitops.Names(list), "\n") + "\n"), Stdout: &name, Apart: true})
+	err := b.Change(ctx, gitops.Call{Args: append(args, base), Stdin: strings.NewReader(gitops.Lines(list)), Stdout: &name, Apart: true})
 	return base + "-" + strings.TrimSpace(name.String()), err
 }
 

@@ -98,7 +98,7 @@ func (q *Store) takeCommits(ctx context.Context, r *gitops.Repository, commits .
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.WriteFile(filepath.Join(q.Dir, "shallow"), append(before, strings.Join(gitops.Names(commits), "\n")+"\n"...), 0o600)
+	return os.WriteFile(filepath.Join(q.Dir, "shallow"), append(before, gitops.Lines(commits)...), 0o600)
 }
 
 // TakeBases copies commits with their trees from the outer repository, without a history. The quarantine is shallow at each of
@@ -121,9 +121,7 @@ func (q *Store) ReceiveFrom(ctx context.Context, r *gitops.Repository, commits, 
 	for _, base := range bases { // without its parents, so that it excludes its tree alone
 		fmt.Fprintf(&list, "--shallow %s\n^%s\n", base, base)
 	}
-	for _, commit := range commits {
-		fmt.Fprintln(&list, commit)
-	}
+	list.WriteString(gitops.Lines(commits))
 	in, out := io.Pipe()
 	packed := make(chan error, 1)
 	go func() {
