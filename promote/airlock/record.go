@@ -32,6 +32,9 @@ const (
 	Clearing Phase = "clearing"
 )
 
+// Passing reports whether an airlock is just being made or removed, or is what an interrupted command of that kind has left.
+func (p Phase) Passing() bool { return p == Starting || p == Clearing }
+
 // Limits are the limits that the prison was given.
 type Limits struct {
 	Memory int64   `json:"memory"` // bytes

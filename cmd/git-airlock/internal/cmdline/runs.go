@@ -74,7 +74,7 @@ func (o recorder) Ended(ctx context.Context, r airlock.Record) {
 // over.
 func finishOver(ctx context.Context, s *session.Session) {
 	r, err := s.Store.Here()
-	if err == nil && r != nil && !s.Dry && r.Phase != airlock.Starting && r.Phase != airlock.Clearing {
+	if err == nil && r != nil && !s.Dry && !r.Phase.Passing() {
 		mention(s, Checkpoints(s, *r).Finish(ctx))
 		mention(s, Runs(s, *r).FinishOver(ctx, false))
 	}

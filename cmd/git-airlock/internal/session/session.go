@@ -217,7 +217,7 @@ func (s *Session) Here(ctx context.Context) (airlock.Record, error) {
 // Earlier returns what earlier starts of the airlock here have recorded. It is the zero value without an airlock.
 func (s *Session) Earlier() airlock.Record {
 	r, err := s.Store.Here()
-	if err != nil || r == nil || r.Phase == airlock.Starting || r.Phase == airlock.Clearing {
+	if err != nil || r == nil || r.Phase.Passing() {
 		return airlock.Record{} // a start reports the error
 	}
 	return *r

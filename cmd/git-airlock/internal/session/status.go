@@ -173,7 +173,7 @@ func (s *Session) List(ctx context.Context) ([]Status, error) {
 	}
 	var all []Status
 	for _, r := range records {
-		if r.Phase == airlock.Starting || r.Phase == airlock.Clearing {
+		if r.Phase.Passing() {
 			continue
 		}
 		d, err := s.statusFrom(ctx, worktrees[r.Worktree], r)

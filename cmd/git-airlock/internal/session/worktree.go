@@ -202,7 +202,7 @@ func (b binding) sweepOrphans(ctx context.Context) error {
 // living returns the airlock of this worktree. It returns nil if there is none, or only the remains of one.
 func (b binding) living() (*airlock.Record, error) {
 	r, err := b.store.Here()
-	if r != nil && (r.Phase == airlock.Starting || r.Phase == airlock.Clearing) {
+	if r != nil && r.Phase.Passing() {
 		return nil, err
 	}
 	return r, err
@@ -211,7 +211,7 @@ func (b binding) living() (*airlock.Record, error) {
 // swept is like living, but takes the lock and removes the remains of an airlock.
 func (b binding) swept(ctx context.Context) (*airlock.Record, error) {
 	r, err := b.store.Here()
-	if err == nil && r != nil && (r.Phase == airlock.Starting || r.Phase == airlock.Clearing) {
+	if err == nil && r != nil && r.Phase.Passing() {
 		// The lock was free, so the command that was doing this was interrupted.
 		return nil, b.prisons.Erase(ctx, *r)
 	}
