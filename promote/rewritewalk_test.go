@@ -157,9 +157,9 @@ func (m *rewriter) make(at *commit, p picked, now map[*commit]*commit) *commit {
 }
 
 // transplant makes a change, from one tree to another one, in a third one. Lines of both stay where the number of lines is the same.
-// Otherwise, the agent resolves the conflict for the change.
-func transplant(on, from, to tree) tree {
-	on = maps.Clone(on)
+// Otherwise, the agent resolves the conflict for the change. A file with another name stays what it is there, as with git's rebase.
+func transplant(at, from, to tree) tree {
+	on := maps.Clone(at)
 	for name := range from {
 		if _, stays := to[name]; !stays {
 			delete(on, name)
@@ -174,11 +174,25 @@ func transplant(on, from, to tree) tree {
 			}
 			f.content = lines(o.content, b.content, to[name].content)
 			on[name] = f
-		} else if !there || b != to[name] {
+		} else if !there {
+			on.put(name, renamed(at, from, to, name))
+		} else if b != to[name] {
 			on.put(name, to[name])
 		}
 	}
 	return on
+}
+
+// renamed returns the file that a change gives another name, as it is in a third tree, or otherwise the new file.
+func renamed(at, from, to tree, name string) file {
+	for _, old := range slices.Sorted(maps.Keys(from)) {
+		if _, stays := to[old]; !stays && from[old] == to[name] {
+			if there, ok := at[old]; ok {
+				return there
+			}
+		}
+	}
+	return to[name]
 }
 
 func lines(on, from, to string) string {
