@@ -17,6 +17,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -64,6 +66,7 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 		if err := s.haltToClear(ctx, &r, discard); err != nil {
 			return err
 		}
+		s.tellUndone(ctx, r)
 		if s.Recorder != nil {
 			s.Recorder.Ended(ctx, r)
 		}
@@ -77,6 +80,16 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 	}
 	s.Report.Say("%s is cleared; landed commits stay on %s", r.ID, r.BranchName())
 	return nil
+}
+
+// tellUndone says where commits are that an undo took back, since they do not land any more. They are counted only for that.
+func (s *Session) tellUndone(ctx context.Context, r airlock.Record) {
+	l := s.landing(r)
+	defer l.engine.Close()
+	if n, err := verdict.Summary(ctx, l.engine, review.Off); err == nil && n.Undone > 0 {
+		s.Report.Say("left out: %s that undo took back", words.Count(n.Undone, "commit"))
+		s.Report.Hint("git reflog " + gitops.Pasteable(r.BranchName()) + "  # shows them")
+	}
 }
 
 // save writes the progress of clearing to the record. It ignores a full disk, because the workspace may be what fills it.
