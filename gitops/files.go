@@ -118,6 +118,12 @@ func (r *Repository) Lstat(name string) (fs.FileInfo, error) {
 	return os.Lstat(filepath.Join(r.Top, name))
 }
 
+// Within reports whether a path is a folder or below it.
+func Within(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
 // There reports whether a path of the working tree exists.
 func (r *Repository) There(name string) bool {
 	_, err := r.Lstat(name)

@@ -15,18 +15,12 @@ import (
 // files there that are not in the snapshot.
 func Apart(repo *gitops.Repository, path string) error {
 	for _, own := range []string{repo.Top, repo.CommonDir} {
-		if lies(path, own) || lies(own, path) {
+		if gitops.Within(path, own) || gitops.Within(own, path) {
 			return fmt.Errorf("%s and the repository's %s overlap; copy the needed files to another place",
 				gitops.Text(path), gitops.Text(own))
 		}
 	}
 	return nil
-}
-
-// lies reports whether a path is equal to a folder or below it.
-func lies(path, folder string) bool {
-	rel, err := filepath.Rel(folder, path)
-	return err == nil && filepath.IsLocal(rel)
 }
 
 // ofKernel lists the kernel's file systems. Their files are not programs, and no other file can be mounted over them.

@@ -173,12 +173,7 @@ func inTree(repo *gitops.Repository, file string) bool {
 	if resolved, err := filepath.EvalSymlinks(file); err == nil {
 		file = resolved
 	}
-	return within(file, repo.Top) && !within(file, repo.CommonDir) && !within(file, repo.GitDir)
-}
-
-func within(file, folder string) bool {
-	rel, err := filepath.Rel(folder, file)
-	return err == nil && filepath.IsLocal(rel)
+	return gitops.Within(file, repo.Top) && !gitops.Within(file, repo.CommonDir) && !gitops.Within(file, repo.GitDir)
 }
 
 // add adds the rules of a source, and those of its sets, unless they are there.
