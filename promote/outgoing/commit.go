@@ -181,8 +181,8 @@ func fields(note string) map[string]string {
 	return all
 }
 
-// addVerdicts adds the verdicts to commits.
-func addVerdicts(ctx context.Context, repo *gitops.Repository, made []Commit, who Reviewers) error {
+// Notes returns the notes in a ref on commits and on their originals.
+func Notes(ctx context.Context, repo *gitops.Repository, ref string, made []Commit) (map[gitops.OID]string, error) {
 	var ids []string
 	for _, c := range made {
 		ids = append(ids, string(c.ID))
@@ -190,21 +190,24 @@ func addVerdicts(ctx context.Context, repo *gitops.Repository, made []Commit, wh
 			ids = append(ids, string(c.Original))
 		}
 	}
-	if len(ids) == 0 {
-		return nil
+	list, err := repo.Noted(ctx, ref, ids, "--no-walk=unsorted")
+	notes := map[gitops.OID]string{}
+	for _, n := range list {
+		notes[n.ID] = n.Note
 	}
-	notes, err := repo.Noted(ctx, review.NotesRef, ids, "--no-walk=unsorted")
+	return notes, err
+}
+
+// addVerdicts adds the verdicts to commits.
+func addVerdicts(ctx context.Context, repo *gitops.Repository, made []Commit, who Reviewers) error {
+	notes, err := Notes(ctx, repo, review.NotesRef, made)
 	if err != nil {
 		return err
 	}
-	lines := map[gitops.OID]string{}
-	for _, n := range notes {
-		lines[n.ID] = n.Note
-	}
 	for i, c := range made {
-		of := lines[c.ID]
+		of := notes[c.ID]
 		if c.Original != "" {
-			of += "\n" + lines[c.Original]
+			of += "\n" + notes[c.Original]
 		}
 		for _, v := range review.Parse(of) {
 			counts, err := who.counts(ctx, v)

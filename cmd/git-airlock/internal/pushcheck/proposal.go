@@ -135,18 +135,7 @@ func baseOf(ctx context.Context, s *session.Session, branch, name string) (strin
 
 // rows describes commits, with the hosts that their notes name.
 func rows(ctx context.Context, s *session.Session, made []outgoing.Commit) ([]proposal.Row, error) {
-	var ids []string
-	for _, c := range made {
-		ids = append(ids, string(c.ID))
-		if c.Original != "" {
-			ids = append(ids, string(c.Original))
-		}
-	}
-	notes, err := s.Repo.Noted(ctx, promote.EgressRef, ids, "--no-walk=unsorted")
-	hosts := map[gitops.OID][]string{}
-	for _, n := range notes {
-		hosts[n.ID] = reached(n.Note)
-	}
+	notes, err := outgoing.Notes(ctx, s.Repo, promote.EgressRef, made)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +144,7 @@ func rows(ctx context.Context, s *session.Session, made []outgoing.Commit) ([]pr
 	for _, c := range made {
 		r := proposal.Row{Commit: c.ID, Subject: c.Subject.Raw(), Tree: c.Note["Tree"], Gate: c.Note["Policy"], Check: checked[c.Tree],
 			Isolated: strings.Contains(" "+c.Note["Isolation"]+" ", " network=none ")}
-		r.Hosts = append(hosts[c.ID], hosts[c.Original]...)
+		r.Hosts = append(reached(notes[c.ID]), reached(notes[c.Original])...)
 		if c.Original != "" {
 			r.Tree = "rewritten"
 		}
