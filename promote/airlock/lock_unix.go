@@ -56,6 +56,11 @@ func (s Store) LockFile(ctx context.Context, id, name string) (unlock func(), er
 	return unlock, err
 }
 
+// TryLockFile is [Store.LockFile] without waiting: it returns [ErrBusy] if another process has the lock.
+func (s Store) TryLockFile(id, name string) (unlock func(), err error) {
+	return s.LockFile(atOnce, id, name)
+}
+
 const (
 	lockPoll    = 2 * time.Millisecond
 	waitingPoll = 100 * time.Millisecond

@@ -127,11 +127,9 @@ func PID(store airlock.Store, id string) (int, error) { return holder(store, id,
 // holder returns the process id of the holder of an airlock's lock, or 0 if the lock is free.
 func holder(store airlock.Store, id, name string) (int, error) {
 	file := filepath.Join(store.Dir(id), name)
-	none, cancel := context.WithTimeout(context.Background(), 0)
-	defer cancel()
 	said, before := "", 0
 	for range 20 {
-		unlock, err := store.LockFile(none, id, name)
+		unlock, err := store.TryLockFile(id, name)
 		if err == nil {
 			unlock()
 			return 0, nil

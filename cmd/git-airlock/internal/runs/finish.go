@@ -100,10 +100,8 @@ func (k Keeper) over(ctx context.Context, slot int, now bool) (result Result, ov
 
 // directOver is over for a run that belongs to a process.
 func (k Keeper) directOver(slot int, result Result, known bool) (Result, bool, error) {
-	atOnce, cancel := context.WithTimeout(context.Background(), 0)
-	defer cancel()
-	unlock, err := k.Prisons.Store.LockFile(atOnce, k.Record.ID, owner(slot))
-	if errors.Is(err, airlock.ErrBusy) || errors.Is(err, context.DeadlineExceeded) {
+	unlock, err := k.Prisons.Store.TryLockFile(k.Record.ID, owner(slot))
+	if errors.Is(err, airlock.ErrBusy) {
 		return result, false, nil
 	}
 	if err != nil {
@@ -147,13 +145,11 @@ func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known
 
 // lands reports whether a promotion cycle runs.
 func (k Keeper) lands() bool {
-	atOnce, cancel := context.WithTimeout(context.Background(), 0)
-	defer cancel()
-	unlock, err := k.Prisons.Store.LockFile(atOnce, k.Record.ID, promote.CycleLock)
+	unlock, err := k.Prisons.Store.TryLockFile(k.Record.ID, promote.CycleLock)
 	if err == nil {
 		unlock()
 	}
-	return errors.Is(err, airlock.ErrBusy) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, airlock.ErrBusy)
 }
 
 // busy reports whether another command holds the lock. It may be ending the prison, and a prison that still runs at that moment
