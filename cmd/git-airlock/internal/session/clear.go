@@ -82,11 +82,14 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 	return nil
 }
 
-// tellUndone says where commits are that an undo took back, since they do not land any more. They are counted only for that.
+// tellUndone names the reflog if undo took landed commits back. No other ref keeps these commits after a clear. The count is bounded in
+// time and may be missing, because the user may clear an airlock that hangs.
 func (s *Session) tellUndone(ctx context.Context, r airlock.Record) {
 	l := s.landing(r)
 	defer l.engine.Close()
-	if n, err := verdict.Summary(ctx, l.engine, review.Off); err == nil && n.Undone > 0 {
+	soon, cancel := context.WithTimeout(ctx, countTime)
+	defer cancel()
+	if n, err := verdict.Summary(soon, l.engine, review.Off); err == nil && n.Undone > 0 {
 		s.Report.Say("left out: %s that undo took back", words.Count(n.Undone, "commit"))
 		s.Report.Hint("git reflog " + gitops.Pasteable(r.BranchName()) + "  # shows them")
 	}
@@ -142,7 +145,7 @@ const (
 	// landFirstTime bounds the landing of pending commits. A busy machine can take seconds to make the prison in which git reads the
 	// workspace, and what is not landed then is lost.
 	landFirstTime = 8 * time.Second
-	// countTime bounds the counting of what is discarded.
+	// countTime bounds each count of commits that clear removes.
 	countTime = 4 * time.Second
 	// cycleTime bounds the wait for another process to end its cycle after a signal.
 	cycleTime = 3 * time.Second
