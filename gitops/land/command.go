@@ -32,11 +32,11 @@ func unhindered(r *gitops.Repository) error {
 	return nil
 }
 
-// commitPatience is how long a landing keeps the lock of the index because of a git commit. Such a command ends at once if it finds the lock.
+// commitPatience bounds the time that a landing keeps the lock of the index because of a git commit, which fails at once if it finds the lock.
 const commitPatience = 2 * time.Second
 
-// awaitCommits waits until no git commit runs that may have read the index before a landing replaced it. It is called with the lock
-// held: without the lock such a command would write what it has read.
+// awaitCommits waits until no git commit runs that may have read the index before a landing replaced the index. The caller holds the
+// lock: without the lock, git commit would write the old index back.
 func awaitCommits(r *gitops.Repository) {
 	for end := time.Now().Add(commitPatience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if c := running(r.Top); c == nil || c.Subcommand != commit {

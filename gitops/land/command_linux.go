@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// stepwise lists the subcommands that take the lock of the index several times, and leave something half done if the
-// lock is taken in between. The list was found by taking the lock for 5 ms at a random moment of 60 commands, 40 times
+// unsafeCommands lists the subcommands beside which no landing may run. They take the lock of the index several times, and leave
+// something half done if the lock is taken in between. The list was found by taking the lock for 5 ms at a random moment of 60 commands, 40 times
 // each. Other commands change nothing when they fail, or report which part they did not do (git add --patch). git commit reads the
 // index before it takes the lock, and would write the old index over that of a landing in between.
-var stepwise = []string{"am", "cherry-pick", commit, "merge", "rebase", "revert", "stash"}
+var unsafeCommands = []string{"am", "cherry-pick", commit, "merge", "rebase", "revert", "stash"}
 
-// running returns a command of the user that is in the work tree and that a landing must not meet, see [stepwise], or nil. It
+// running returns a command of the user that is in the work tree and beside which no landing may run, see [unsafeCommands], or nil. It
 // looks for git processes in /proc (proc_pid_cmdline(5)). Only processes with our user id and in our pid namespace
 // count, since an agent has neither: it must not be able to stop landings. Processes that cannot be read have ended.
 //
@@ -42,8 +42,8 @@ func running(top string) *CommandError {
 		if n, err := syscall.Readlink(dir+"/cwd", buffer); err != nil || string(buffer[:n]) != top || !isGit(readHead(dir+"/comm", buffer)) {
 			continue
 		}
-		subcommand := severalSteps(strings.Split(string(readHead(dir+"/cmdline", buffer)), "\x00"))
-		if subcommand != "" && isUsers(dir) && (subcommand != commit || !isAbove(pid)) {
+		subcommand := unsafeSubcommand(strings.Split(string(readHead(dir+"/cmdline", buffer)), "\x00"))
+		if subcommand != "" && isUsers(dir) && (subcommand != commit || !isAncestor(pid)) {
 			return &CommandError{PID: pid, Subcommand: subcommand}
 		}
 	}
@@ -55,8 +55,8 @@ func isGit(name []byte) bool {
 	return string(name) == "git\n" || bytes.HasPrefix(name, []byte("git-"))
 }
 
-// isAbove reports whether a process is one that this process descends from: a git commit whose hook runs this program waits for it.
-func isAbove(pid int) bool {
+// isAncestor reports whether a process is an ancestor of this process. A git commit waits for its hook, which may run this program.
+func isAncestor(pid int) bool {
 	for at := os.Getppid(); at > 1; {
 		if at == pid {
 			return true
@@ -102,8 +102,8 @@ func readHead(name string, buffer []byte) []byte {
 // withValue lists the options of git(1) before the subcommand whose value is the next argument.
 var withValue = []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"}
 
-// severalSteps returns git's subcommand if a landing must not meet it, see [stepwise], and otherwise an empty string.
-func severalSteps(args []string) string {
+// unsafeSubcommand returns git's subcommand if no landing may run beside it, see [unsafeCommands], and otherwise an empty string.
+func unsafeSubcommand(args []string) string {
 	if len(args) == 0 {
 		return ""
 	}
@@ -115,7 +115,7 @@ func severalSteps(args []string) string {
 		case slices.Contains(withValue, args[i]):
 			i++
 		case strings.HasPrefix(args[i], "-"):
-		case slices.Contains(stepwise, args[i]):
+		case slices.Contains(unsafeCommands, args[i]):
 			return args[i]
 		default:
 			return ""

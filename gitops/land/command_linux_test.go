@@ -15,7 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-func TestSeveralSteps(t *testing.T) {
+func TestUnsafeSubcommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args []string
@@ -34,7 +34,7 @@ func TestSeveralSteps(t *testing.T) {
 		{[]string{""}, ""},
 		{nil, ""},
 	} {
-		if got := severalSteps(c.args); got != c.want {
+		if got := unsafeSubcommand(c.args); got != c.want {
 			t.Errorf("%q: %q, want %q", c.args, got, c.want)
 		}
 	}

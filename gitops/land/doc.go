@@ -38,9 +38,11 @@
 // Some git commands take the lock of the index several times. git stash, for example, first removes untracked files and
 // then restores the index. If a landing took the lock in between, git stash would fail half-way. On Linux a landing
 // therefore looks for such a command in /proc immediately before it takes the lock, and once more afterwards. Without
-// this, every sixth git stash of 200 files beside landings failed half-way. git commit reads the index before it takes the
-// lock. What it has read before a landing it would write after it, and when typed again it would commit that, and so take the
-// landed commit back. A landing does not begin while a git commit runs, and keeps the lock until none runs.
+// this, every sixth git stash of 200 files beside landings failed half-way.
+//
+// git commit reads the index before it takes the lock. If a landing came in between, git commit would write the old index
+// back, and the user's next commit would revert the landed one. A landing therefore does not begin while a git commit runs,
+// and keeps the lock until no git commit runs.
 //
 // # The journal
 //
