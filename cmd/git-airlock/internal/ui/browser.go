@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"errors"
 	"fmt"
 	"os/exec"
 	"runtime"
@@ -18,7 +17,7 @@ func OpenPage(file string) error {
 	}
 	program, err := hostenv.UserProgram(name)
 	if err != nil {
-		return errors.New("there is no program that opens pages: xdg-open is missing")
+		return fmt.Errorf("open the page: %w", err)
 	}
 	cmd := exec.Command(program, file) //nolint:forbidigo,noctx // it outlives this process
 	cmd.Dir = "/"
