@@ -211,8 +211,9 @@ func lines(on, from, to string) string {
 	return strings.Join(o, "\n")
 }
 
-// takesBackPart reports whether a commit takes something of an earlier one back and changes something else as well. If the earlier one
-// waits, the else of it lands alone, as the contract wants. If the earlier one lands after it, its change stays, and the branch is not what the agent has.
+// takesBackPart reports whether a commit both reverts a part of an earlier commit and changes something else. If the earlier commit waits,
+// the other change lands alone, as the contract wants. If the earlier commit lands afterwards, its part stays, and the branch differs from the
+// agent's files.
 func takesBackPart(parent *commit, files tree) bool {
 	back, fresh := false, false
 	note := func(undone bool) { back, fresh = back || undone, fresh || !undone }

@@ -11,7 +11,7 @@ import (
 
 // RoleEnv configures the runtime of a process that waits for days and never does two things at once. Package runtime/debug could do so as
 // well, but importing it would delay a role's start: see [Conn]. The runtime reserves memory for every processor of the machine when it
-// starts. Garbage is collected as usual: a prison that reads one commit ends before 4 MB, and [Rest] collects it in one that stays.
+// starts. GOGC keeps its default: an exporter ends before the first 4 MB of garbage, and [Rest] collects the garbage of a longer life.
 var RoleEnv = []string{"GOMAXPROCS=1"}
 
 // BriefEnv is the environment of a role that soon executes this program again. It collects no garbage.
