@@ -54,6 +54,7 @@ func init() {
 		"json":       cmdJSON,
 		"waitstatus": cmdWaitStatus,
 		"waitfor":    cmdWaitFor,
+		"sameday":    cmdSameDay,
 		"landed":     cmdLanded,
 		"pending":    cmdPending,
 		"settled":    cmdSettled,
@@ -301,6 +302,18 @@ func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("not within %s: %v\n%s", within, err, out)
 		}
 		rest(begin)
+	}
+}
+
+// sameday DURATION leaves a script so much time before midnight in UTC, where the limits of credentials start again. It waits for the next
+// day if this one is too short.
+func cmdSameDay(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 1, "sameday DURATION")
+	needed, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	now := time.Now().UTC()
+	if left := now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now); left < needed {
+		time.Sleep(left)
 	}
 }
 
