@@ -48,10 +48,10 @@ func untilSignal() (ctx context.Context, stop func()) {
 	}
 }
 
-// bySignal adds the signal to an error that it caused.
+// bySignal adds the signal to an error that it caused. The terminal's ^C also ends processes that just read from us.
 func bySignal(ctx context.Context, err error) error {
 	var reason ended
-	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &reason) {
+	if (errors.Is(err, context.Canceled) || errors.Is(err, syscall.EPIPE)) && errors.As(context.Cause(ctx), &reason) {
 		return errors.Join(reason, err)
 	}
 	return err
