@@ -305,8 +305,8 @@ func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// sameday DURATION leaves a script so much time before midnight in UTC, where the limits of credentials start again. It waits for the next
-// day if this one is too short.
+// sameday DURATION waits for midnight in UTC if it is nearer than DURATION, because the requests of a credential are counted from 0 again
+// then.
 func cmdSameDay(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "sameday DURATION")
 	needed, err := time.ParseDuration(args[0])

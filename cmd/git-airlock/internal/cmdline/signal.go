@@ -48,7 +48,7 @@ func untilSignal() (ctx context.Context, stop func()) {
 	}
 }
 
-// bySignal adds the signal to an error that it caused. The terminal's ^C also ends processes that just read from us.
+// bySignal adds the signal to an error that it caused. The terminal's ^C also ends other processes, and a write to one of them then fails.
 func bySignal(ctx context.Context, err error) error {
 	var reason ended
 	if (errors.Is(err, context.Canceled) || errors.Is(err, syscall.EPIPE)) && errors.As(context.Cause(ctx), &reason) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestBySignal checks the exit statuses of errors with and without a ^C. A pipe that breaks with it is no reader that has gone.
+// TestBySignal checks the exit statuses of errors with and without a ^C. If a ^C breaks a pipe, the exit status is that of the ^C.
 func TestBySignal(t *testing.T) {
 	broken, other := fmt.Errorf("start: %w", syscall.EPIPE), errors.New("start")
 	interrupted, cancel := context.WithCancelCause(t.Context())
