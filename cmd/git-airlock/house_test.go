@@ -45,7 +45,7 @@ const (
 // of the nearest folder above it.
 var rooms = map[string][]string{
 	command:         {agentsRoom, lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/records", commandsRoom + "/review", cmdlineRoom, pushcheckRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote", "promote/record/store", "snapshot"},
-	cmdlineRoom:     {checkpointsRoom, launchedRoom, runsRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote", "promote/record"},
+	cmdlineRoom:     {checkpointsRoom, launchedRoom, runsRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote", "promote/record", "promote/record/store"},
 	requestRoom:     {agentsRoom, inboundRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},

@@ -2,12 +2,8 @@ package records
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -151,97 +147,22 @@ func pruneRuns(c *cli.Context, s *session.Session, _ []string) error {
 	return nil
 }
 
-// remoteOf returns the remote that the words of a command name.
-func remoteOf(verb string, names []string) (string, error) {
-	remote := "origin"
-	if len(names) > 0 {
-		remote = names[0]
-	}
-	if strings.HasPrefix(remote, "-") {
-		return "", ui.Usagef("runs %s: %q is not a remote", verb, gitops.Text(remote).String())
-	}
-	return remote, nil
-}
-
-// remoteError adds a hint to an error of a git command that talks to a remote.
-func remoteError(err error, next string) error {
-	if _, ok := errors.AsType[*gitops.Error](err); ok {
-		return environment.Advise(err, next)
-	}
-	return err
-}
-
-// pushOptions keep a push to the records: the user's settings can add tags (push.followTags) and other repositories
-// (push.recurseSubmodules, submodule.recurse). Other settings that choose what is pushed count only for a push without refs.
-var pushOptions = []string{"--no-follow-tags", "--no-recurse-submodules"}
-
 // pushRuns pushes all records.
 func pushRuns(c *cli.Context, s *session.Session, names []string) error {
-	remote, err := remoteOf("push", names)
+	remote, err := cmdline.RemoteOf(c, names)
 	if err != nil {
 		return err
 	}
-	refs := record.RefPrefix + "*:" + record.RefPrefix + "*"
-	line := fmt.Sprintf("git push %s %s '%s'", strings.Join(pushOptions, " "), gitops.Pasteable(remote), refs)
-	s.Report.Say("%s", line)
-	if s.Dry {
-		return nil
-	}
-	err = s.Repo.Change(c.Context, gitops.Call{Args: slices.Concat([]string{"push"}, pushOptions, []string{remote, refs}), Stdout: io.Discard})
-	return remoteError(err, line)
+	return cmdline.Push(c, s, remote, cmdline.RunRefs)
 }
 
 // fetchRuns fetches the records that a remote has and this repository has not.
 func fetchRuns(c *cli.Context, s *session.Session, names []string) error {
-	remote, err := remoteOf("fetch", names)
+	remote, err := cmdline.RemoteOf(c, names)
 	if err != nil {
 		return err
 	}
-	here, err := s.Store.List()
-	if err != nil {
-		return err
-	}
-	var mine []string
-	for _, r := range here {
-		mine = append(mine, r.Session)
-	}
-	next := fmt.Sprintf("git ls-remote %s '%s*'", gitops.Pasteable(remote), record.RefPrefix)
-	offer, err := store.Offered(c.Context, s.Repo, remote, mine)
-	if err != nil {
-		return remoteError(err, next)
-	}
-	if n := len(offer.Left); n > 0 {
-		s.Report.Say("left out: %s that cannot be records, that other commits have here, or that are of an airlock here; the first is %s",
-			words.Count(n, "ref"), gitops.Text(offer.Left[0]))
-	}
-	if len(offer.New) == 0 {
-		s.Report.Say("the remote has no new records")
-		return nil
-	}
-	s.Report.Say("%s", fetchLine(remote, offer.New))
-	if s.Dry {
-		return nil
-	}
-	if err := store.Fetch(c.Context, s.Repo, remote, offer.New); err != nil {
-		return remoteError(err, next)
-	}
-	store.PackRefs(c.Context, s.Repo)
-	return nil
-}
-
-// refsShown bounds the number of refs in a printed command.
-const refsShown = 3
-
-// fetchLine returns the command that fetches some refs, to be shown.
-func fetchLine(remote string, refs []string) string {
-	line := "git fetch --no-prune --no-tags " + gitops.Pasteable(remote)
-	for _, ref := range refs[:min(len(refs), refsShown)] {
-		line += " " + ref + ":" + ref
-	}
-	if more := len(refs) - refsShown; more > 0 {
-		line += fmt.Sprintf("  # and %s more", words.Count(more, "ref"))
-	}
-	return line
+	return cmdline.FetchRuns(c, s, remote)
 }
 
 // find returns the run with a name, and all records.

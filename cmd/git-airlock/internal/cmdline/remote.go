@@ -1,0 +1,140 @@
+package cmdline
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/promote/record/store"
+	"github.com/git-airlock/git-airlock/words"
+)
+
+// RemoteOf returns the remote that the words of a command name.
+func RemoteOf(c *cli.Context, names []string) (string, error) {
+	remote := "origin"
+	if len(names) > 0 {
+		remote = names[0]
+	}
+	if strings.HasPrefix(remote, "-") {
+		return "", ui.Usagef("%s: %q is not a remote", CommandName(c), gitops.Text(remote).String())
+	}
+	return remote, nil
+}
+
+// RemoteError adds a hint to an error of a git command that talks to a remote.
+func RemoteError(err error, next string) error {
+	if _, ok := errors.AsType[*gitops.Error](err); ok {
+		return environment.Advise(err, next)
+	}
+	return err
+}
+
+// RunRefs names all records of runs for [Push].
+const RunRefs = record.RefPrefix + "*:" + record.RefPrefix + "*"
+
+// pushOptions keep a push to the refs that it names: the user's settings can add tags (push.followTags) and other repositories
+// (push.recurseSubmodules, submodule.recurse). Other settings that choose what is pushed count only for a push without refs.
+var pushOptions = []string{"--no-follow-tags", "--no-recurse-submodules"}
+
+// RejectedError reports that a remote has values of refs which the values here do not contain.
+type RejectedError struct {
+	Refs []string
+	err  error
+}
+
+// Error implements error.
+func (e *RejectedError) Error() string {
+	return "the remote has something in " + gitops.Text(strings.Join(e.Refs, " ")).String() + " that is not here"
+}
+
+// Unwrap returns git's error.
+func (e *RejectedError) Unwrap() error { return e.err }
+
+// Push pushes refs, and prints the command. If the remote's values of refs are not contained in those here, the error is a
+// [RejectedError].
+func Push(c *cli.Context, s *session.Session, remote string, refs ...string) error {
+	line := "git push " + strings.Join(pushOptions, " ") + " " + gitops.Pasteable(remote)
+	for _, ref := range refs {
+		line += " " + gitops.Pasteable(ref)
+	}
+	s.Report.Say("%s", line)
+	if s.Dry {
+		return nil
+	}
+	var out bytes.Buffer
+	err := s.Repo.Change(c.Context, gitops.Call{Args: slices.Concat([]string{"push", "--porcelain"}, pushOptions, []string{remote}, refs), Stdout: &out})
+	if rejected := rejectedIn(out.String()); err != nil && len(rejected) > 0 {
+		err = &RejectedError{rejected, err}
+	}
+	return RemoteError(err, line)
+}
+
+// rejectedIn returns the refs that git push --porcelain did not send. A ref that the remote refused for a reason of its own is not one.
+func rejectedIn(porcelain string) (refs []string) {
+	for line := range strings.Lines(porcelain) {
+		fields := strings.SplitN(line, "\t", 3)
+		if len(fields) == 3 && fields[0] == "!" && strings.HasPrefix(fields[2], "[rejected] ") {
+			_, to, _ := strings.Cut(fields[1], ":")
+			refs = append(refs, to)
+		}
+	}
+	return refs
+}
+
+// FetchRuns fetches the records that a remote has and this repository has not, and prints the command.
+func FetchRuns(c *cli.Context, s *session.Session, remote string) error {
+	here, err := s.Store.List()
+	if err != nil {
+		return err
+	}
+	var mine []string
+	for _, r := range here {
+		mine = append(mine, r.Session)
+	}
+	next := fmt.Sprintf("git ls-remote %s '%s*'", gitops.Pasteable(remote), record.RefPrefix)
+	offer, err := store.Offered(c.Context, s.Repo, remote, mine)
+	if err != nil {
+		return RemoteError(err, next)
+	}
+	if n := len(offer.Left); n > 0 {
+		s.Report.Say("left out: %s that cannot be records, that other commits have here, or that are of an airlock here; the first is %s",
+			words.Count(n, "ref"), gitops.Text(offer.Left[0]))
+	}
+	if len(offer.New) == 0 {
+		s.Report.Say("the remote has no new records")
+		return nil
+	}
+	s.Report.Say("%s", fetchLine(remote, offer.New))
+	if s.Dry {
+		return nil
+	}
+	if err := store.Fetch(c.Context, s.Repo, remote, offer.New); err != nil {
+		return RemoteError(err, next)
+	}
+	store.PackRefs(c.Context, s.Repo)
+	return nil
+}
+
+// refsShown bounds the number of refs in a printed command.
+const refsShown = 3
+
+// fetchLine returns the command that fetches some refs, to be shown.
+func fetchLine(remote string, refs []string) string {
+	line := "git fetch --no-prune --no-tags " + gitops.Pasteable(remote)
+	for _, ref := range refs[:min(len(refs), refsShown)] {
+		line += " " + ref + ":" + ref
+	}
+	if more := len(refs) - refsShown; more > 0 {
+		line += fmt.Sprintf("  # and %s more", words.Count(more, "ref"))
+	}
+	return line
+}
