@@ -1,9 +1,11 @@
 package gitops
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -73,15 +75,40 @@ func (g *Git) SetNotes(ctx context.Context, ref string, from OID, who, message s
 	return g.commitNotes(ctx, ref, from, who, message, changes.String())
 }
 
+// MergeNotes commits a merge of two commits of notes to a ref, whatever value it has: the notes of ours with changes. added maps paths
+// to blobs, and changed maps paths to texts. who is the author of the merge. It returns the merge, since the ref may move meanwhile.
+func (g *Git) MergeNotes(ctx context.Context, ref string, ours, theirs OID, who, message string, added map[string]OID, changed map[string]string) (OID, error) {
+	var changes strings.Builder
+	fmt.Fprintf(&changes, "merge %s\n", theirs)
+	for _, path := range slices.Sorted(maps.Keys(added)) {
+		fmt.Fprintf(&changes, "M 100644 %s %s\n", added[path], path)
+	}
+	for _, path := range slices.Sorted(maps.Keys(changed)) {
+		fmt.Fprintf(&changes, "M 100644 inline %s\ndata %d\n%s\n", path, len(changed[path]), changed[path])
+	}
+	changes.WriteString("get-mark :1\n")
+	var out bytes.Buffer
+	if err := g.importNotes(ctx, ref, ours, who, message, changes.String(), &out, "--force"); err != nil {
+		return "", err
+	}
+	return ParseOID(strings.TrimSpace(out.String()))
+}
+
 // commitNotes adds a commit with changes to a notes ref. The changes have the format of git-fast-import(1).
 func (g *Git) commitNotes(ctx context.Context, ref string, from OID, who, message, changes string) error {
+	// Without --force, git refuses to move the ref to a commit that does not contain its present value.
+	return g.importNotes(ctx, ref, from, who, message, changes, nil)
+}
+
+// importNotes is commitNotes with options. The mark of the commit is 1.
+func (g *Git) importNotes(ctx context.Context, ref string, from OID, who, message, changes string, out io.Writer, options ...string) error {
 	parent := ""
 	if from != "" {
 		parent = fmt.Sprintf("from %s\n", from)
 	}
-	in := fmt.Sprintf("commit %s\nauthor %s now\ncommitter %s now\ndata %d\n%s\n%s%sdone\n", ref, who, who, len(message), message, parent, changes)
-	// Without --force, git refuses to move the ref to a commit that does not contain its present value.
-	return g.Durable().Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--done", "--date-format=now"}, Stdin: strings.NewReader(in)})
+	in := fmt.Sprintf("commit %s\nmark :1\nauthor %s now\ncommitter %s now\ndata %d\n%s\n%s%sdone\n", ref, who, who, len(message), message, parent, changes)
+	args := append([]string{"fast-import", "--quiet", "--done", "--date-format=now"}, options...)
+	return g.Durable().Change(ctx, Call{Args: args, Stdin: strings.NewReader(in), Stdout: out})
 }
 
 // noteLimit bounds what is read of one note.

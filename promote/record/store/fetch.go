@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"io"
 	"slices"
 	"strings"
 
@@ -47,17 +46,11 @@ func Offered(ctx context.Context, r *gitops.Repository, remote string, mine []st
 	return o, nil
 }
 
-// fetchArgs are the arguments of the git command that [Fetch] runs. The user's fetch.prune would delete the records that the remote
-// does not have, and without --no-tags its tags would come along.
-func fetchArgs(remote string) []string {
-	return []string{"fetch", "--quiet", "--no-prune", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--stdin", remote}
-}
-
 // Fetch creates refs with the values that they have in a remote.
 func Fetch(ctx context.Context, r *gitops.Repository, remote string, refs []string) error {
-	var in strings.Builder
+	var specs []string
 	for _, ref := range refs {
-		in.WriteString(ref + ":" + ref + "\n")
+		specs = append(specs, ref+":"+ref)
 	}
-	return r.Change(ctx, gitops.Call{Args: fetchArgs(remote), Stdin: strings.NewReader(in.String()), Stdout: io.Discard})
+	return r.FetchRefs(ctx, remote, specs)
 }
