@@ -25,6 +25,7 @@ var behaviours = map[string][]string{
 	"promote/events":           {"Append", "Read"},                                                  // its event log
 	"promote/checks":           {"Of", "Find", "Choose"},                                            // settings and results of airlock.check
 	"promote/outgoing":         {"Find", "RangeOf"},                                                 // what may not be pushed
+	"promote/exchange":         {"Offer", "Fetch"},                                                  // notes of a remote, merged
 	"promote/verdict":          {"Record", "List"},                                                  // a reviewer's verdicts, the list of review
 	"promote/proposal":         {"Proposal.Title", "Proposal.Body"},                                 // the text of a pull request
 	"gitops/userhook":          {"Place.Install"},                                                   // the line in a hook

@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/checks"
+	"github.com/git-airlock/git-airlock/promote/exchange"
 	"github.com/git-airlock/git-airlock/promote/outgoing"
 	"github.com/git-airlock/git-airlock/promote/proposal"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -73,15 +74,12 @@ func nothing(branch, onto string) error {
 	return environment.Advise(fmt.Errorf("%w: %s has none that %s lacks", errNothing, gitops.Text(branch), gitops.Text(onto)), "git airlock status  # whether commits wait")
 }
 
-// noteRefs are the refs of notes for others.
-var noteRefs = []string{promote.NotesRef, review.NotesRef, promote.EgressRef, checks.NotesRef}
-
 // ToPush returns the commands that give the remote what a pull request is about, as far as it is not known to have it: the branch, and the
 // notes on its commits, which git does not push by itself.
 func ToPush(ctx context.Context, s *session.Session, p proposal.Proposal) ([]string, error) {
 	remote := remoteOf(s.Config, p.Branch)
 	tracking := "refs/remotes/" + remote + "/" + p.Branch
-	refs, err := s.Repo.Refs(ctx, append([]string{"refs/heads/" + p.Branch, tracking}, noteRefs...)...)
+	refs, err := s.Repo.Refs(ctx, append([]string{"refs/heads/" + p.Branch, tracking}, exchange.NoteRefs...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +88,7 @@ func ToPush(ctx context.Context, s *session.Session, p proposal.Proposal) ([]str
 		lines = append(lines, pushLine(remote, p.Branch))
 	}
 	notes := ""
-	for _, ref := range noteRefs {
+	for _, ref := range exchange.NoteRefs {
 		if refs[ref] != "" && len(p.Rows) > 0 {
 			notes += " " + ref
 		}

@@ -1,0 +1,94 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Offered has the refs of notes of a remote that differ from those here.
+type Offered struct {
+	Refs []string
+	New  []string // those of them that do not exist here
+}
+
+// offerLimit bounds the list of refs that a remote sends.
+const offerLimit = 1 << 20
+
+// Offer returns what a remote has.
+func Offer(ctx context.Context, r *gitops.Repository, remote string) (o Offered, err error) {
+	here, err := r.Refs(ctx, NoteRefs...)
+	if err != nil {
+		return o, err
+	}
+	var out bytes.Buffer
+	args := append([]string{"ls-remote", "--quiet", "--refs", remote}, NoteRefs...)
+	if err := r.Look(ctx, gitops.Call{Args: args, Stdout: &out, Limit: offerLimit}); err != nil {
+		return o, err
+	}
+	for line := range strings.Lines(out.String()) {
+		id, ref, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		// git also lists refs that end in a name.
+		if !slices.Contains(NoteRefs, ref) || string(here[ref]) == id {
+			continue
+		}
+		o.Refs = append(o.Refs, ref)
+		if here[ref] == "" {
+			o.New = append(o.New, ref)
+		}
+	}
+	return o, nil
+}
+
+// Checked makes git check the form of each object that it fetches.
+const Checked = "fetch.fsckObjects=true"
+
+// Spec returns the refspec with which a notes ref is fetched. The value of an earlier fetch, which was killed, counts for nothing.
+func Spec(ref string) string { return "+" + ref + ":" + Fetched(ref) }
+
+// Fetch gets notes refs of a remote and merges them into those here. All refs move together, or none. who is the author of the merges.
+func Fetch(ctx context.Context, r *gitops.Repository, remote, who string, refs []string) (merged []Merged, err error) {
+	var specs []string
+	for _, ref := range refs {
+		specs = append(specs, Spec(ref))
+	}
+	defer func() { err = errors.Join(err, drop(context.WithoutCancel(ctx), r)) }()
+	if err := r.Configured(Checked).FetchRefs(ctx, remote, specs); err != nil {
+		return nil, err
+	}
+	theirs, err := r.Refs(ctx, fetched)
+	if err != nil {
+		return nil, err
+	}
+	for n := range tries {
+		if merged, err = merge(ctx, r, who, refs, theirs); !errors.Is(err, gitops.ErrRefMoved) || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(time.Duration(n) * pause) // a daemon or another command writes notes
+	}
+	return merged, err
+}
+
+// tries bounds the attempts to move the refs while others write notes, and pause is the time before another one, for each before it.
+const (
+	tries = 10
+	pause = 20 * time.Millisecond
+)
+
+// drop removes the refs below fetched.
+func drop(ctx context.Context, r *gitops.Repository) error {
+	at, err := r.Refs(ctx, fetched)
+	if err != nil || len(at) == 0 {
+		return err
+	}
+	var updates []gitops.RefUpdate
+	for ref, id := range at {
+		updates = append(updates, gitops.RefUpdate{Ref: ref, Old: id})
+	}
+	return r.UpdateRefs(ctx, "", updates...)
+}

@@ -1,0 +1,163 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Merged is what a merge did to one notes ref.
+type Merged struct {
+	Ref            string
+	Added, Changed int // notes that are new, and those with new lines
+	Kept           int // notes of which the remote has another text, and that stay
+}
+
+// merge merges fetched values into the refs of notes. It makes all merges first, and then moves all refs at once.
+func merge(ctx context.Context, r *gitops.Repository, who string, refs []string, theirs map[string]gitops.OID) ([]Merged, error) {
+	here, err := r.Refs(ctx, refs...)
+	if err != nil {
+		return nil, err
+	}
+	var all []Merged
+	var updates []gitops.RefUpdate
+	for _, ref := range refs {
+		m := merging{ref: ref, ours: here[ref], theirs: theirs[Fetched(ref)]}
+		to, err := m.merge(ctx, r, who)
+		if err != nil {
+			return nil, fmt.Errorf("%s of the remote: %w", ref, err)
+		}
+		if to != m.ours {
+			updates = append(updates, gitops.RefUpdate{Ref: ref, Old: m.ours, New: to})
+		}
+		all = append(all, m.done)
+	}
+	if len(updates) == 0 {
+		return all, nil
+	}
+	return all, r.Durable().UpdateRefs(ctx, "airlock: fetch", updates...)
+}
+
+// merging is the merge of one ref.
+type merging struct {
+	ref          string
+	ours, theirs gitops.OID
+	added        map[string]gitops.OID // by their paths
+	changed      map[string]string     // texts, by their paths
+	done         Merged
+}
+
+// merge returns the merged commit.
+func (m *merging) merge(ctx context.Context, r *gitops.Repository, who string) (gitops.OID, error) {
+	m.done.Ref = m.ref
+	if m.theirs == "" {
+		return "", errGone
+	}
+	if m.ours != "" && r.IsAncestor(ctx, m.theirs, m.ours) {
+		return m.ours, nil
+	}
+	theirs, err := notesIn(ctx, r, m.theirs)
+	if err != nil {
+		return "", err
+	}
+	if m.ours == "" {
+		m.done.Added = len(theirs)
+		return m.theirs, small(ctx, r, slices.Collect(maps.Values(theirs)))
+	}
+	ours, err := notesIn(ctx, r, m.ours)
+	if err != nil {
+		return "", fmt.Errorf("those here: %w", err)
+	}
+	same, err := m.unite(ctx, r, ours, theirs)
+	if err != nil {
+		return "", err
+	}
+	if same && r.IsAncestor(ctx, m.ours, m.theirs) {
+		return m.theirs, nil
+	}
+	if who == "" {
+		return "", ErrNobody
+	}
+	return r.MergeNotes(ctx, Fetched(m.ref), m.ours, m.theirs, who, "airlock: fetch", m.added, m.changed)
+}
+
+// errGone reports that another fetch has removed what this one fetched.
+var errGone = errors.New("another fetch runs at the same time")
+
+// ErrNobody reports that a merge has no author.
+var ErrNobody = errors.New("a merge of notes needs your name")
+
+// unite compares the notes of both sides. It reports whether the merged notes are those of the remote.
+func (m *merging) unite(ctx context.Context, r *gitops.Repository, ours, theirs map[gitops.OID]note) (same bool, err error) {
+	m.added, m.changed, same = map[string]gitops.OID{}, map[string]string{}, true
+	var unread []note      // theirs that differ from ours
+	var both []note        // ours
+	var pairs []gitops.OID // ours and theirs in turn
+	for id, n := range theirs {
+		our, known := ours[id]
+		if known && our.blob == n.blob {
+			continue
+		}
+		unread = append(unread, n)
+		if known {
+			pairs, both = append(pairs, our.blob, n.blob), append(both, our)
+		} else {
+			m.added[n.path] = n.blob
+		}
+	}
+	for id := range ours {
+		if _, known := theirs[id]; !known {
+			same = false
+		}
+	}
+	m.done.Added = len(m.added)
+	if err := small(ctx, r, unread); err != nil {
+		return false, err
+	}
+	texts, err := read(ctx, r, pairs)
+	if err != nil {
+		return false, err
+	}
+	for i, our := range both {
+		text, err := m.united(texts[2*i], texts[2*i+1])
+		if err != nil {
+			return false, fmt.Errorf("the note on %s: %w", strings.ReplaceAll(our.path, "/", ""), err)
+		}
+		if text != texts[2*i] {
+			m.changed[our.path] = text
+		} else if !OfLines(m.ref) {
+			m.done.Kept++
+		}
+		same = same && text == texts[2*i+1]
+	}
+	m.done.Changed = len(m.changed)
+	return same, nil
+}
+
+// linesKept is the number of lines that readers of notes read. With more of them, lines of a remote could hide those here.
+const linesKept = 1000
+
+var errLines = fmt.Errorf("more than %d lines", linesKept)
+
+// united returns the text of a note that both sides have: the lines of both, as cat_sort_uniq of git-notes(1) orders them, or our text.
+func (m *merging) united(our, their string) (string, error) {
+	if !OfLines(m.ref) {
+		return our, nil
+	}
+	lines := slices.DeleteFunc(strings.Split(our+"\n"+their, "\n"), func(l string) bool { return l == "" })
+	slices.Sort(lines)
+	lines = slices.Compact(lines)
+	text := strings.Join(lines, "\n") + "\n"
+	switch {
+	case len(lines) > linesKept:
+		return "", errLines
+	case len(text) > noteLimit:
+		return "", errLarge
+	}
+	return text, nil
+}
