@@ -44,7 +44,7 @@ const (
 // rooms is the import table. It maps each folder to the folders of this module that it may import. A folder without a row uses the row
 // of the nearest folder above it.
 var rooms = map[string][]string{
-	command:         {agentsRoom, lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/records", commandsRoom + "/review", cmdlineRoom, pushcheckRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote", "promote/record/store", "snapshot"},
+	command:         {agentsRoom, lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/proof", commandsRoom + "/records", commandsRoom + "/review", cmdlineRoom, pushcheckRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote", "promote/record/store", "snapshot"},
 	cmdlineRoom:     {checkpointsRoom, launchedRoom, runsRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote", "promote/record", "promote/record/store"},
 	requestRoom:     {agentsRoom, inboundRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
@@ -63,6 +63,7 @@ var rooms = map[string][]string{
 	lifecycleRoom:             {cmdlineRoom, launchedRoom, terminalRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
 	commandsRoom + "/landing": {checkingRoom, cmdlineRoom, pushcheckRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
 	commandsRoom + "/net":     {cmdlineRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
+	commandsRoom + "/proof":   {cmdlineRoom, sessionRoom, environmentRoom, "gitops", "identity", "promote", "promote/record"},
 	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, cmdlineRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/egress/control", "promote", "identity", "promote/record", "promote/record/replay", "promote/record/store", "snapshot"},
 	commandsRoom + "/review":  {cmdlineRoom, inboundRoom, pushcheckRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},
 	commandsRoom + "/prepare": {agentsRoom, cmdlineRoom, inboundRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},

@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/lifecycle"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/net"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/prepare"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/proof"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/records"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/review"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
@@ -34,7 +35,7 @@ func main() {
 // newProgram describes the program with all its commands, in the order of the help.
 func newProgram() *cli.App {
 	return cmdline.Program(versionText(), slices.Concat(
-		lifecycle.Commands(), landing.Commands(), review.Commands(), records.Commands(), net.Commands(), prepare.Commands(),
+		lifecycle.Commands(), landing.Commands(), review.Commands(), records.Commands(), proof.Commands(), net.Commands(), prepare.Commands(),
 		[]*cli.Command{manualCommand(), completionCommand(), completeCommand(), helpCommand()},
 	))
 }

@@ -100,8 +100,8 @@ func (b Book) main() *sheet {
 	s.add(section, "NOTES OF LANDED COMMITS")
 	s.paragraph("A note in refs/notes/airlock has a subject line, an empty line, and these trailers, which `git interpret-trailers --parse` reads:")
 	s.list(trailers)
-	s.paragraph("A plain `git push` and `git fetch` leave the notes where they are. To share them: `git push origin refs/notes/airlock`, and on the other side " +
-		"`git fetch origin refs/notes/airlock:refs/notes/airlock`. The verdicts are in refs/notes/airlock-review.")
+	s.paragraph("A plain `git push` and `git fetch` leave the notes where they are. To share them: `git airlock share`, and on the other side " +
+		"`git airlock fetch`, or with git alone `git push origin refs/notes/airlock` and `git fetch origin refs/notes/airlock:refs/notes/airlock`.")
 	s.json()
 	b.seeAlso(s, "git-notes(1)", "git-worktree(1)", "gitignore(5)")
 	return s
