@@ -184,6 +184,21 @@ func (k *known) refs(below string) []manual.Candidate {
 // branches returns the branches of this repository.
 func (k *known) branches() []manual.Candidate { return k.refs("refs/heads") }
 
+// remotes returns the remotes of this repository.
+func (k *known) remotes() (all []manual.Candidate) {
+	s := k.session()
+	if s == nil {
+		return nil
+	}
+	names, _ := s.Repo.Output(k.ctx, "remote")
+	for _, name := range strings.Fields(names) {
+		if gitops.Text(name).Plain() {
+			all = append(all, manual.Candidate{Text: name})
+		}
+	}
+	return all
+}
+
 // variables returns the names in the user's environment and .env file.
 func (k *known) variables() (all []manual.Candidate) {
 	if s := k.session(); s != nil {
@@ -243,7 +258,7 @@ func (k *known) values() manual.Offered {
 				return append(names(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
 			},
 			"rule": k.networkRules, "RULE": k.networkRules, "HOST[:PORT]": k.refusedHosts, "N": k.checkpoints, "M": k.checkpoints,
-			"RUN": k.runs, "[RUN]": k.runs, "REVISION": k.branches, "BRANCH": k.branches,
+			"RUN": k.runs, "[RUN]": k.runs, "REVISION": k.branches, "BRANCH": k.branches, "REMOTE": k.remotes,
 			"level": func() []manual.Candidate { return names([]string{"info", "notice", "warning", "error"}) },
 			"log": func() []manual.Candidate {
 				return append(k.refs("refs/airlock"), manual.Candidate{Text: "--ops", About: "list landings and undos"})
