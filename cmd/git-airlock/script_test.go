@@ -99,7 +99,7 @@ func forRoot(t *testing.T, file string) bool {
 
 // anyPlace lists the scripts about the command line, the history of the branch, and the records of runs. They are the same for all users and
 // backends: the first run, in a native prison, is enough. The others in testdata/script depend on uids, file owners, namespaces or the network.
-var anyPlace = []string{"called", "colours", "config", "doctor-recovers", "dry-run", "errors", "help", "interrupt", "limits", "moved", "net-rules", "none", "partial", "progress",
+var anyPlace = []string{"called", "colours", "ci", "config", "doctor-recovers", "dry-run", "errors", "help", "interrupt", "limits", "moved", "net-rules", "none", "partial", "progress",
 	"reasons", "replay", "report", "runs", "runs-kill", "selftest", "share", "share-hostile", "sync", "usage", "watch"}
 
 // inAnyPlace reports whether one run of a script is enough: it is about landing or in anyPlace, and no part of it is only for root.
