@@ -239,7 +239,7 @@ func (g *Git) Change(ctx context.Context, c Call) error {
 	return g.run(ctx, c)
 }
 
-func (g *Git) run(ctx context.Context, c Call) error {
+func (g *Git) run(ctx context.Context, c Call) (err error) {
 	if c.For > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.For)
@@ -254,7 +254,13 @@ func (g *Git) run(ctx context.Context, c Call) error {
 		if limit == 0 {
 			limit = outputLimit
 		}
-		cmd.Stdout = CapOutput(c.Stdout, limit)
+		capped := &cappedWriter{c.Stdout, limit}
+		cmd.Stdout = capped
+		defer func() {
+			if err != nil && capped.left < 0 { // git may have died of the closed pipe
+				err = fmt.Errorf("git %s: %w", c.Args[0], ErrOutput)
+			}
+		}()
 	}
 	return callError(ctx, c, g.feed(cmd, c.Stdin), &stderr)
 }

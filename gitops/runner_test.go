@@ -27,6 +27,18 @@ func TestLateReader(t *testing.T) {
 	}
 }
 
+// TestOutputLimit checks the error of a command that printed more than its limit, whether or not git died of it.
+func TestOutputLimit(t *testing.T) {
+	t.Parallel()
+	g := newUserGit(t.TempDir())
+	for _, length := range []int{100, 10 << 20} {
+		text := strings.NewReader(strings.Repeat("x\n", length/2))
+		if err := g.Look(t.Context(), Call{Args: []string{"stripspace"}, Stdin: text, Stdout: io.Discard, Limit: 10}); !errors.Is(err, ErrOutput) {
+			t.Errorf("%d bytes: %v", length, err)
+		}
+	}
+}
+
 // TestStderrInOneLine checks that an empty line of git's does not become an empty part.
 func TestStderrInOneLine(t *testing.T) {
 	t.Parallel()
