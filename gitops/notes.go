@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -63,6 +64,85 @@ func (g *Git) NotedIDs(ctx context.Context, ref string) ([]OID, error) {
 		ids = append(ids, OID(id))
 	}
 	return ids, err
+}
+
+// AllNotes returns all notes of a ref, by the objects that have them. Of a note that is too long, it returns the beginning.
+func (g *Git) AllNotes(ctx context.Context, ref string) (map[OID]string, error) {
+	text, err := g.Output(ctx, "notes", "--ref="+ref, "list")
+	if err != nil {
+		return nil, err
+	}
+	var blobs, objects []OID
+	for line := range strings.Lines(text) {
+		blob, object, _ := strings.Cut(strings.TrimSpace(line), " ")
+		blobs, objects = append(blobs, OID(blob)), append(objects, OID(object))
+	}
+	notes := map[OID]string{}
+	return notes, g.Blobs(ctx, blobs, noteLimit, func(n int, head []byte, _ int64) error {
+		notes[objects[n]] = string(head)
+		return nil
+	})
+}
+
+// NotesOn returns notes on objects of any kind, by ref and by object, and the values of the refs, without those that do not exist. One git
+// process reads all of them.
+func (g *Git) NotesOn(ctx context.Context, on map[string][]OID) (notes map[string]map[OID]string, tips map[string]OID, err error) {
+	var ask strings.Builder
+	var places []notePlace
+	notes, tips = map[string]map[OID]string{}, map[string]OID{}
+	for _, ref := range slices.Sorted(maps.Keys(on)) {
+		notes[ref] = map[OID]string{}
+		places = append(places, notePlace{ref: ref})
+		fmt.Fprintf(&ask, "%s\n", ref)
+		for _, id := range on[ref] {
+			for _, path := range notePaths(id) {
+				places = append(places, notePlace{ref, id})
+				fmt.Fprintf(&ask, "%s:%s\n", ref, path)
+			}
+		}
+	}
+	var out bytes.Buffer
+	if err := g.Look(ctx, Call{Args: []string{"cat-file", "--batch"}, Stdin: strings.NewReader(ask.String()), Stdout: &out, Limit: notedLimit}); err != nil {
+		return nil, nil, err
+	}
+	for _, p := range places {
+		id, kind, content, err := nextObject(&out)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case p.object == "" && kind == "commit":
+			tips[p.ref] = id
+		case p.object != "" && kind == "blob":
+			notes[p.ref][p.object] = content
+		}
+	}
+	return notes, tips, nil
+}
+
+// notePlace is a place where the note of an object can be, or the ref itself.
+type notePlace struct {
+	ref    string
+	object OID
+}
+
+// nextObject reads an answer of git cat-file --batch. kind is empty for an object that does not exist.
+func nextObject(out *bytes.Buffer) (id OID, kind, content string, err error) {
+	head, err := out.ReadString('\n')
+	words := strings.Fields(head)
+	if err != nil || len(words) < 2 {
+		return "", "", "", unexpected(true, "git cat-file")
+	}
+	last := words[len(words)-1]
+	if last == "missing" {
+		return "", "", "", nil
+	}
+	size, err := strconv.Atoi(last)
+	if err != nil || size >= out.Len() || len(words) != 3 {
+		return "", "", "", unexpected(true, "git cat-file")
+	}
+	content = string(out.Next(size))
+	out.Next(1) // a newline follows
+	return OID(words[0]), words[1], content, nil
 }
 
 // SetNotes replaces the notes of several commits in one commit of the notes ref, whose present value is from (empty if there
@@ -134,13 +214,25 @@ func (g *Git) Note(ctx context.Context, ref string, id OID) (string, error) {
 // SetNote replaces the note of one object, which may be of any kind. Otherwise it is like SetNotes, which git's own command for notes
 // in an import restricts to commits.
 func (g *Git) SetNote(ctx context.Context, ref string, from OID, who, message string, id OID, text string) error {
+	return g.SetNotesOn(ctx, ref, from, who, message, map[OID]string{id: text})
+}
+
+// SetNotesOn is SetNote for several objects.
+func (g *Git) SetNotesOn(ctx context.Context, ref string, from OID, who, message string, notes map[OID]string) error {
 	var changes strings.Builder
-	// The first digits of the name may be folders, two digits each (git-notes(1)).
-	name := string(id)
-	paths := []string{name, name[:2] + "/" + name[2:], name[:2] + "/" + name[2:4] + "/" + name[4:]}
-	for _, path := range paths {
-		fmt.Fprintf(&changes, "D %s\n", path)
+	for _, id := range slices.Sorted(maps.Keys(notes)) {
+		paths := notePaths(id)
+		for _, path := range paths {
+			fmt.Fprintf(&changes, "D %s\n", path)
+		}
+		fmt.Fprintf(&changes, "M 100644 inline %s\ndata %d\n%s\n", paths[1], len(notes[id]), notes[id])
 	}
-	fmt.Fprintf(&changes, "M 100644 inline %s\ndata %d\n%s\n", paths[1], len(text), text)
 	return g.commitNotes(ctx, ref, from, who, message, changes.String())
+}
+
+// notePaths returns the paths that the note of an object can have: the first digits of the name may be folders, two digits each
+// (git-notes(1)).
+func notePaths(id OID) []string {
+	name := string(id)
+	return []string{name, name[:2] + "/" + name[2:], name[:2] + "/" + name[2:4] + "/" + name[4:]}
 }
