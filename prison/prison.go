@@ -259,6 +259,8 @@ type Mender interface {
 }
 
 // Backend makes prisons of one kind.
+//
+// A backend may also be a [Granted].
 type Backend interface {
 	// Name returns the backend's name in flags, notes and status.
 	Name() string
@@ -301,6 +303,12 @@ type Backend interface {
 	// Shown returns the last output of the launched command on its terminal, up to a limit. The agent wrote these
 	// bytes. It also works after the prison has ended. Without a launched command, the error is [ErrNotLaunched].
 	Shown(ctx context.Context, spec Spec) (io.ReadCloser, error)
+}
+
+// Granted is a backend that can name what confines its prisons on this machine.
+type Granted interface {
+	// Granted returns it by name, for example the version of Landlock. It starts no process.
+	Granted() map[string]string
 }
 
 // Freezer is a running prison whose processes can be frozen.

@@ -2,6 +2,8 @@ package docker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/docker/image"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
+	"github.com/git-airlock/git-airlock/prison/docker/walls"
 
 	"github.com/docker/docker/api/types/container"
 	images "github.com/docker/docker/api/types/image"
@@ -64,6 +67,16 @@ func (b *Backend) Name() string { return dialect.Name }
 // Traits implements [prison.Backend].
 func (b *Backend) Traits(runtime string) prison.Traits {
 	return prison.Traits{Images: true, HostKernel: !dialect.OwnKernel(runtime)}
+}
+
+// Granted implements [prison.Granted]: it names the SHA-256 of the filter of system calls that the engine is given.
+func (b *Backend) Granted() map[string]string {
+	filter, err := walls.Profile()
+	if err != nil {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(filter))
+	return map[string]string{"seccomp_sha256": hex.EncodeToString(sum[:])}
 }
 
 // engine returns a connection to the engine of a prison, or to the engine for new prisons if r is nil, once the

@@ -39,6 +39,9 @@ func (backend) Name() string { return "native" }
 // Traits implements [prison.Backend].
 func (backend) Traits(string) prison.Traits { return prison.Traits{Overlay: true, HostKernel: true} }
 
+// Granted implements [prison.Granted].
+func (backend) Granted() map[string]string { return walls.Granted() }
+
 // Start implements [prison.Backend].
 func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, err error) {
 	if err := check(s); err != nil {

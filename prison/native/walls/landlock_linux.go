@@ -3,6 +3,7 @@ package walls
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"unsafe"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -96,6 +97,18 @@ func landlockVersion() (int, error) {
 		return 0, e
 	}
 	return int(version), nil
+}
+
+// Granted names what this kernel grants to a prison: the version of Landlock and the SHA-256 of the filter of system calls.
+func Granted() map[string]string {
+	granted := map[string]string{}
+	if version, err := landlockVersion(); err == nil {
+		granted["landlock"] = strconv.Itoa(version)
+	}
+	if digest := filterDigest(); digest != "" {
+		granted["seccomp_sha256"] = digest
+	}
+	return granted
 }
 
 // landlockMissing describes what a prison lacks without Landlock.

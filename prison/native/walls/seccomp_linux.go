@@ -3,6 +3,9 @@
 package walls
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"math"
 	"runtime"
 	"slices"
@@ -241,6 +244,13 @@ func FilterCalls() ([]prison.Weakness, error) {
 	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&fprog)), 0, 0)
 	runtime.KeepAlive(p)
 	return nil, err
+}
+
+// filterDigest returns the SHA-256 of the filter's instructions (struct sock_filter, in little endian).
+func filterDigest() string {
+	h := sha256.New()
+	binary.Write(h, binary.LittleEndian, []unix.SockFilter(filter())) //nolint:errcheck // a hash does not fail
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // filterSize returns the number of allowed calls.

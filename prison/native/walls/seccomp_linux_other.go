@@ -14,6 +14,8 @@ const filterMissing = "the system call filter is not written for this processor"
 
 func filterSize() int { return 0 }
 
+func filterDigest() string { return "" }
+
 // FilterCalls reports that nothing is filtered.
 func FilterCalls() ([]prison.Weakness, error) {
 	return []prison.Weakness{{Kind: prison.NoCallFilter, Text: filterMissing}}, nil
