@@ -63,7 +63,7 @@ var rooms = map[string][]string{
 	lifecycleRoom:             {cmdlineRoom, launchedRoom, terminalRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
 	commandsRoom + "/landing": {checkingRoom, cmdlineRoom, pushcheckRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
 	commandsRoom + "/net":     {cmdlineRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
-	commandsRoom + "/proof":   {cmdlineRoom, sessionRoom, environmentRoom, "gitops", "identity", "promote", "promote/record"},
+	commandsRoom + "/proof":   {cmdlineRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "identity", "promote", "promote/record"},
 	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, cmdlineRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/egress/control", "promote", "identity", "promote/record", "promote/record/replay", "promote/record/store", "snapshot"},
 	commandsRoom + "/review":  {cmdlineRoom, inboundRoom, pushcheckRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},
 	commandsRoom + "/prepare": {agentsRoom, cmdlineRoom, inboundRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
@@ -114,7 +114,7 @@ var rooms = map[string][]string{
 
 // doors maps each outside thing to the packages that may use it. A name that ends in a slash stands for everything below it.
 var doors = map[string][]string{
-	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", "prison/prisontest/internet/registries", pushcheckRoom, sessionRoom, uiRoom},
+	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", "prison/prisontest/internet/registries", "promote/attest", pushcheckRoom, sessionRoom, uiRoom},
 	"net":                               {"scripts/fake-model", checkpointsRoom + "/resident", "prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/egress/upstream", "prison/prisontest", "prison/prisontest/internet", "prison/selftest", "scripts/netload"},
 	"net/":                              nil,
 	"net/http":                          {"scripts/fake-model", "scripts/netload", "prison/egress", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet", "prison/prisontest/internet/registries"},
@@ -141,6 +141,8 @@ var doors = map[string][]string{
 	"github.com/moby/patternmatcher/":   {"prison/recipe"},
 	"github.com/pelletier/go-toml/":     {"prison/recipe", "promote/policy", "promote/policy/secrets"},
 	"github.com/google/licensecheck":    {"scripts/components"},
+	"github.com/hiddeco/sshsig":         {"promote/evidence"},
+	"golang.org/x/crypto/":              {"promote/evidence"},
 	"golang.org/x/net/":                 {"prison/egress", "prison/egress/upstream", "prison/prisontest/internet"},
 	"golang.org/x/text/":                {"promote/policy/pathname", terminalRoom},
 	"gvisor.dev/gvisor/":                {"prison/egress", "prison/egress/frames"},

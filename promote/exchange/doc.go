@@ -13,18 +13,16 @@ import (
 
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/checks"
+	"github.com/git-airlock/git-airlock/promote/evidence"
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// EvidenceRef is the ref of the notes with evidence, on commits and on trees.
-const EvidenceRef = "refs/notes/airlock-evidence"
-
 // NoteRefs are the refs of notes for others.
-var NoteRefs = []string{promote.NotesRef, review.NotesRef, promote.EgressRef, checks.NotesRef, EvidenceRef}
+var NoteRefs = []string{promote.NotesRef, review.NotesRef, promote.EgressRef, checks.NotesRef, evidence.NotesRef}
 
 // OfLines reports whether each line of a note stands alone, so that two notes on one object can be united. Other notes are one text.
 func OfLines(ref string) bool {
-	return ref == review.NotesRef || ref == checks.NotesRef || ref == EvidenceRef
+	return ref == review.NotesRef || ref == checks.NotesRef || ref == evidence.NotesRef
 }
 
 const fetched = "refs/airlock/fetched"

@@ -1,0 +1,67 @@
+package evidence
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Chain is what the statements of one session, signed with one key, say together.
+type Chain struct {
+	// Length is the number of statements about landed commits.
+	Length int
+	// Closed reports that a closing statement counts them, so that none is missing at the end.
+	Closed bool
+}
+
+// MissingError reports that evidence, an object or a key is missing, in contrast to evidence that is wrong.
+type MissingError struct{ Text string }
+
+func (e *MissingError) Error() string { return e.Text }
+
+func missing(format string, values ...any) error {
+	return &MissingError{fmt.Sprintf(format, values...)}
+}
+
+// Missing reports whether something is missing, and nothing is wrong.
+func Missing(err error) bool {
+	_, is := errors.AsType[*MissingError](err)
+	return is
+}
+
+// Chain checks that the statements of the session of an envelope are complete, up to the newest that is here. Statements that others have
+// signed are not part of it. Only the signature of the newest one is checked: each statement has the digest of the one before it.
+func (s *Store) Chain(of Envelope) (Chain, error) {
+	var links []Envelope
+	key := of.Fingerprint()
+	for _, e := range s.sessions[of.Statement.Predicate.Session] {
+		if e.Fingerprint() == key {
+			links = append(links, e)
+		}
+	}
+	slices.SortFunc(links, func(a, b Envelope) int { return cmp.Compare(a.Statement.Predicate.N, b.Statement.Predicate.N) })
+	c := Chain{}
+	for i, e := range links {
+		p := e.Statement.Predicate
+		switch {
+		case p.N <= i:
+			return c, fmt.Errorf("the session has two statements with number %d", p.N)
+		case p.N > i+1:
+			return c, missing("statement %d of the session is missing", i+1)
+		case i > 0 && p.Previous != links[i-1].Digest:
+			return c, fmt.Errorf("statement %d does not follow the statement before it", p.N)
+		case p.Closed != nil && (i != len(links)-1 || p.Closed.Count != i || i > 0 && p.Closed.Head != links[i-1].Digest):
+			return c, errors.New("the closing statement does not close the session")
+		}
+		if c.Closed = p.Closed != nil; !c.Closed {
+			c.Length++
+		}
+	}
+	if len(links) > 0 {
+		if err := links[len(links)-1].Verify(); err != nil {
+			return c, fmt.Errorf("the newest statement of the session: %w", err)
+		}
+	}
+	return c, nil
+}

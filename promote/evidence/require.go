@@ -1,0 +1,106 @@
+package evidence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/promote/checks"
+)
+
+// Requirement is something that the evidence of each commit must show.
+type Requirement struct {
+	text string
+	// met returns nil if a verdict on a commit meets the requirement, and why not otherwise.
+	met func(Verdict) error
+}
+
+// String returns the requirement as the user typed it.
+func (r Requirement) String() string { return r.text }
+
+// RequirementWords are the requirements, as help shows them.
+const RequirementWords = "signed, contained, exact, network=VALUE, review, check=COMMAND, closed"
+
+// ParseRequirements reads a list that is separated by commas.
+func ParseRequirements(list string) ([]Requirement, error) {
+	var all []Requirement
+	for text := range strings.SplitSeq(list, ",") {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			continue
+		}
+		name, value, valued := strings.Cut(text, "=")
+		with, plain := valuedRequirements[name], requirements[name]
+		switch {
+		case plain != nil && !valued:
+			all = append(all, Requirement{text, plain})
+		case with != nil && value != "":
+			all = append(all, Requirement{text, func(v Verdict) error { return with(v, value) }})
+		default:
+			return nil, fmt.Errorf("%q is not one of %s", text, RequirementWords)
+		}
+	}
+	return all, nil
+}
+
+var requirements = map[string]func(Verdict) error{
+	"signed": func(v Verdict) error {
+		if v.Level == LevelSelf && v.listed {
+			return missing("the key %s is not in the list of signers", v.Fingerprint)
+		}
+		return nil // without a valid signature there is no verdict
+	},
+	"contained": func(v Verdict) error {
+		p := v.Statement.Predicate.Prison
+		if p.Backend == "" || p.UID <= 0 || slices.Contains(p.Weaker, "no-call-filter") {
+			return fmt.Errorf("the prison was not complete (%s)", strings.Join(append([]string{"backend " + p.Backend}, p.Weaker...), ", "))
+		}
+		return nil
+	},
+	"exact": func(v Verdict) error {
+		switch {
+		case v.By == ByPatch:
+			return fmt.Errorf("the tree is another one than that of commit %.12s, which landed", v.Statement.Commit())
+		case v.Statement.Predicate.Landed.Tree != "exact":
+			return fmt.Errorf("the tree is not the agent's, but %s", v.Statement.Predicate.Landed.Tree)
+		}
+		return nil
+	},
+	"review": func(v Verdict) error {
+		if len(v.Statement.Predicate.Landed.Reviewers) == 0 {
+			return fmt.Errorf("nobody approved it before it landed")
+		}
+		return nil
+	},
+	"closed": func(v Verdict) error {
+		if !v.Chain.Closed {
+			return fmt.Errorf("the session is not closed, so that newer statements may be missing")
+		}
+		return nil
+	},
+}
+
+var valuedRequirements = map[string]func(Verdict, string) error{
+	"network": func(v Verdict, want string) error {
+		if is := v.Statement.Predicate.Prison.Network; is != want {
+			return fmt.Errorf("the network was %s", is)
+		}
+		return nil
+	},
+	"check": func(v Verdict, command string) error {
+		digest, failed := checks.Digest(command), false
+		for _, c := range v.Statement.Predicate.Landed.Checks {
+			if c.Command != digest || c.Tree != v.Tree {
+				continue
+			}
+			if c.Exit == 0 {
+				return nil
+			}
+			failed = true
+		}
+		if failed {
+			return fmt.Errorf("the check %q failed", command)
+		}
+		return missing("no result of the check %q on this tree", command)
+	},
+}

@@ -1,0 +1,104 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Store has all envelopes of a repository's notes.
+type Store struct {
+	noted    map[gitops.OID][]Envelope // by the object that has the note
+	patches  map[string][]Envelope     // by patch-id
+	sessions map[string][]Envelope     // each envelope once
+	broken   map[gitops.OID]error      // why a line of an object's note cannot be read
+}
+
+// linesKept bounds what is read of one note.
+const linesKept = 1000
+
+// Read reads all notes with statements. It checks no signature. Without notes the store is empty.
+func Read(ctx context.Context, repo *gitops.Repository) (*Store, error) {
+	notes, err := repo.AllNotes(ctx, NotesRef)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", NotesRef, err)
+	}
+	return storeOf(notes), nil
+}
+
+func storeOf(notes map[gitops.OID]string) *Store {
+	s := &Store{noted: map[gitops.OID][]Envelope{}, patches: map[string][]Envelope{}, sessions: map[string][]Envelope{}, broken: map[gitops.OID]error{}}
+	seen := map[string]bool{}
+	for object, note := range notes {
+		s.add(object, note, seen)
+	}
+	return s
+}
+
+// add adds the lines of one note. seen has the digests of the envelopes that are known: the note of a commit and of its tree have the same.
+func (s *Store) add(object gitops.OID, note string, seen map[string]bool) {
+	n := 0
+	for line := range strings.Lines(note) {
+		if n++; n > linesKept {
+			break
+		}
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" {
+			continue
+		}
+		e, err := Open([]byte(line))
+		if err != nil {
+			s.broken[object] = err
+			continue
+		}
+		if of := e.Statement; object != of.Commit() && object != of.Tree() {
+			s.broken[object] = fmt.Errorf("a statement about commit %s was copied here", of.Commit())
+			continue
+		}
+		s.noted[object] = append(s.noted[object], e)
+		if !seen[e.Digest] {
+			seen[e.Digest] = true
+			p := e.Statement.Predicate
+			s.sessions[p.Session] = append(s.sessions[p.Session], e)
+			if p.Landed != nil && p.Landed.PatchID != "" {
+				s.patches[p.Landed.PatchID] = append(s.patches[p.Landed.PatchID], e)
+			}
+		}
+	}
+}
+
+// How a statement was found.
+const (
+	ByCommit = "commit"
+	ByTree   = "tree"
+	ByPatch  = "patch-id"
+)
+
+// Find returns the statements about a commit, or else about its tree, or else about a commit with the same patch. patch
+// computes the patch-id, and is called only if the others have none.
+func (s *Store) Find(commit, tree gitops.OID, patch func() string) (found []Envelope, by string) {
+	about := func(is func(Statement) bool, of []Envelope) []Envelope {
+		return slices.DeleteFunc(slices.Clone(of), func(e Envelope) bool { return e.Statement.Predicate.Landed == nil || !is(e.Statement) })
+	}
+	if found = about(func(of Statement) bool { return of.Commit() == commit && of.Tree() == tree }, s.noted[commit]); len(found) > 0 {
+		return found, ByCommit
+	}
+	if found = about(func(of Statement) bool { return of.Tree() == tree }, s.noted[tree]); len(found) > 0 {
+		return found, ByTree
+	}
+	if len(s.patches) == 0 {
+		return nil, ""
+	}
+	if id := patch(); id != "" {
+		if found = s.patches[id]; len(found) > 0 {
+			return found, ByPatch
+		}
+	}
+	return nil, ""
+}
+
+// Broken returns why a line in the note of an object cannot be used, nil if all can.
+func (s *Store) Broken(object gitops.OID) error { return s.broken[object] }

@@ -1,0 +1,142 @@
+package evidence
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Level says whose word the evidence is.
+type Level string
+
+const (
+	// LevelSelf is a key of the machine that made the statement, which nobody else vouches for.
+	LevelSelf Level = "self"
+	// LevelTeam is a key in the list of signers.
+	LevelTeam Level = "team"
+	// LevelCI is a key in the list of signers, or the machine's own, where the check of the tree passed again in CI.
+	LevelCI Level = "ci"
+)
+
+// Commit is a commit to verify.
+type Commit struct {
+	ID, Tree gitops.OID
+	Patch    func() string // computes the patch-id
+	// Again reports that the check of the tree passed on this machine in CI.
+	Again bool
+}
+
+// Verdict is what the evidence of a commit shows.
+type Verdict struct {
+	Commit
+	By          string // how the statement was found; empty if there is none
+	Statement   Statement
+	Digest      string // of the envelope
+	Level       Level
+	Who         string // the principals of the key, for [LevelTeam]
+	Fingerprint string // of the key
+	Chain       Chain
+
+	// Faults are the reasons why the commit is not verified.
+	Faults []error
+
+	listed bool // there is a list of signers
+}
+
+// Verified reports whether the commit has evidence that meets all requirements.
+func (v Verdict) Verified() bool { return len(v.Faults) == 0 }
+
+// Missing reports whether the commit is not verified only because something is missing.
+func (v Verdict) Missing() bool {
+	for _, err := range v.Faults {
+		if !Missing(err) {
+			return false
+		}
+	}
+	return len(v.Faults) > 0
+}
+
+// Verifier verifies commits.
+type Verifier struct {
+	Store *Store
+	// Signers is the list of the keys that count. If it is nil, the key of a statement is the machine's own.
+	Signers  Signers
+	Required []Requirement
+
+	chains map[string]chained
+}
+
+type chained struct {
+	chain Chain
+	err   error
+}
+
+// Verify returns the verdict on a commit. If several statements are about it, the best one counts.
+func (v *Verifier) Verify(c Commit) Verdict {
+	found, by := v.Store.Find(c.ID, c.Tree, c.Patch)
+	if len(found) == 0 {
+		return Verdict{Commit: c, Faults: []error{v.none(c)}}
+	}
+	best := v.judge(c, found[0], by)
+	for _, e := range found[1:] {
+		if best.Verified() {
+			break
+		}
+		if next := v.judge(c, e, by); len(next.Faults) < len(best.Faults) {
+			best = next
+		}
+	}
+	return best
+}
+
+// none says why there is no statement about a commit.
+func (v *Verifier) none(c Commit) error {
+	if err := errors.Join(v.Store.Broken(c.ID), v.Store.Broken(c.Tree)); err != nil {
+		return fmt.Errorf("its note: %w", err)
+	}
+	return missing("no evidence")
+}
+
+func (v *Verifier) judge(c Commit, e Envelope, by string) Verdict {
+	d := Verdict{Commit: c, By: by, Statement: e.Statement, Digest: e.Digest, Level: LevelSelf, Fingerprint: e.Fingerprint(), listed: v.Signers != nil}
+	if err := e.Verify(); err != nil {
+		d.Faults = []error{err}
+		return d
+	}
+	if d.Who = v.Signers.Who(e.Key, e.Statement.Predicate.At); d.Who != "" {
+		d.Level = LevelTeam
+	}
+	if c.Again {
+		d.Level = LevelCI
+	}
+	chain := v.chain(e)
+	if d.Chain = chain.chain; chain.err != nil {
+		d.Faults = append(d.Faults, chain.err)
+	}
+	for _, r := range v.Required {
+		if err := r.met(d); err != nil {
+			if Missing(err) {
+				err = missing("%s: %v", r, err)
+			} else {
+				err = fmt.Errorf("%s: %w", r, err)
+			}
+			d.Faults = append(d.Faults, err)
+		}
+	}
+	return d
+}
+
+// chain checks the chain of an envelope, once for each session and key.
+func (v *Verifier) chain(e Envelope) chained {
+	if v.chains == nil {
+		v.chains = map[string]chained{}
+	}
+	id := e.Statement.Predicate.Session + " " + e.Fingerprint()
+	c, known := v.chains[id]
+	if !known {
+		c.chain, c.err = v.Store.Chain(e)
+		v.chains[id] = c
+	}
+	return c
+}
