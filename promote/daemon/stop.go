@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -127,6 +128,11 @@ func PID(store airlock.Store, id string) (int, error) { return holder(store, id,
 // holder returns the process id of the holder of an airlock's lock, or 0 if the lock is free.
 func holder(store airlock.Store, id, name string) (int, error) {
 	file := filepath.Join(store.Dir(id), name)
+	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+		if _, err = os.Lstat(store.Dir(id)); err == nil {
+			return 0, nil // nobody has locked it yet, and a full disk may have no room for it
+		}
+	}
 	said, before := "", 0
 	for range 20 {
 		unlock, err := store.TryLockFile(id, name)
