@@ -42,6 +42,8 @@ type Engine struct {
 	Egress ledger.Egress
 	// Checker runs airlock.check. Without it, commits that need a check wait.
 	Checker Checker
+	// Landed is called by Drain after a landing. May be nil.
+	Landed func(context.Context)
 	// Settings are the user's settings as a command has just read them, for its decisions and its first cycle. If they are nil,
 	// each of these reads them.
 	Settings []gitops.Setting
@@ -207,6 +209,9 @@ func (e *Engine) Drain(ctx context.Context, options Options) (ledger.Outcome, er
 			continue
 		}
 		if err != nil || o.Retry != retrySoon || time.Now().After(end) {
+			if total.Landed > 0 && e.Landed != nil {
+				e.Landed(ctx)
+			}
 			return total, err
 		}
 		time.Sleep(retrySoon)

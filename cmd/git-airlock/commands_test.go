@@ -343,9 +343,17 @@ func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
 	cmdWaitFor(ts, false, []string{`test -z "$(find "$1" -name '*.lock' ! -path "$1/airlock/*")"; ` + rested, commonDir(ts)})
 }
 
-// keep PATHS remembers the content of paths: bytes, modes, links, and everything below a folder.
+// attested is a shell script that succeeds when each airlock has evidence of its last landed commit, which comes a moment after the landing.
+const attested = `for ref in $(git for-each-ref --format='%(refname)' 'refs/airlock/*/promoted'); do
+	test "$(git rev-parse $ref)" = "$(git rev-parse ${ref%promoted}base)" || git notes --ref=airlock-evidence list $ref; done`
+
+// keep PATHS remembers the content of paths: bytes, modes, links, and everything below a folder. It waits for evidence, which a full disk may
+// prevent.
 func cmdKeep(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) == 0, "keep PATH...")
+	for begun := time.Now(); time.Since(begun) < 10*time.Second && ts.Exec("sh", "-euc", attested) != nil; {
+		rest(begun)
+	}
 	clear(worldOf(ts).kept)
 	for _, path := range args {
 		worldOf(ts).kept[ts.MkAbs(path)] = describe(ts.MkAbs(path))

@@ -24,6 +24,9 @@ type Config struct {
 	Guard func(context.Context)
 	// News receives when Guard has found a reason for a cycle. May be nil.
 	News <-chan struct{}
+	// Landed is called when commits have landed and nothing has happened for a moment, and again after a while if it
+	// returns false. May be nil.
+	Landed func(context.Context) bool
 }
 
 // Run makes promotion cycles whenever something has changed inside or outside. It returns when ctx ends. It returns
@@ -51,7 +54,7 @@ func Run(ctx context.Context, c Config) error {
 	if c.Ready != nil {
 		c.Ready()
 	}
-	d := &daemon{engine: e, log: c.Log, news: c.News, outer: watchOuter(e.Repo, e.Store, e.Record)}
+	d := &daemon{engine: e, log: c.Log, news: c.News, landed: c.Landed, told: -1, outer: watchOuter(e.Repo, e.Store, e.Record)}
 	defer d.outer.close()
 	checks, end := context.WithCancel(ctx)
 	d.checks.checker, d.checks.log = e.Checker, c.Log
@@ -80,6 +83,8 @@ type daemon struct {
 	engine  *promote.Engine
 	log     *log.Logger
 	news    <-chan struct{}
+	landed  func(context.Context) bool
+	told    int // the number of landed commits when landed last returned true
 	outer   *outerWatch
 	last    ledger.Outcome
 	failure string        // error of the last cycle, logged once
@@ -156,6 +161,10 @@ const (
 	poll = time.Second
 	// heldPoll is the interval while there is a hold, because no event reports that a file in the way is gone.
 	heldPoll = 250 * time.Millisecond
+	// quietTime is how long nothing happens before Landed is called: an agent often makes several commits at once, and the landing of the
+	// next one does not wait. toldAgain is the pause after which Landed is called again.
+	quietTime = 150 * time.Millisecond
+	toldAgain = 30 * time.Second
 )
 
 // wait returns when a cycle may have something to do.
@@ -170,6 +179,10 @@ func (d *daemon) wait(ctx context.Context) {
 	}
 	if d.last.Retry > 0 {
 		retry = time.After(d.last.Retry)
+	}
+	quiet := (<-chan time.Time)(nil)
+	if d.landed != nil && d.last.Total != d.told {
+		quiet = time.After(quietTime)
 	}
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -187,6 +200,13 @@ func (d *daemon) wait(ctx context.Context) {
 				}
 			}
 			return
+		case <-quiet:
+			if quiet = nil; d.landed(ctx) {
+				d.told = d.last.Total
+			} else {
+				quiet = time.After(toldAgain)
+			}
+			continue
 		case <-retry:
 			return
 		case <-check:

@@ -30,7 +30,7 @@ func openAs(c *cli.Context, report session.Reporter) (*session.Session, error) {
 		sudo = 0
 	}
 	dry := slices.ContainsFunc(c.Lineage(), func(of *cli.Context) bool { return of.Bool(dryRunFlag.Name) })
-	s, err := session.Open(c.Context, session.Options{Dry: dry, Report: report, Now: ui.Now, Sudo: sudo, Terminal: terminalLikeOurs()})
+	s, err := session.Open(c.Context, session.Options{Dry: dry, Report: report, Now: ui.Now, Sudo: sudo, Terminal: terminalLikeOurs(), Version: c.App.Version})
 	if err == nil {
 		ui.Know(c.App.ErrWriter, s.Config)
 		s.Recorder = recorder{s, c.App.Version}

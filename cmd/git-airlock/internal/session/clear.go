@@ -66,6 +66,7 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 		if err := s.haltToClear(ctx, &r, discard); err != nil {
 			return err
 		}
+		s.closeEvidence(ctx, r)
 		s.tellUndone(ctx, r)
 		if s.Recorder != nil {
 			s.Recorder.Ended(ctx, r)

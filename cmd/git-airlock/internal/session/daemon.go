@@ -161,6 +161,7 @@ func (s *Session) Heal(_ context.Context, r airlock.Record) error {
 // daemonConfig returns the configuration of an airlock's daemon: an engine, and a guard of its prison.
 func (s *Session) daemonConfig(r airlock.Record, logger *log.Logger) daemon.Config {
 	e := s.Engine(r)
+	e.Landed = nil
 	e.Store = e.Store.WithWaiting(nil) // nobody reads its messages, and it can wait
 	g := watch.New(s.Prisons().Guarded(r), logger)
 	e.Guard = diskGuard{g}
@@ -179,7 +180,7 @@ func (s *Session) daemonConfig(r airlock.Record, logger *log.Logger) daemon.Conf
 		g.Run(ctx)
 		mending.Wait()
 	}
-	return daemon.Config{Engine: e, Log: logger, Guard: guard, News: g.News()}
+	return daemon.Config{Engine: e, Log: logger, Guard: guard, News: g.News(), Landed: s.attestInDaemon(r, logger)}
 }
 
 // diskGuard converts the findings of a guard to holds.

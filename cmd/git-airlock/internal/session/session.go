@@ -53,6 +53,8 @@ type Session struct {
 	Terminal *prison.Terminal
 	// Recorder keeps records of runs. May be nil.
 	Recorder Recorder
+	// Version is the version of this program.
+	Version string
 
 	knows bool // this process has read values of credentials from where the user keeps them
 }
@@ -72,6 +74,7 @@ type Options struct {
 	Now      func() time.Time
 	Terminal *prison.Terminal // for a launched command
 	Sudo     int              // the uid of the user who called sudo; 0 for none
+	Version  string           // of this program
 }
 
 // Open opens the repository of the current folder, and finishes interrupted work there.
@@ -91,7 +94,7 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 		return nil, err
 	}
 	store := airlock.Open(repo).WithWaiting(daemon.Waiting(with.Report.Say))
-	s := &Session{Repo: repo, Store: store, Settings: settings, Config: gitops.ConfigOf(settings), Dry: with.Dry, Report: with.Report, Now: with.Now, Terminal: with.Terminal}
+	s := &Session{Repo: repo, Store: store, Settings: settings, Config: gitops.ConfigOf(settings), Dry: with.Dry, Report: with.Report, Now: with.Now, Terminal: with.Terminal, Version: with.Version}
 	if err := checkOwner(repo, s.Store, with.Sudo); err != nil {
 		return nil, err
 	}
@@ -259,7 +262,7 @@ func (s *Session) Prisons() prisons.Prisons {
 
 // Engine returns the engine that promotes the commits of an airlock. It must be closed.
 func (s *Session) Engine(r airlock.Record) *promote.Engine {
-	e := &promote.Engine{Repo: s.Repo, Store: s.Store, Record: r, Checker: s.checker(r),
+	e := &promote.Engine{Repo: s.Repo, Store: s.Store, Record: r, Checker: s.checker(r), Landed: func(ctx context.Context) { s.attestLanded(ctx, r) },
 		Open: func(ctx context.Context) (promote.Exporter, error) { return s.Prisons().OpenExporter(ctx, r) }}
 	if notes, ok := s.networkNotes(r); ok {
 		e.Egress = notes

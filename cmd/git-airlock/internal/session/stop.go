@@ -73,6 +73,9 @@ func (s *Session) landRest(ctx context.Context, r airlock.Record, before int, op
 	l := s.landing(r)
 	defer l.engine.Close()
 	outcome, err := l.drain(ctx, options)
+	if outcome.Landed == 0 && outcome.Total > 0 { // the daemon may have been stopped before it could
+		s.attestLanded(ctx, r)
+	}
 	var state promote.State
 	var unseen error
 	if err == nil {

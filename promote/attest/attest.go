@@ -1,0 +1,236 @@
+package attest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/checks"
+	"github.com/git-airlock/git-airlock/promote/evidence"
+)
+
+// Attester makes the statements of one airlock.
+type Attester struct {
+	Repo   *gitops.Repository
+	Store  airlock.Store
+	Record airlock.Record
+	Config gitops.Config
+	Who    string // the author of changes of notes: name and address
+	Now    func() time.Time
+	// Kernel names what confines the prison. May be nil.
+	Kernel  func() map[string]string
+	Version string // of this program
+}
+
+// lockName is a file of the host state. One process at a time makes statements.
+const lockName = "evidence.lock"
+
+// tries bounds the attempts to write notes while others write theirs.
+const (
+	tries = 10
+	pause = 20 * time.Millisecond
+)
+
+// Landed makes a statement about each landed commit that has none.
+func (a Attester) Landed(ctx context.Context) error {
+	return a.locked(ctx, func(s *state) error { return a.landed(ctx, s) })
+}
+
+// Close makes the statements that are missing, and the closing one. After it the session has no more.
+func (a Attester) Close(ctx context.Context) error {
+	return a.locked(ctx, func(s *state) error {
+		if err := a.landed(ctx, s); err != nil {
+			return err
+		}
+		for _, key := range s.keys() {
+			if err := a.close(ctx, s, key); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// locked calls do with the state under a lock. It calls do again with a new state if another airlock has written notes meanwhile.
+func (a Attester) locked(ctx context.Context, do func(*state) error) error {
+	unlock, err := a.Store.LockFile(ctx, a.Record.ID, lockName)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for n := range tries {
+		var s *state
+		if s, err = readState(a.dir()); err != nil {
+			return err
+		}
+		if s.Program.Version == "" {
+			s.Program = programOf(a.Version)
+		}
+		if err = do(s); !errors.Is(err, errMoved) || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(time.Duration(n) * pause)
+	}
+	return err
+}
+
+func (a Attester) dir() string { return a.Store.Dir(a.Record.ID) }
+
+// landed attests commits in groups, so that one call of git need not write an unlimited number of notes.
+func (a Attester) landed(ctx context.Context, s *state) error {
+	for {
+		commits, err := a.unattested(ctx, s)
+		if err == nil && len(commits) > 0 {
+			err = a.attest(ctx, s, commits)
+		}
+		if err != nil || len(commits) < groupSize {
+			return err
+		}
+	}
+}
+
+// groupSize is the number of commits that are attested at once.
+const groupSize = 500
+
+// unattested returns the oldest landed commits of this session after the last one that has a statement.
+func (a Attester) unattested(ctx context.Context, s *state) ([]gitops.Noted, error) {
+	revisions := []string{a.Record.Ref("promoted"), "^" + string(a.Record.Base)}
+	if s.Last.Commit != "" {
+		revisions = append(revisions, "^"+string(s.Last.Commit))
+	}
+	all, err := a.Repo.Noted(ctx, promote.NotesRef, revisions, "--topo-order")
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(all)
+	all = slices.DeleteFunc(all, func(n gitops.Noted) bool {
+		return !strings.Contains(n.Note, "\nAirlock-Session: "+a.Record.Session+"\n") || s.attested[n.ID]
+	})
+	return all[:min(len(all), groupSize)], nil
+}
+
+// attest makes the statements of some commits and writes them in one change of the notes.
+func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) error {
+	known, tip, err := a.around(ctx, commits)
+	if err != nil {
+		return err
+	}
+	patches, err := a.Repo.PatchIDs(ctx, idsOf(commits))
+	if err != nil && ctx.Err() != nil {
+		return err // without a patch-id, a statement is still found by commit and by tree
+	}
+	notes := map[gitops.OID]string{}
+	for _, c := range commits {
+		s.attested[c.ID] = true
+		if adopted, err := a.adopt(ctx, s, known[evidence.NotesRef][c.ID]); err != nil {
+			return err
+		} else if adopted {
+			continue
+		}
+		landed := a.describe(c, known, patches[c.ID])
+		line, err := a.sign(ctx, s, c.ID, c.Tree, func(p *evidence.Predicate) { p.Landed = &landed })
+		if err != nil {
+			return err
+		}
+		for _, on := range []gitops.OID{c.ID, c.Tree} {
+			if _, begun := notes[on]; !begun {
+				notes[on] = known[evidence.NotesRef][on]
+			}
+			notes[on] = evidence.AddLine(notes[on], line)
+		}
+	}
+	return a.write(ctx, s, tip, notes)
+}
+
+// close makes the closing statement of one key's statements, on the last commit that they are about.
+func (a Attester) close(ctx context.Context, s *state, key string) error {
+	last := s.Chains[key]
+	if last.Closed {
+		return nil
+	}
+	known, tips, err := a.Repo.NotesOn(ctx, map[string][]gitops.OID{evidence.NotesRef: {last.Commit, last.Tree}})
+	if err == nil {
+		_, err = a.adopt(ctx, s, known[evidence.NotesRef][last.Commit])
+	}
+	if err != nil || s.Chains[key].Closed {
+		return err
+	}
+	closed := &evidence.Closed{Count: last.N, Head: last.Head}
+	line, err := a.sign(ctx, s, last.Commit, last.Tree, func(p *evidence.Predicate) { p.Closed = closed })
+	if err != nil {
+		return err
+	}
+	notes := map[gitops.OID]string{}
+	for _, on := range []gitops.OID{last.Commit, last.Tree} {
+		notes[on] = evidence.AddLine(known[evidence.NotesRef][on], line)
+	}
+	return a.write(ctx, s, tips[evidence.NotesRef], notes)
+}
+
+// adopt takes over the statements of this session in a note: a process has written them that was killed before it wrote its state. It
+// reports whether there is one. Other people may have added lines, so only those with a key of this session count.
+func (a Attester) adopt(ctx context.Context, s *state, note string) (found bool, err error) {
+	if note == "" {
+		return false, nil
+	}
+	_, mine, err := a.key(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	for line := range strings.Lines(note) {
+		e, err := evidence.Open([]byte(strings.TrimSuffix(line, "\n")))
+		if err != nil || e.Statement.Predicate.Session != a.Record.Session {
+			continue
+		}
+		key := e.Fingerprint()
+		if last, signed := s.Chains[key]; (signed || key == mine) && e.Verify() == nil {
+			found = true
+			if p := e.Statement.Predicate; p.N == last.N+1 && p.Previous == last.Head {
+				s.next(key, link{N: p.N, Head: e.Digest, Commit: e.Statement.Commit(), Tree: e.Statement.Tree(), Closed: p.Closed != nil})
+			}
+		}
+	}
+	return found, nil
+}
+
+// errMoved reports that another process has written notes meanwhile.
+var errMoved = errors.New("another process writes evidence all the time")
+
+// write writes notes and then the state. If the process ends between the two, the statements are adopted from the notes.
+func (a Attester) write(ctx context.Context, s *state, tip gitops.OID, notes map[gitops.OID]string) error {
+	if len(notes) > 0 {
+		err := a.Repo.SetNotesOn(ctx, evidence.NotesRef, tip, a.Who, "airlock: evidence", notes)
+		if failed, ok := errors.AsType[*gitops.Error](err); ok && failed.Status == 1 && ctx.Err() == nil {
+			return errMoved
+		}
+		if err != nil {
+			return fmt.Errorf("write evidence: %w", err)
+		}
+	}
+	return s.save(a.dir())
+}
+
+// around reads the notes that say more about commits, by ref and by object. tip is the value of the ref of statements then.
+func (a Attester) around(ctx context.Context, commits []gitops.Noted) (notes map[string]map[gitops.OID]string, tip gitops.OID, err error) {
+	ids, trees := idsOf(commits), []gitops.OID{}
+	for _, c := range commits {
+		trees = append(trees, c.Tree)
+	}
+	notes, tips, err := a.Repo.NotesOn(ctx, map[string][]gitops.OID{
+		evidence.NotesRef: slices.Concat(ids, trees), promote.EgressRef: ids, checks.NotesRef: trees,
+	})
+	return notes, tips[evidence.NotesRef], err
+}
+
+func idsOf(commits []gitops.Noted) (ids []gitops.OID) {
+	for _, c := range commits {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}

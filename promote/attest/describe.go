@@ -1,0 +1,108 @@
+package attest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/checks"
+	"github.com/git-airlock/git-airlock/promote/evidence"
+)
+
+// describe says what the notes say about a landed commit.
+func (a Attester) describe(c gitops.Noted, known map[string]map[gitops.OID]string, patch string) evidence.Landed {
+	landed := evidence.Landed{PatchID: patch, Reached: reached(known[promote.EgressRef][c.ID])}
+	for key, value := range fields(c.Note) {
+		switch key {
+		case "Inner-Commit":
+			landed.Inner = gitops.OID(value)
+		case "Tree":
+			landed.Tree = value
+		case "Policy":
+			landed.Policy = value
+		case "Without":
+			landed.Without = append(landed.Without, gitops.OID(value))
+		case "Reviewed-By":
+			if at := strings.LastIndexByte(value, ' '); at > 0 {
+				when, _ := time.Parse(time.RFC3339, value[at+1:])
+				landed.Reviewers = append(landed.Reviewers, evidence.Reviewer{By: value[:at], At: when})
+			}
+		}
+	}
+	for _, r := range checks.Parse(known[checks.NotesRef][c.Tree], c.Tree) {
+		landed.Checks = append(landed.Checks, CheckOf(r))
+	}
+	return landed
+}
+
+// CheckOf returns a result of a check as a statement has it.
+func CheckOf(r checks.Result) evidence.Check {
+	return evidence.Check{Command: r.Command, Tree: r.Tree, System: gitops.Text(r.System).String(), Exit: r.Exit, At: r.At}
+}
+
+// fields calls for each field of a note of ours, without the beginning of its name.
+func fields(note string) func(yield func(key, value string) bool) {
+	return func(yield func(key, value string) bool) {
+		for line := range strings.Lines(note) {
+			key, value, found := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+			name, ours := strings.CutPrefix(key, "Airlock-")
+			if found && ours && !yield(name, value) {
+				return
+			}
+		}
+	}
+}
+
+// reached reads a note about the network, nil if there is none.
+func reached(note string) *evidence.Reached {
+	if note == "" {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(note))
+	r := &evidence.Reached{Note: hex.EncodeToString(sum[:])}
+	for key, value := range fields(note) {
+		if key != "Reached" {
+			continue
+		}
+		words := strings.Fields(value)
+		host := evidence.Host{Name: words[0]}
+		for _, w := range words[1:] {
+			count, value, _ := strings.Cut(w, "=")
+			n, _ := strconv.ParseInt(value, 10, 64)
+			switch count {
+			case "sent":
+				host.Sent = n
+			case "received":
+				host.Received = n
+			}
+		}
+		r.Hosts = append(r.Hosts, host)
+	}
+	return r
+}
+
+// programOf describes this program. Its file can be another one by now, and then its digest is left out.
+func programOf(version string) evidence.Program {
+	p := evidence.Program{Version: version}
+	self, err := hostenv.Self()
+	if err != nil {
+		return p
+	}
+	file, err := os.Open(self)
+	if err != nil {
+		return p
+	}
+	defer file.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err == nil {
+		p.SHA256 = hex.EncodeToString(h.Sum(nil))
+	}
+	return p
+}

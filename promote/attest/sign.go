@@ -1,0 +1,154 @@
+package attest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
+	"github.com/git-airlock/git-airlock/promote/evidence"
+)
+
+// sign makes the next statement about a commit and returns its line.
+func (a Attester) sign(ctx context.Context, s *state, commit, tree gitops.OID, about func(*evidence.Predicate)) (string, error) {
+	kind, key, err := a.key(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	p := a.predicate(s, kind, key)
+	about(&p)
+	signed, payload, err := evidence.New(commit, tree, p).Payload()
+	if err != nil {
+		return "", err
+	}
+	armored, err := a.signature(ctx, kind, signed)
+	if err != nil {
+		return "", err
+	}
+	line, digest, err := evidence.Seal(payload, armored)
+	if err == nil {
+		s.next(key, link{N: p.N, Head: digest, Commit: commit, Tree: tree, Closed: p.Closed != nil})
+	}
+	return line, err
+}
+
+// predicate returns what all statements of the airlock say.
+func (a Attester) predicate(s *state, kind, key string) evidence.Predicate {
+	r, last := a.Record, s.Chains[key]
+	p := evidence.Predicate{Session: r.Session, N: last.N + 1, Previous: last.Head, At: a.Now().UTC().Truncate(time.Second),
+		Branch: r.BranchName().String(), Base: r.Base, Key: kind, Program: s.Program,
+		Prison: evidence.Prison{Backend: r.Backend, Runtime: r.Isolation.Runtime, Network: r.Isolation.Network, UID: r.Phantom.UID, GID: r.Phantom.GID,
+			Memory: r.Isolation.Limits.Memory, CPUs: r.Isolation.Limits.CPUs, PIDs: r.Isolation.Limits.PIDs}}
+	for _, w := range r.Isolation.Weaker {
+		p.Prison.Weaker = append(p.Prison.Weaker, w.Kind)
+	}
+	if a.Kernel != nil {
+		p.Prison.Kernel = a.Kernel()
+	}
+	return p
+}
+
+// keyName is the file of the session's own key.
+const keyName = "evidence.key"
+
+// key returns the kind of the key that signs now, and its fingerprint.
+func (a Attester) key(ctx context.Context, s *state) (kind, fingerprint string, err error) {
+	if name := a.userKey(); name != "" && s.Refused == "" {
+		if s.Keys[name] == "" {
+			err = a.learn(ctx, s, name)
+		}
+		if err == nil || ctx.Err() != nil {
+			return evidence.UserKey, s.Keys[name], err
+		}
+		// The key may need a passphrase or a touch, and nobody is asked. One session has one key, so its statements stay together.
+		s.Refused = err.Error()
+	}
+	file := filepath.Join(a.dir(), keyName)
+	content, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if content, err = evidence.NewKey(); err == nil {
+			err = gitops.WriteFile(file, content, 0o600)
+		}
+	}
+	if err == nil {
+		fingerprint, err = evidence.KeyFingerprint(content)
+	}
+	return evidence.SessionKey, fingerprint, err
+}
+
+// learn finds the fingerprint of the user's key, which a setting may name in several ways.
+func (a Attester) learn(ctx context.Context, s *state, name string) error {
+	armored, err := a.signAsUser(ctx, []byte("git-airlock: which key is this?"))
+	if err == nil {
+		s.Keys[name], err = evidence.Fingerprint(armored)
+	}
+	return err
+}
+
+// userKey returns the user's setting of a key of SSH, empty if there is none.
+func (a Attester) userKey() string {
+	if !strings.EqualFold(a.Config.String("gpg.format", ""), "ssh") {
+		return ""
+	}
+	return a.Config.String("user.signingKey", "")
+}
+
+func (a Attester) signature(ctx context.Context, kind string, signed []byte) ([]byte, error) {
+	if kind == evidence.UserKey {
+		return a.signAsUser(ctx, signed)
+	}
+	key, err := os.ReadFile(filepath.Join(a.dir(), keyName))
+	if err != nil {
+		return nil, err
+	}
+	return evidence.Sign(key, signed)
+}
+
+// signTime bounds the run time of the user's signing program, which cannot ask for anything.
+const signTime = 10 * time.Second
+
+// signAsUser signs as git does for gpg.format=ssh: user.signingKey is a file, or a public key whose private key the agent of SSH has.
+func (a Attester) signAsUser(ctx context.Context, signed []byte) ([]byte, error) {
+	program := a.Config.String("gpg.ssh.program", "ssh-keygen")
+	if !filepath.IsAbs(program) {
+		found, err := hostenv.UserProgram(program)
+		if err != nil {
+			return nil, err
+		}
+		program = found
+	}
+	key, args := a.userKey(), []string(nil)
+	literal, isLiteral := strings.CutPrefix(key, "key::")
+	if isLiteral || strings.HasPrefix(key, "ssh-") {
+		file := filepath.Join(a.dir(), "evidence.pub")
+		if err := gitops.WriteFile(file, []byte(literal+"\n"), 0o600); err != nil {
+			return nil, err
+		}
+		key, args = file, []string{"-U"}
+	} else if rest, ok := strings.CutPrefix(key, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, err
+		}
+		key = filepath.Join(home, rest)
+	}
+	bounded, cancel := context.WithTimeout(ctx, signTime)
+	defer cancel()
+	cmd := exec.CommandContext(bounded, program, append([]string{"-Y", "sign", "-n", evidence.Namespace, "-f", key}, args...)...)
+	cmd.Dir, cmd.Env, cmd.Stdin = "/", append(os.Environ(), "SSH_ASKPASS_REQUIRE=never", "SSH_ASKPASS="), bytes.NewReader(signed)
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setsid: true}, time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("sign with %s: %w", filepath.Base(program), errors.Join(err, bounded.Err()))
+	}
+	return out, nil
+}
