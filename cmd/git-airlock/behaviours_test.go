@@ -21,6 +21,8 @@ var behaviours = map[string][]string{
 	"snapshot/checkpoint":      {"Store.Take", "Store.Restore"},                                     // states of a workspace
 	"promote/ledger":           {"Ledger", "Hold"},                                                  // the state files of an airlock
 	"promote/airlock":          {"Record", "Store"},                                                 // its record
+	"promote/evidence":         {"Statement", "Verifier.Verify"},                                    // statements about landed commits
+	"promote/attest":           {"Attester.Landed", "Attester.Close"},                               // when and from what they are made
 	"promote/record/report":    {"Of", "View.HTML"},                                                 // the report of a run
 	"promote/events":           {"Append", "Read"},                                                  // its event log
 	"promote/checks":           {"Of", "Find", "Choose"},                                            // settings and results of airlock.check

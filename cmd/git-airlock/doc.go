@@ -24,7 +24,7 @@ pending. "status" prints the reason and the next command. Landing continues by i
 
 Each command has its own file below internal/command: lifecycle (start, visit, run, stop, clear, daemon), landing
 (status, promote, undo, redo, sync, check, list, policy, log), review (review, diff, approve, reject, fix, hooks, pr), records
-(checkpoint, runs, inspect, compare, report, replay, events, execs), proof (share, fetch, ci), net, and prepare (init,
+(checkpoint, runs, inspect, compare, report, replay, events, execs), proof (verify, share, fetch, ci), net, and prepare (init,
 doctor, selftest, image, scan, agents). A command reads options and settings, makes one call, and prints the result. "help", "completion" and its "complete"
 are in this folder, since they describe all commands. The other packages are:
 

@@ -141,9 +141,9 @@ var files = []Explained{
 	{"refs/airlock/policy", "the team's policy"},
 	{"refs/notes/airlock", "notes on the origin of landed commits"},
 	{"refs/notes/airlock-review", "verdicts on commits, one JSON object a line"},
+	{"refs/notes/airlock-evidence", "signed statements about landed commits, one a line: `git airlock help verify`"},
 	{"refs/notes/airlock-egress", "notes on what the prison reached before landed commits: `git airlock help net`"},
 	{"refs/notes/airlock-check", "the results of checks, one JSON object a line: `git airlock help check`"},
-	{"refs/notes/airlock-evidence", "evidence on commits and trees, one JSON object a line"},
 	{"refs/airlock/fetched/", "notes of a remote, while `git airlock fetch` merges them"},
 }
 

@@ -64,7 +64,7 @@ jobs:
           cache: false
       - run: ` + install + `
       - run: |
-          git fetch origin 'refs/notes/airlock*:refs/notes/airlock*'
+          git fetch origin 'refs/notes/airlock*:refs/notes/airlock*' '+refs/airlock/policy*:refs/airlock/policy*'
           git cat-file -e "$BASE^{commit}" || git fetch origin "$BASE" || { git fetch origin "$DEFAULT"; BASE=FETCH_HEAD; }
           git airlock verify --require signed,contained --ignore-missing "$BASE..$TIP"
 `
@@ -83,7 +83,7 @@ airlock:
       BASE=${CI_MERGE_REQUEST_DIFF_BASE_SHA:-$CI_COMMIT_BEFORE_SHA}
       TIP=${CI_MERGE_REQUEST_SOURCE_BRANCH_SHA:-$CI_COMMIT_SHA}
       DEFAULT=$CI_DEFAULT_BRANCH
-      git fetch origin 'refs/notes/airlock*:refs/notes/airlock*'
+      git fetch origin 'refs/notes/airlock*:refs/notes/airlock*' '+refs/airlock/policy*:refs/airlock/policy*'
       git cat-file -e "$BASE^{commit}" || git fetch origin "$BASE" || { git fetch origin "$DEFAULT"; BASE=FETCH_HEAD; }
       git airlock verify --require signed,contained --ignore-missing "$BASE..$TIP"
 `

@@ -7,5 +7,5 @@ import (
 
 // Commands returns the commands of this package, in the order of the help.
 func Commands() []*cli.Command {
-	return []*cli.Command{shareCommand(), fetchCommand(), ciCommand()}
+	return []*cli.Command{verifyCommand(), shareCommand(), fetchCommand(), ciCommand()}
 }

@@ -1,0 +1,233 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/evidence"
+	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/words"
+)
+
+const (
+	requireFlag = "require"
+	signersFlag = "signers"
+	ignoreFlag  = "ignore-missing"
+	checkedFlag = "checked-here"
+)
+
+func verifyCommand() *cli.Command {
+	return cmdline.Command(&cli.Command{
+		Name: "verify", Usage: "verify the evidence of commits, offline and without an airlock",
+		UsageText: "git airlock verify [--require LIST] [--signers FILE] [--ignore-missing] [--checked-here] [--json] REV|RANGE",
+		Description: "Each landed commit has a signed statement in " + evidence.NotesRef + ": how the agent was kept in, what the gate found, who\n" +
+			"approved the commit, what was reached over the network. verify finds the statement of each commit, or else of its tree, or\n" +
+			"else of a commit with the same patch-id, as after a squash, a rebase or a cherry-pick. It checks the signature, that the\n" +
+			"statement is about this commit, and that no statement of the session before the newest one is missing.\n\n" +
+			"The words of LIST, separated by commas, ask for more:\n" +
+			"  signed         the key is in the list of signers, if there is one\n" +
+			"  contained      a prison with a filter of system calls held the agent\n" +
+			"  exact          the tree is the agent's, byte for byte\n" +
+			"  network=VALUE  the network of the prison, for example none\n" +
+			"  review         somebody approved the commit before it landed\n" +
+			"  check=COMMAND  this airlock.check passed on the tree before it landed\n" +
+			"  closed         the session was cleared, so that no newer statement is missing\n\n" +
+			"Signers are listed as in ssh-keygen(1), in FILE, or else in " + evidence.SignersFile + " of " + policy.TeamRef + ". With FILE, signed is\n" +
+			"required. Each line says whose word the evidence is: \"self\" is a key of the machine with the agent, for which nobody\n" +
+			"vouches, \"team\" is a key in the list, and \"ci\" is either of them in a job that says --checked-here, since it has checked the\n" +
+			"same commits again (git-airlock-check(1)). Whoever controls the machine with the agent can sign anything there.\n\n" +
+			"The exit status is 0 if all commits are verified, 1 if evidence of one is wrong or does not show what is required, and 3 if\n" +
+			"evidence, an object or a key is missing. With --ignore-missing, commits without any evidence, such as your own, are only\n" +
+			"listed. Whoever removes the notes of a commit makes it one of them.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: requireFlag, Usage: "what the evidence of each commit must show: a `LIST` of the words above"},
+			&cli.StringFlag{Name: signersFlag, Usage: "read the keys that count from `FILE`"},
+			&cli.BoolFlag{Name: ignoreFlag, Usage: "list commits without evidence only"},
+			&cli.BoolFlag{Name: checkedFlag, Usage: "say that this job has checked the commits again"},
+			cmdline.JSONFlag,
+		},
+		Action: cmdline.InRepository(verify),
+	}, cmdline.Takes{Least: 1, Most: 1})
+}
+
+func verify(c *cli.Context, s *session.Session) error {
+	v, err := verifierOf(c, s)
+	if err != nil {
+		return err
+	}
+	list, err := namedCommits(c.Context, s, cmdline.Words(c)[0])
+	if err != nil {
+		return err
+	}
+	rows := make([]row, 0, len(list))
+	patches := patchIDs{ctx: c.Context, repo: s.Repo, of: list}
+	for _, n := range list {
+		commit := evidence.Commit{ID: n.ID, Tree: n.Tree, Patch: func() string { return patches.find(n.ID) }, Again: c.Bool(checkedFlag)}
+		r := row{Noted: n, verdict: v.Verify(commit)}
+		r.ignored = c.Bool(ignoreFlag) && r.verdict.By == "" && r.verdict.Missing()
+		rows = append(rows, r)
+	}
+	if patches.err != nil {
+		return patches.err
+	}
+	result := resultOf(rows)
+	err = cmdline.Print(c, s, true, documentOf(rows, result), func(out io.Writer, p ui.Paint) error {
+		for _, r := range rows {
+			if err := r.print(out, p); err != nil {
+				return err
+			}
+		}
+		_, err := fmt.Fprintln(out, result.text)
+		return err
+	})
+	if err != nil || result.err == nil {
+		return err
+	}
+	return cmdline.Shown(result.err)
+}
+
+// verifierOf returns the verifier that the options ask for.
+func verifierOf(c *cli.Context, s *session.Session) (*evidence.Verifier, error) {
+	required, err := evidence.ParseRequirements(c.String(requireFlag))
+	if err != nil {
+		return nil, ui.Usagef("verify: --%s: %v", requireFlag, err)
+	}
+	signers, err := signersOf(c, s)
+	if err != nil {
+		return nil, err
+	}
+	if c.IsSet(signersFlag) {
+		more, err := evidence.ParseRequirements("signed")
+		if err != nil {
+			return nil, err
+		}
+		required = append(more, required...)
+	}
+	store, err := evidence.Read(c.Context, s.Repo)
+	return &evidence.Verifier{Store: store, Signers: signers, Required: required}, err
+}
+
+// signersOf returns the list of signers, nil if there is none.
+func signersOf(c *cli.Context, s *session.Session) (evidence.Signers, error) {
+	if name := c.String(signersFlag); c.IsSet(signersFlag) {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return nil, environment.Advise(&session.RequestError{Text: fmt.Sprintf("--%s: %v", signersFlag, err)}, "man ssh-keygen  # ALLOWED SIGNERS")
+		}
+		signers, err := evidence.ParseSigners(content)
+		if err != nil {
+			return nil, &session.RequestError{Text: fmt.Sprintf("%q: %v", gitops.Text(name), err)}
+		}
+		return signers, nil
+	}
+	ref, err := s.Repo.Ref(c.Context, policy.TeamRef)
+	if err != nil || ref == "" {
+		return nil, err
+	}
+	content, err := s.Repo.File(c.Context, ref, evidence.SignersFile, evidence.SignersLimit)
+	if err != nil {
+		return nil, nil //nolint:nilerr // a policy without that file, or of a single file, lists nobody
+	}
+	signers, err := evidence.ParseSigners(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%s: %w", policy.TeamRef, evidence.SignersFile, err)
+	}
+	return signers, nil
+}
+
+// namedCommits returns the commit that a word names, or the commits of a range, oldest first.
+func namedCommits(ctx context.Context, s *session.Session, name string) ([]gitops.Noted, error) {
+	var ids []gitops.OID
+	var err error
+	if strings.Contains(name, "..") {
+		if ids, err = s.Repo.Range(ctx, name); err != nil {
+			return nil, cmdline.GitSaid(err)
+		}
+		if len(ids) == 0 {
+			return nil, &session.RequestError{Text: fmt.Sprintf("%q has no commits", gitops.Text(name))}
+		}
+	} else {
+		id, err := s.Repo.Commit(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		ids = []gitops.OID{id}
+	}
+	return s.Repo.Noted(ctx, evidence.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
+}
+
+// patchIDs computes the patch-ids of all commits when the first one is needed.
+type patchIDs struct {
+	ctx  context.Context
+	repo *gitops.Repository
+	of   []gitops.Noted
+	ids  map[gitops.OID]string
+	err  error
+}
+
+func (p *patchIDs) find(commit gitops.OID) string {
+	if p.ids == nil && p.err == nil {
+		var all []gitops.OID
+		for _, n := range p.of {
+			all = append(all, n.ID)
+		}
+		p.ids, p.err = p.repo.PatchIDs(p.ctx, all)
+	}
+	return p.ids[commit]
+}
+
+var (
+	// errNotVerified reports commits whose evidence is wrong, which were printed.
+	errNotVerified = errors.New("not verified")
+	// errMissing reports commits without evidence, which were printed.
+	errMissing = &environment.Refusal{Text: "evidence is missing"}
+)
+
+// result sums up the rows.
+type result struct {
+	text string
+	err  error // nil if all are verified
+}
+
+func resultOf(rows []row) result {
+	verified, failed, absent, ignored := 0, 0, 0, 0
+	for _, r := range rows {
+		switch {
+		case r.verdict.Verified():
+			verified++
+		case r.ignored:
+			ignored++
+		case r.verdict.Missing():
+			absent++
+		default:
+			failed++
+		}
+	}
+	text := fmt.Sprintf("%s verified", words.Count(verified, "commit"))
+	for _, more := range []struct {
+		count int
+		what  string
+	}{{failed, "failed"}, {absent, "with something missing"}, {ignored, "without evidence"}} {
+		if more.count > 0 {
+			text += fmt.Sprintf(", %d %s", more.count, more.what)
+		}
+	}
+	switch {
+	case failed > 0:
+		return result{text, errNotVerified}
+	case absent > 0:
+		return result{text, errMissing}
+	}
+	return result{text, nil}
+}
