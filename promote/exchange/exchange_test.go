@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { gitopstest.Main(m) }
 
-const who = "A <a@example.org>"
+var who = User{Name: "A <a@example.org>"}
 
 // texts returns the notes in a ref, by their objects.
 func texts(t *testing.T, w *gitopstest.Repo, ref string) map[string]string {

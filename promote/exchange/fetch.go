@@ -52,7 +52,7 @@ const Checked = "fetch.fsckObjects=true"
 func Spec(ref string) string { return "+" + ref + ":" + Fetched(ref) }
 
 // Fetch gets notes refs of a remote and merges them into those here. All refs move together, or none. who is the author of the merges.
-func Fetch(ctx context.Context, r *gitops.Repository, remote, who string, refs []string) (merged []Merged, err error) {
+func Fetch(ctx context.Context, r *gitops.Repository, remote string, who User, refs []string) (merged []Merged, err error) {
 	var specs []string
 	for _, ref := range refs {
 		specs = append(specs, Spec(ref))

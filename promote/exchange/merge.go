@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 // Merged is what a merge did to one notes ref.
@@ -16,10 +17,20 @@ type Merged struct {
 	Ref            string
 	Added, Changed int // notes that are new, and those with new lines
 	Kept           int // notes of which the remote has another text, and that stay
+	// Own is the number of notes with verdicts under the user's own address that are not here. Nothing is merged then: such a verdict
+	// counts as the user's, and whoever can push to the remote can write it.
+	Own int
+}
+
+// User is who fetches.
+type User struct {
+	Name string // name and address; empty if they are not known
+	// Own is the address whose verdicts count as the user's. If it is empty, each verdict is taken over.
+	Own string
 }
 
 // merge merges fetched values into the refs of notes. It makes all merges first, and then moves all refs at once.
-func merge(ctx context.Context, r *gitops.Repository, who string, refs []string, theirs map[string]gitops.OID) ([]Merged, error) {
+func merge(ctx context.Context, r *gitops.Repository, who User, refs []string, theirs map[string]gitops.OID) ([]Merged, error) {
 	here, err := r.Refs(ctx, refs...)
 	if err != nil {
 		return nil, err
@@ -53,7 +64,7 @@ type merging struct {
 }
 
 // merge returns the merged commit.
-func (m *merging) merge(ctx context.Context, r *gitops.Repository, who string) (gitops.OID, error) {
+func (m *merging) merge(ctx context.Context, r *gitops.Repository, who User) (gitops.OID, error) {
 	m.done.Ref = m.ref
 	if m.theirs == "" {
 		return "", errGone
@@ -65,13 +76,20 @@ func (m *merging) merge(ctx context.Context, r *gitops.Repository, who string) (
 	if err != nil {
 		return "", err
 	}
+	ours := map[gitops.OID]note{}
+	if m.ours != "" {
+		if ours, err = notesIn(ctx, r, m.ours); err != nil {
+			return "", fmt.Errorf("those here: %w", err)
+		}
+	}
+	if m.ref == review.NotesRef && who.Own != "" {
+		if m.done.Own, err = ownVerdicts(ctx, r, who.Own, ours, theirs); err != nil || m.done.Own > 0 {
+			return m.ours, err
+		}
+	}
 	if m.ours == "" {
 		m.done.Added = len(theirs)
 		return m.theirs, small(ctx, r, slices.Collect(maps.Values(theirs)))
-	}
-	ours, err := notesIn(ctx, r, m.ours)
-	if err != nil {
-		return "", fmt.Errorf("those here: %w", err)
 	}
 	same, err := m.unite(ctx, r, ours, theirs)
 	if err != nil {
@@ -80,10 +98,44 @@ func (m *merging) merge(ctx context.Context, r *gitops.Repository, who string) (
 	if same && r.IsAncestor(ctx, m.ours, m.theirs) {
 		return m.theirs, nil
 	}
-	if who == "" {
+	if who.Name == "" {
 		return "", ErrNobody
 	}
-	return r.MergeNotes(ctx, Fetched(m.ref), m.ours, m.theirs, who, "airlock: fetch", m.added, m.changed)
+	return r.MergeNotes(ctx, Fetched(m.ref), m.ours, m.theirs, who.Name, "airlock: fetch", m.added, m.changed)
+}
+
+// ownVerdicts returns the number of notes of a remote with a verdict under an address that is not in our note on the same object.
+func ownVerdicts(ctx context.Context, r *gitops.Repository, address string, ours, theirs map[gitops.OID]note) (count int, err error) {
+	var changed []note
+	var pairs []gitops.OID // theirs, and ours in turn, or theirs again where we have none
+	for id, n := range theirs {
+		if our, known := ours[id]; !known {
+			changed, pairs = append(changed, n), append(pairs, n.blob, n.blob)
+		} else if our.blob != n.blob {
+			changed, pairs = append(changed, n), append(pairs, n.blob, our.blob)
+		}
+	}
+	if err := small(ctx, r, changed); err != nil {
+		return 0, err
+	}
+	texts, err := read(ctx, r, pairs)
+	if err != nil {
+		return 0, err
+	}
+	for i := 0; i < len(texts); i += 2 {
+		here := ""
+		if pairs[i] != pairs[i+1] {
+			here = "\n" + texts[i+1]
+		}
+		own := func(line string) bool {
+			verdicts := review.Parse(line)
+			return len(verdicts) > 0 && verdicts[0].IsBy(address) && !strings.Contains(here, "\n"+line)
+		}
+		if slices.ContainsFunc(slices.Collect(strings.Lines(strings.TrimRight(texts[i], "\n")+"\n")), own) {
+			count++
+		}
+	}
+	return count, nil
 }
 
 // errGone reports that another fetch has removed what this one fetched.

@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/exchange"
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/teams"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -27,8 +28,9 @@ func fetchCommand() *cli.Command {
 			"\"git notes merge\", a merge also keeps notes that the remote has removed or changed. Notes that are too large or of another form\n" +
 			"are an error, and no ref moves then.\n\n" +
 			"Whoever can push to the remote can write any line. A fetched verdict does not count by itself: the team's policy names the people\n" +
-			"whose verdicts count, in addition to yours (git-airlock-policy(1)). A name in a line is a claim (git-airlock-colleagues(7)). A\n" +
-			"fetched result of a check counts as one that was found here, unless the check runs with --again.",
+			"whose verdicts count, in addition to yours (git-airlock-policy(1)). A name in a line is a claim (git-airlock-colleagues(7)). If\n" +
+			"there are verdicts under your own address that are not here, no verdict is merged, unless the policy names you. A fetched\n" +
+			" result of a check counts as one that was found here, unless the check runs with --again.",
 		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			remote, err := cmdline.RemoteOf(c, cmdline.Words(c))
 			if err == nil {
@@ -59,10 +61,15 @@ func fetchNotes(c *cli.Context, s *session.Session, remote string) error {
 	if s.Dry {
 		return nil
 	}
-	who := ""
+	who := exchange.User{}
 	user, nobody := identity.ResolveUser(s.Config)
 	if nobody == nil {
-		who = user.String()
+		who = exchange.User{Name: user.String(), Own: user.Mail}
+	}
+	if named, err := teams.Reviewers(c.Context, s.Repo); err != nil {
+		return err
+	} else if slices.ContainsFunc(named, func(address string) bool { return strings.EqualFold(address, who.Own) }) {
+		who.Own = ""
 	}
 	merged, err := exchange.Fetch(c.Context, s.Repo, remote, who, offer.Refs)
 	if errors.Is(err, exchange.ErrNobody) {
@@ -72,7 +79,7 @@ func fetchNotes(c *cli.Context, s *session.Session, remote string) error {
 		return cmdline.RemoteError(err, next)
 	}
 	for _, m := range merged {
-		reportMerged(s, m)
+		reportMerged(s, gitops.Pasteable(remote), m)
 	}
 	return nil
 }
@@ -97,7 +104,13 @@ func notesLines(remote string, offer exchange.Offered) []string {
 }
 
 // reportMerged says what a merge did.
-func reportMerged(s *session.Session, m exchange.Merged) {
+func reportMerged(s *session.Session, remote string, m exchange.Merged) {
+	if m.Own > 0 {
+		s.Report.Say("%s: left out, because it has verdicts under your own address that are not here, on %s: anybody who can push there can write them",
+			m.Ref, words.Count(m.Own, "commit"))
+		s.Report.Hint("git fetch " + remote + " " + m.Ref + " && git notes --ref=" + strings.TrimPrefix(m.Ref, "refs/notes/") + " merge -s cat_sort_uniq FETCH_HEAD  # if they are yours")
+		return
+	}
 	s.Report.Say("%s: %s, %s with new lines", m.Ref, words.Count(m.Added, "new note"), words.Count(m.Changed, "note"))
 	if m.Kept > 0 {
 		s.Report.Say("%s: kept %s of which the remote has another text", m.Ref, words.Count(m.Kept, "note"))
