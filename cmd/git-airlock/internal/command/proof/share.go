@@ -25,10 +25,10 @@ func shareCommand() *cli.Command {
 		Name: "share", Usage: "push evidence, verdicts and records to a remote",
 		UsageText: "git airlock share [--runs] [--evidence] [--review] [REMOTE]",
 		Description: "A plain git push leaves notes and records here. share pushes those that exist to the remote (origin), and prints the git command.\n" +
-			"It pushes nothing else, and forces nothing except refs/airlock/<id>/pending. The options select groups, and without one all three\n" +
-			"are pushed. \"git airlock fetch\" gets them in another clone.\n\n" +
-			"Pending commits are those that nobody has approved yet, also those that the policy gate holds. Whoever can read the remote can\n" +
-			"then read them.\n\n" +
+			"It pushes nothing else, and forces nothing except refs/airlock/<id>/pending. The options select groups. Without one all are\n" +
+			"pushed, except pending commits. \"git airlock fetch\" gets them in another clone.\n\n" +
+			"Pending commits are those that nobody has approved yet, also those that the policy gate holds, for a key in them perhaps. Whoever\n" +
+			"can read the remote can then read them, so only --review pushes them.\n\n" +
 			"If the remote has notes that are not here, git pushes none in their place: \"git airlock fetch\" merges them, and share pushes both.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "runs", Usage: "push the records of runs, as \"git airlock runs push\" does"},
@@ -41,7 +41,7 @@ func shareCommand() *cli.Command {
 				return err
 			}
 			all := !c.Bool("runs") && !c.Bool("evidence") && !c.Bool("review")
-			refs, err := shared(c.Context, s.Repo, groups{runs: all || c.Bool("runs"), evidence: all || c.Bool("evidence"), review: all || c.Bool("review")})
+			refs, err := shared(c.Context, s.Repo, groups{runs: all || c.Bool("runs"), evidence: all || c.Bool("evidence"), verdicts: all || c.Bool("review"), pending: c.Bool("review")})
 			switch {
 			case err != nil:
 				return err
@@ -61,7 +61,7 @@ func shareCommand() *cli.Command {
 func isNotes(ref string) bool { return slices.Contains(exchange.NoteRefs, ref) }
 
 // groups selects what is shared.
-type groups struct{ runs, evidence, review bool }
+type groups struct{ runs, evidence, verdicts, pending bool }
 
 // shared returns what git must push: the refs of some groups that exist.
 //
@@ -76,7 +76,7 @@ func shared(ctx context.Context, r *gitops.Repository, of groups) ([]string, err
 	var refs, pending []string
 	for _, ref := range exchange.NoteRefs {
 		// Verdicts are about pending commits, which refs/notes/airlock describes.
-		if at[ref] != "" && (of.evidence && ref != review.NotesRef || of.review && (ref == review.NotesRef || ref == promote.NotesRef)) {
+		if at[ref] != "" && (of.evidence && ref != review.NotesRef || of.verdicts && (ref == review.NotesRef || ref == promote.NotesRef)) {
 			refs = append(refs, ref)
 		}
 	}
@@ -87,7 +87,7 @@ func shared(ctx context.Context, r *gitops.Repository, of groups) ([]string, err
 			pending = append(pending, "+"+ref+":"+ref)
 		}
 	}
-	if of.review {
+	if of.pending {
 		refs = append(refs, pending...)
 	}
 	if of.runs && runs {
