@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/evidence"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // Attester makes the statements of one airlock.
@@ -26,6 +29,8 @@ type Attester struct {
 	// Kernel names what confines the prison. May be nil.
 	Kernel  func() map[string]string
 	Version string // of this program
+	// Say tells the user something, once for a session.
+	Say func(format string, values ...any)
 }
 
 // lockName is a file of the host state. One process at a time makes statements.
@@ -42,8 +47,12 @@ func (a Attester) Landed(ctx context.Context) error {
 	return a.locked(ctx, func(s *state) error { return a.landed(ctx, s) })
 }
 
-// Close makes the statements that are missing, and the closing one. After it the session has no more.
+// Close makes the statements that are missing, and the closing one. After it the session has no more. A session without a landed commit has none.
 func (a Attester) Close(ctx context.Context) error {
+	_, none := os.Lstat(stateFile(a.dir()))
+	if landed, err := ledger.TotalLanded(a.dir()); err == nil && landed == 0 && errors.Is(none, fs.ErrNotExist) {
+		return nil
+	}
 	return a.locked(ctx, func(s *state) error {
 		if err := a.landed(ctx, s); err != nil {
 			return err
@@ -68,9 +77,6 @@ func (a Attester) locked(ctx context.Context, do func(*state) error) error {
 		var s *state
 		if s, err = readState(a.dir()); err != nil {
 			return err
-		}
-		if s.Program.Version == "" {
-			s.Program = programOf(a.Version)
 		}
 		if err = do(s); !errors.Is(err, errMoved) || ctx.Err() != nil {
 			break

@@ -24,6 +24,9 @@ func (a Attester) sign(ctx context.Context, s *state, commit, tree gitops.OID, a
 	if err != nil {
 		return "", err
 	}
+	if s.Program.Version == "" {
+		s.Program = programOf(a.Version)
+	}
 	p := a.predicate(s, kind, key)
 	about(&p)
 	signed, payload, err := evidence.New(commit, tree, p).Payload()
@@ -71,6 +74,7 @@ func (a Attester) key(ctx context.Context, s *state) (kind, fingerprint string, 
 		}
 		// The key may need a passphrase or a touch, and nobody is asked. One session has one key, so its statements stay together.
 		s.Refused = err.Error()
+		a.Say("your key cannot sign evidence without asking, so that a key of the session signs: %v", err)
 	}
 	file := filepath.Join(a.dir(), keyName)
 	content, err := os.ReadFile(file)

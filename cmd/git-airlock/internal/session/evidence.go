@@ -4,7 +4,6 @@ import (
 	"context"
 	"log"
 
-	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -12,10 +11,10 @@ import (
 	"github.com/git-airlock/git-airlock/promote/daemon"
 )
 
-// attester returns what makes the statements about landed commits.
-func (s *Session) attester(r airlock.Record, config gitops.Config) (attest.Attester, error) {
-	user, err := identity.ResolveUser(config)
-	a := attest.Attester{Repo: s.Repo, Store: s.Store, Record: r, Config: config, Who: user.String(), Now: s.Now, Version: s.Version}
+// attester returns what makes the statements about landed commits. say tells the user something.
+func (s *Session) attester(r airlock.Record, say func(string, ...any)) (attest.Attester, error) {
+	user, err := identity.ResolveUser(s.Config)
+	a := attest.Attester{Repo: s.Repo, Store: s.Store, Record: r, Config: s.Config, Who: user.String(), Now: s.Now, Version: s.Version, Say: say}
 	if granted, ok := s.Prisons().Backend(r).(prison.Granted); ok {
 		a.Kernel = granted.Granted
 	}
@@ -27,7 +26,7 @@ func (s *Session) attestLanded(ctx context.Context, r airlock.Record) {
 	if pid, err := daemon.PID(s.Store, r.ID); err != nil || pid != 0 || s.Dry {
 		return
 	}
-	a, err := s.attester(r, s.Config)
+	a, err := s.attester(r, s.Report.Say)
 	if err == nil {
 		err = a.Landed(ctx)
 	}
@@ -40,7 +39,7 @@ func (s *Session) attestLanded(ctx context.Context, r airlock.Record) {
 func (s *Session) closeEvidence(ctx context.Context, r airlock.Record) {
 	soon, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
-	a, err := s.attester(r, s.Config)
+	a, err := s.attester(r, s.Report.Say)
 	if err == nil {
 		err = a.Close(soon)
 	}
@@ -53,7 +52,7 @@ func (s *Session) closeEvidence(ctx context.Context, r airlock.Record) {
 func (s *Session) attestInDaemon(r airlock.Record, logger *log.Logger) func(context.Context) bool {
 	failed := ""
 	return func(ctx context.Context) bool {
-		a, err := s.attester(r, s.Config)
+		a, err := s.attester(r, logger.Printf)
 		if err == nil {
 			err = a.Landed(ctx)
 		}
