@@ -54,7 +54,7 @@ func Run(ctx context.Context, c Config) error {
 	if c.Ready != nil {
 		c.Ready()
 	}
-	d := &daemon{engine: e, log: c.Log, news: c.News, landed: c.Landed, told: -1, outer: watchOuter(e.Repo, e.Store, e.Record)}
+	d := &daemon{engine: e, log: c.Log, news: c.News, landed: c.Landed, due: time.Now().Add(quietTime), outer: watchOuter(e.Repo, e.Store, e.Record)}
 	defer d.outer.close()
 	checks, end := context.WithCancel(ctx)
 	d.checks.checker, d.checks.log = e.Checker, c.Log
@@ -84,7 +84,8 @@ type daemon struct {
 	log     *log.Logger
 	news    <-chan struct{}
 	landed  func(context.Context) bool
-	told    int // the number of landed commits when landed last returned true
+	told    int       // the number of landed commits when landed last returned true
+	due     time.Time // when it is called next
 	outer   *outerWatch
 	last    ledger.Outcome
 	failure string        // error of the last cycle, logged once
@@ -135,6 +136,9 @@ func (d *daemon) cycle(ctx context.Context) {
 		d.failure = ""
 	}
 	d.record(outcome)
+	if outcome.Total != d.last.Total {
+		d.due = time.Now().Add(quietTime)
+	}
 	if len(outcome.Holds) != len(d.last.Holds) {
 		// Files in the way are watched from now on. The next cycle finds a change between the last cycle and this
 		// line.
@@ -161,9 +165,10 @@ const (
 	poll = time.Second
 	// heldPoll is the interval while there is a hold, because no event reports that a file in the way is gone.
 	heldPoll = 250 * time.Millisecond
-	// quietTime is how long nothing happens before Landed is called: an agent often makes several commits at once, and the landing of the
-	// next one does not wait. toldAgain is the pause after which Landed is called again.
-	quietTime = 150 * time.Millisecond
+	// quietTime is how long nothing lands before Landed is called, which writes to the repository. An agent often makes several commits at
+	// once, and a person or a script that has seen a landing often runs git then: a git fsck beside a writer reports objects that
+	// came after it had listed all, as missing. toldAgain is the pause after which Landed is called again.
+	quietTime = 5 * time.Second
 	toldAgain = 30 * time.Second
 )
 
@@ -182,7 +187,7 @@ func (d *daemon) wait(ctx context.Context) {
 	}
 	quiet := (<-chan time.Time)(nil)
 	if d.landed != nil && d.last.Total != d.told {
-		quiet = time.After(quietTime)
+		quiet = time.After(time.Until(d.due))
 	}
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -204,7 +209,7 @@ func (d *daemon) wait(ctx context.Context) {
 			if quiet = nil; d.landed(ctx) {
 				d.told = d.last.Total
 			} else {
-				quiet = time.After(toldAgain)
+				d.due, quiet = time.Now().Add(toldAgain), time.After(toldAgain)
 			}
 			continue
 		case <-retry:

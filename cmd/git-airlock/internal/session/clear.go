@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/attest"
 	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -66,7 +67,9 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 		if err := s.haltToClear(ctx, &r, discard); err != nil {
 			return err
 		}
-		s.closeEvidence(ctx, r)
+		soon, cancel := context.WithTimeout(ctx, countTime)
+		s.attest(soon, r, attest.Attester.Close)
+		cancel()
 		s.tellUndone(ctx, r)
 		if s.Recorder != nil {
 			s.Recorder.Ended(ctx, r)
@@ -146,7 +149,7 @@ const (
 	// landFirstTime bounds the landing of pending commits. A busy machine can take seconds to make the prison in which git reads the
 	// workspace, and what is not landed then is lost.
 	landFirstTime = 8 * time.Second
-	// countTime bounds each count of commits that clear removes.
+	// countTime bounds each count of commits that clear removes, and the closing of their evidence.
 	countTime = 4 * time.Second
 	// cycleTime bounds the wait for another process to end its cycle after a signal.
 	cycleTime = 3 * time.Second

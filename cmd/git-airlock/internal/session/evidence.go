@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"log"
 
 	"github.com/git-airlock/git-airlock/identity"
@@ -21,46 +22,43 @@ func (s *Session) attester(r airlock.Record, say func(string, ...any)) (attest.A
 	return a, err
 }
 
-// attestLanded makes the statements about commits that this command has landed, unless a daemon does.
-func (s *Session) attestLanded(ctx context.Context, r airlock.Record) {
-	if pid, err := daemon.PID(s.Store, r.ID); err != nil || pid != 0 || s.Dry {
-		return
-	}
-	a, err := s.attester(r, s.Report.Say)
-	if err == nil {
-		err = a.Landed(ctx)
-	}
-	if err != nil && ctx.Err() == nil {
-		s.Report.Say("no evidence of landed commits yet, the next landing or clear tries again: %v", err)
+// Attest makes the statements about all commits that airlocks of this repository have landed.
+func (s *Session) Attest(ctx context.Context) {
+	all, _ := s.Store.List() // a repository without readable airlocks has none to attest
+	for _, r := range all {
+		if !r.Phase.Passing() {
+			s.attest(ctx, r, attest.Attester.Landed)
+		}
 	}
 }
 
-// closeEvidence makes the closing statement of a session that ends.
-func (s *Session) closeEvidence(ctx context.Context, r airlock.Record) {
-	soon, cancel := context.WithTimeout(ctx, countTime)
-	defer cancel()
+// attest makes statements of an airlock, and says if it cannot.
+func (s *Session) attest(ctx context.Context, r airlock.Record, do func(attest.Attester, context.Context) error) {
 	a, err := s.attester(r, s.Report.Say)
-	if err == nil {
-		err = a.Close(soon)
+	if err == nil && !s.Dry {
+		err = do(a, ctx)
 	}
-	if err != nil {
-		s.Report.Say("the evidence of landed commits is not complete: %v", err)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		s.Report.Say("some landed commits have no evidence yet: %v", err)
+	}
+}
+
+// attestLanded makes the statements about commits that this command has landed, unless a daemon does.
+func (s *Session) attestLanded(ctx context.Context, r airlock.Record) {
+	if pid, err := daemon.PID(s.Store, r.ID); err == nil && pid == 0 {
+		s.attest(ctx, r, attest.Attester.Landed)
 	}
 }
 
 // attestInDaemon returns what a daemon calls after landings. It has the user's settings of its start, so that one session has one key.
 func (s *Session) attestInDaemon(r airlock.Record, logger *log.Logger) func(context.Context) bool {
-	failed := ""
 	return func(ctx context.Context) bool {
 		a, err := s.attester(r, logger.Printf)
 		if err == nil {
 			err = a.Landed(ctx)
 		}
-		if err == nil {
-			failed = ""
-		} else if text := err.Error(); ctx.Err() == nil && text != failed {
-			failed = text
-			logger.Printf("no evidence of landed commits yet: %s", text)
+		if err != nil && ctx.Err() == nil {
+			logger.Printf("some landed commits have no evidence yet: %v", err)
 		}
 		return err == nil
 	}

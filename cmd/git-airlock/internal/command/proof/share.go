@@ -41,6 +41,7 @@ func shareCommand() *cli.Command {
 				return err
 			}
 			all := !c.Bool("runs") && !c.Bool("evidence") && !c.Bool("review")
+			s.Attest(c.Context)
 			refs, err := shared(c.Context, s.Repo, groups{runs: all || c.Bool("runs"), evidence: all || c.Bool("evidence"), verdicts: all || c.Bool("review"), pending: c.Bool("review")})
 			switch {
 			case err != nil:

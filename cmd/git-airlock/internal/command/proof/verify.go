@@ -62,6 +62,7 @@ func verifyCommand() *cli.Command {
 }
 
 func verify(c *cli.Context, s *session.Session) error {
+	s.Attest(c.Context)
 	v, err := verifierOf(c, s)
 	if err != nil {
 		return err
