@@ -91,6 +91,8 @@ var coveredBy = map[string][2]string{
 	"git airlock execs --top":                                    {"testdata/script/execs.txtar", "git airlock execs --top"},
 	"git airlock check":                                          {"testdata/script/check.txtar", "exits 0 git airlock check\n"},
 	"git notes --ref=airlock-check show HEAD^{tree}":             {"testdata/script/hold-check.txtar", "git notes --ref=airlock-check show HEAD^{tree}"},
+	"git airlock verify HEAD":                                    {"testdata/script/verify.txtar", "git airlock verify HEAD\n"},
+	"git airlock verify --json HEAD":                             {"testdata/script/verify.txtar", "git airlock verify --json main\n"},
 	"git airlock report":                                         {"testdata/script/report.txtar", "exits 0 git airlock report\n"},
 	"git airlock report 3 --html report.html":                    {"testdata/script/report.txtar", "--html pages/report.html"},
 	"git airlock report 3 --open":                                {"testdata/script/report.txtar", "git airlock report --open"},
