@@ -188,7 +188,8 @@ func (g *Git) importNotes(ctx context.Context, ref string, from OID, who, messag
 	}
 	in := fmt.Sprintf("commit %s\nmark :1\nauthor %s now\ncommitter %s now\ndata %d\n%s\n%s%sdone\n", ref, who, who, len(message), message, parent, changes)
 	args := append([]string{"fast-import", "--quiet", "--done", "--date-format=now"}, options...)
-	return g.Durable().Change(ctx, Call{Args: args, Stdin: strings.NewReader(in), Stdout: out})
+	// In one pack, which git keeps until the ref has moved, the objects are safe from a git gc at the same time. Loose ones are not.
+	return g.Durable().Configured("fastimport.unpackLimit=1").Change(ctx, Call{Args: args, Stdin: strings.NewReader(in), Stdout: out})
 }
 
 // noteLimit bounds what is read of one note.
@@ -214,19 +215,12 @@ func (g *Git) Note(ctx context.Context, ref string, id OID) (string, error) {
 // SetNote replaces the note of one object, which may be of any kind. Otherwise it is like SetNotes, which git's own command for notes
 // in an import restricts to commits.
 func (g *Git) SetNote(ctx context.Context, ref string, from OID, who, message string, id OID, text string) error {
-	return g.SetNotesOn(ctx, ref, from, who, message, map[OID]string{id: text})
-}
-
-// SetNotesOn is SetNote for several objects.
-func (g *Git) SetNotesOn(ctx context.Context, ref string, from OID, who, message string, notes map[OID]string) error {
 	var changes strings.Builder
-	for _, id := range slices.Sorted(maps.Keys(notes)) {
-		paths := notePaths(id)
-		for _, path := range paths {
-			fmt.Fprintf(&changes, "D %s\n", path)
-		}
-		fmt.Fprintf(&changes, "M 100644 inline %s\ndata %d\n%s\n", paths[1], len(notes[id]), notes[id])
+	paths := notePaths(id)
+	for _, path := range paths {
+		fmt.Fprintf(&changes, "D %s\n", path)
 	}
+	fmt.Fprintf(&changes, "M 100644 inline %s\ndata %d\n%s\n", paths[1], len(text), text)
 	return g.commitNotes(ctx, ref, from, who, message, changes.String())
 }
 
