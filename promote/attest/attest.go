@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/checks"
@@ -33,13 +36,12 @@ type Attester struct {
 	Say func(format string, values ...any)
 }
 
-// lockName is a file of the host state. One process at a time makes statements.
-const lockName = "evidence.lock"
-
-// tries bounds the attempts to write notes while others write theirs.
+// tries bounds the attempts to move the ref of notes while others move it, and pause is the time before another one, for each before it.
 const (
 	tries = 10
 	pause = 20 * time.Millisecond
+	// patience bounds the wait for a running cycle.
+	patience = 5 * time.Second
 )
 
 // Landed makes a statement about each landed commit that has none.
@@ -66,9 +68,12 @@ func (a Attester) Close(ctx context.Context) error {
 	})
 }
 
-// locked calls do with the state under a lock. It calls do again with a new state if another airlock has written notes meanwhile.
+// locked calls do with the state while no cycle runs, since it hands objects over as a landing does. It calls do again with a new state if
+// another airlock has written notes meanwhile.
 func (a Attester) locked(ctx context.Context, do func(*state) error) error {
-	unlock, err := a.Store.LockFile(ctx, a.Record.ID, lockName)
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	unlock, err := a.Store.LockFile(waiting, a.Record.ID, promote.CycleLock)
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func (a Attester) locked(ctx context.Context, do func(*state) error) error {
 		if s, err = readState(a.dir()); err != nil {
 			return err
 		}
-		if err = do(s); !errors.Is(err, errMoved) || ctx.Err() != nil {
+		if err = do(s); !errors.Is(err, gitops.ErrRefMoved) || ctx.Err() != nil {
 			break
 		}
 		time.Sleep(time.Duration(n) * pause)
@@ -151,7 +156,7 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 			notes[on] = evidence.AddLine(notes[on], line)
 		}
 	}
-	return a.write(ctx, s, tip, notes)
+	return a.write(ctx, s, tip, noteList(notes))
 }
 
 // close makes the closing statement of one key's statements, on the last commit that they are about.
@@ -176,7 +181,7 @@ func (a Attester) close(ctx context.Context, s *state, key string) error {
 	for _, on := range []gitops.OID{last.Commit, last.Tree} {
 		notes[on] = evidence.AddLine(known[evidence.NotesRef][on], line)
 	}
-	return a.write(ctx, s, tips[evidence.NotesRef], notes)
+	return a.write(ctx, s, tips[evidence.NotesRef], noteList(notes))
 }
 
 // adopt takes over the statements of this session in a note: a process has written them that was killed before it wrote its state. It
@@ -205,21 +210,47 @@ func (a Attester) adopt(ctx context.Context, s *state, note string) (found bool,
 	return found, nil
 }
 
-// errMoved reports that another process has written notes meanwhile.
-var errMoved = errors.New("another process writes evidence all the time")
-
 // write writes notes and then the state. If the process ends between the two, the statements are adopted from the notes.
-func (a Attester) write(ctx context.Context, s *state, tip gitops.OID, notes map[gitops.OID]string) error {
+func (a Attester) write(ctx context.Context, s *state, tip gitops.OID, notes []quarantine.Note) error {
 	if len(notes) > 0 {
-		err := a.Repo.SetNotesOn(ctx, evidence.NotesRef, tip, a.Who, "airlock: evidence", notes)
-		if failed, ok := errors.AsType[*gitops.Error](err); ok && failed.Status == 1 && ctx.Err() == nil {
-			return errMoved
-		}
-		if err != nil {
+		if err := a.give(ctx, tip, notes); err != nil {
 			return fmt.Errorf("write evidence: %w", err)
 		}
 	}
 	return s.save(a.dir())
+}
+
+// give writes notes in a pack that is kept until the ref has moved: loose objects would be lost to a git gc at the same time.
+func (a Attester) give(ctx context.Context, tip gitops.OID, notes []quarantine.Note) (err error) {
+	bridge, err := quarantine.Open(promote.QuarantineDir(a.dir()), a.Record.Format).Bridge(a.Repo, a.Config, filepath.Join(a.dir(), "bridge"))
+	if err != nil {
+		return err
+	}
+	look := bridge.Inspect(ctx, nil)
+	defer func() { err = errors.Join(err, look.Close(), bridge.Close()) }()
+	drafted, made, err := bridge.DraftNotes(ctx, look, tip, a.Who, notes)
+	if err != nil || drafted == tip {
+		return err
+	}
+	if err := bridge.Give(ctx, look, "", nil, made...); err != nil {
+		return err
+	}
+	if err := a.Repo.UpdateRefs(ctx, "airlock: evidence", gitops.RefUpdate{Ref: evidence.NotesRef, Old: tip, New: drafted}); err != nil {
+		return err
+	}
+	h, err := quarantine.OpenHandover(a.Repo, a.dir())
+	if err == nil {
+		err = h.Release()
+	}
+	return err
+}
+
+// noteList returns notes in the order of their objects.
+func noteList(notes map[gitops.OID]string) (list []quarantine.Note) {
+	for _, on := range slices.Sorted(maps.Keys(notes)) {
+		list = append(list, quarantine.Note{Commit: on, Text: notes[on]})
+	}
+	return list
 }
 
 // around reads the notes that say more about commits, by ref and by object. tip is the value of the ref of statements then.
