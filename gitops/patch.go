@@ -30,7 +30,7 @@ func diffTree(more ...string) []string {
 // Patches calls do with the change of each commit since its first parent as a diff, in their order. Every file counts as text,
 // and blob ids are whole. A commit without a change has an empty diff. A commit with a diff that is too large is left out.
 func (g *Git) Patches(ctx context.Context, commits []OID, do func(commit OID, diff []byte) error) error {
-	return g.patches(ctx, commits, diffTree("--stdin", "-p", "-U3", "--no-renames", "--text", "--full-index"), func(part []OID, diffs []byte) error {
+	return g.patches(ctx, commits, patchLimit, diffTree("--stdin", "-p", "-U3", "--no-renames", "--text", "--full-index"), func(part []OID, diffs []byte) error {
 		of := splitPatches(diffs)
 		for _, id := range part {
 			if err := do(id, of[id]); err != nil {
@@ -56,21 +56,21 @@ func splitPatches(diffs []byte) map[OID][]byte {
 }
 
 // patches calls do with the diffs of commits, each after a line with the name of its commit: with all of them, or with
-// several parts if they are too large together.
-func (g *Git) patches(ctx context.Context, commits []OID, args []string, do func(part []OID, diffs []byte) error) error {
+// several parts if they are larger than limit together. A diff that is larger than limit alone is left out.
+func (g *Git) patches(ctx context.Context, commits []OID, limit int64, args []string, do func(part []OID, diffs []byte) error) error {
 	if len(commits) == 0 {
 		return nil
 	}
 	var diffs bytes.Buffer
 	to := &counted{to: &diffs}
-	err := g.Look(ctx, Call{Args: args, Stdin: strings.NewReader(Lines(commits)), Stdout: to, Limit: patchLimit, For: patchTime})
-	large := err != nil && ctx.Err() == nil && (to.n >= patchLimit || errors.Is(err, context.DeadlineExceeded))
+	err := g.Look(ctx, Call{Args: args, Stdin: strings.NewReader(Lines(commits)), Stdout: to, Limit: limit, For: patchTime})
+	large := err != nil && ctx.Err() == nil && (to.n >= limit || errors.Is(err, context.DeadlineExceeded))
 	switch half := len(commits) / 2; {
 	case large && half > 0:
-		if err := g.patches(ctx, commits[:half], args, do); err != nil {
+		if err := g.patches(ctx, commits[:half], limit, args, do); err != nil {
 			return err
 		}
-		return g.patches(ctx, commits[half:], args, do)
+		return g.patches(ctx, commits[half:], limit, args, do)
 	case large:
 		return nil
 	case err != nil:
@@ -96,6 +96,11 @@ const noIndex = "GIT_INDEX_FILE=/nonexistent/index"
 // PatchIDs returns the stable patch-ids of commits (git-patch-id(1)). A commit without a patch, or with one that is too
 // large, is missing.
 func (g *Git) PatchIDs(ctx context.Context, commits []OID) (map[OID]string, error) {
+	return g.PatchIDsWithin(ctx, commits, patchLimit)
+}
+
+// PatchIDsWithin is PatchIDs without commits whose diffs are larger than limit. It uses several times that memory.
+func (g *Git) PatchIDsWithin(ctx context.Context, commits []OID, limit int64) (map[OID]string, error) {
 	ids := map[OID]string{}
 	if len(commits) == 0 {
 		return ids, nil
@@ -109,7 +114,7 @@ func (g *Git) PatchIDs(ctx context.Context, commits []OID) (map[OID]string, erro
 			return err
 		},
 		func() error {
-			err := g.With(noIndex).patches(ctx, commits, diffTree("--stdin", "-p", "--full-index"), func(_ []OID, diffs []byte) error {
+			err := g.With(noIndex).patches(ctx, commits, limit, diffTree("--stdin", "-p", "--full-index"), func(_ []OID, diffs []byte) error {
 				_, err := patches.Write(diffs)
 				return err
 			})

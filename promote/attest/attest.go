@@ -132,9 +132,9 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 	if err != nil {
 		return err
 	}
-	patches, err := a.Repo.PatchIDs(ctx, idsOf(commits))
-	if err != nil && ctx.Err() != nil {
-		return err // without a patch-id, a statement is still found by commit and by tree
+	patches, err := a.patches(ctx, idsOf(commits))
+	if err != nil {
+		return err
 	}
 	notes := map[gitops.OID]string{}
 	for _, c := range commits {
@@ -157,6 +157,24 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 		}
 	}
 	return a.write(ctx, s, tip, noteList(notes))
+}
+
+// The daemon has little memory, and a cycle may wait. A commit with a larger patch has no patch-id in its statement, which is still found by
+// commit and by tree.
+const (
+	patchLimit = 4 << 20
+	patchTime  = time.Second
+)
+
+// patches returns the patch-ids of commits with patches that are not large.
+func (a Attester) patches(ctx context.Context, commits []gitops.OID) (map[gitops.OID]string, error) {
+	bounded, cancel := context.WithTimeout(ctx, patchTime)
+	defer cancel()
+	ids, err := a.Repo.PatchIDsWithin(bounded, commits, patchLimit)
+	if bounded.Err() != nil {
+		err = ctx.Err()
+	}
+	return ids, err
 }
 
 // close makes the closing statement of one key's statements, on the last commit that they are about.
