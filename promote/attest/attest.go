@@ -93,37 +93,35 @@ func (a Attester) locked(ctx context.Context, do func(*state) error) error {
 
 func (a Attester) dir() string { return a.Store.Dir(a.Record.ID) }
 
-// landed attests commits in groups, so that one call of git need not write an unlimited number of notes.
+// groupSize is the number of commits that are attested at once. The daemon has little memory, and an agent can make 20,000 commits.
+const groupSize = 200
+
+// landed attests the landed commits of this session after the last one that has a statement, oldest first.
 func (a Attester) landed(ctx context.Context, s *state) error {
-	for {
-		commits, err := a.unattested(ctx, s)
-		if err == nil && len(commits) > 0 {
-			err = a.attest(ctx, s, commits)
+	args := []string{"rev-list", "--topo-order", "--reverse", "--ignore-missing", a.Record.Ref("promoted"), "^" + string(a.Record.Base)}
+	if s.Last.Commit != "" {
+		args = append(args, "^"+string(s.Last.Commit))
+	}
+	text, err := a.Repo.Output(ctx, args...)
+	if err != nil {
+		return err
+	}
+	for group := range slices.Chunk(strings.Fields(text), groupSize) {
+		commits, err := a.Repo.Noted(ctx, promote.NotesRef, group, "--no-walk=unsorted")
+		if err != nil {
+			return err
 		}
-		if err != nil || len(commits) < groupSize {
+		commits = slices.DeleteFunc(commits, func(n gitops.Noted) bool {
+			return !strings.Contains(n.Note, "\nAirlock-Session: "+a.Record.Session+"\n")
+		})
+		if len(commits) == 0 {
+			continue
+		}
+		if err := a.attest(ctx, s, commits); err != nil {
 			return err
 		}
 	}
-}
-
-// groupSize is the number of commits that are attested at once.
-const groupSize = 500
-
-// unattested returns the oldest landed commits of this session after the last one that has a statement.
-func (a Attester) unattested(ctx context.Context, s *state) ([]gitops.Noted, error) {
-	revisions := []string{a.Record.Ref("promoted"), "^" + string(a.Record.Base)}
-	if s.Last.Commit != "" {
-		revisions = append(revisions, "^"+string(s.Last.Commit))
-	}
-	all, err := a.Repo.Noted(ctx, promote.NotesRef, revisions, "--topo-order")
-	if err != nil {
-		return nil, err
-	}
-	slices.Reverse(all)
-	all = slices.DeleteFunc(all, func(n gitops.Noted) bool {
-		return !strings.Contains(n.Note, "\nAirlock-Session: "+a.Record.Session+"\n") || s.attested[n.ID]
-	})
-	return all[:min(len(all), groupSize)], nil
+	return nil
 }
 
 // attest makes the statements of some commits and writes them in one change of the notes.
@@ -138,7 +136,6 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 	}
 	notes := map[gitops.OID]string{}
 	for _, c := range commits {
-		s.attested[c.ID] = true
 		if adopted, err := a.adopt(ctx, s, known[evidence.NotesRef][c.ID]); err != nil {
 			return err
 		} else if adopted {
@@ -149,12 +146,7 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 		if err != nil {
 			return err
 		}
-		for _, on := range []gitops.OID{c.ID, c.Tree} {
-			if _, begun := notes[on]; !begun {
-				notes[on] = known[evidence.NotesRef][on]
-			}
-			notes[on] = evidence.AddLine(notes[on], line)
-		}
+		add(notes, known[evidence.NotesRef], c.ID, c.Tree, line)
 	}
 	return a.write(ctx, s, tip, noteList(notes))
 }
@@ -177,6 +169,22 @@ func (a Attester) patches(ctx context.Context, commits []gitops.OID) (map[gitops
 	return ids, err
 }
 
+// linesOnTree bounds the statements in the note of a tree, since any number of commits can have the same one. Each of them has its own note.
+const linesOnTree = 16
+
+// add adds a line to the new notes on a commit and on its tree. known has the present ones.
+func add(notes, known map[gitops.OID]string, commit, tree gitops.OID, line string) {
+	for _, on := range []gitops.OID{commit, tree} {
+		note, begun := notes[on]
+		if !begun {
+			note = known[on]
+		}
+		if on == commit || strings.Count(note, "\n") < linesOnTree {
+			notes[on] = evidence.AddLine(note, line)
+		}
+	}
+}
+
 // close makes the closing statement of one key's statements, on the last commit that they are about.
 func (a Attester) close(ctx context.Context, s *state, key string) error {
 	last := s.Chains[key]
@@ -196,9 +204,7 @@ func (a Attester) close(ctx context.Context, s *state, key string) error {
 		return err
 	}
 	notes := map[gitops.OID]string{}
-	for _, on := range []gitops.OID{last.Commit, last.Tree} {
-		notes[on] = evidence.AddLine(known[evidence.NotesRef][on], line)
-	}
+	add(notes, known[evidence.NotesRef], last.Commit, last.Tree, line)
 	return a.write(ctx, s, tips[evidence.NotesRef], noteList(notes))
 }
 

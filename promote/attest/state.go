@@ -27,8 +27,6 @@ type state struct {
 	// Keys has the fingerprints of the user's keys, by the setting user.signingKey.
 	Keys    map[string]string `json:"keys"`
 	Refused string            `json:"refused,omitempty"` // why the user's key cannot sign
-
-	attested map[gitops.OID]bool // commits that were looked at in this call
 }
 
 // link is the place of a statement in its session.
@@ -41,7 +39,7 @@ type link struct {
 }
 
 func readState(dir string) (*state, error) {
-	s := &state{Version: stateVersion, Chains: map[string]link{}, Keys: map[string]string{}, attested: map[gitops.OID]bool{}}
+	s := &state{Version: stateVersion, Chains: map[string]link{}, Keys: map[string]string{}}
 	content, err := os.ReadFile(stateFile(dir))
 	if err != nil {
 		return s, gitops.Unless(err, fs.ErrNotExist)
