@@ -160,7 +160,7 @@ func inspect(ctx context.Context, f facts, inspector *quarantine.Inspector, p le
 	if err != nil {
 		return policy.Commit{}, "", err
 	}
-	pc := policy.Commit{ID: p.Inner, Tree: commit.Tree, Message: commit.Message, Encoding: commit.Encoding, Accepted: f.rules.decisions.AcceptedOf(p.Inner)}
+	pc := policy.Commit{ID: p.Inner, Tree: commit.Tree, Message: commit.Message, Encoding: commit.Encoding, Accepted: f.rules.decisions.AcceptedOf(p.Inner), Fetched: f.rules.fetched[p.Inner]}
 	if len(commit.Parents) > 0 {
 		parent, err := inspector.Commit(ctx, commit.Parents[0])
 		if err != nil {
@@ -181,6 +181,7 @@ func inspect(ctx context.Context, f facts, inspector *quarantine.Inspector, p le
 type ruleset struct {
 	settings    policy.Settings
 	facts       policy.Facts
+	fetched     map[gitops.OID][]string // by inner commit, see [ledger.Windows.Fetched]
 	decisions   ledger.Decisions
 	check       checks.Check // of trees
 	ignores     *ignore.Rules

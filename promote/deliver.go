@@ -70,9 +70,12 @@ func (e *Engine) draft(ctx context.Context, f facts, j judged, w *lazyBridge) (d
 		return d, nil, fmt.Errorf("write verdicts: %w", err)
 	}
 	notes := map[string][]quarantine.Note{NotesRef: j.notes, review.NotesRef: d.written.Notes}
-	var windows *ledger.Windows
+	windows := j.windows
 	if e.Egress != nil && len(j.notes) > 0 {
-		if windows, err = ledger.ReadWindows(e.Dir(), f.ledger, j.pending, e.Egress); err != nil {
+		if windows == nil {
+			windows, err = ledger.ReadWindows(e.Dir(), f.ledger, j.pending, e.Egress)
+		}
+		if err != nil {
 			return d, nil, err
 		}
 		notes[EgressRef] = windows.Notes(j.notes, f.refs.named[EgressRef] != "")

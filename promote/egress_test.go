@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // numbers is a record of a network of which only the number of entries is known.
@@ -17,6 +18,13 @@ func (n *numbers) Newest() uint64 { return uint64(*n) }
 func (*numbers) Placeholders() []string { return nil }
 
 func (*numbers) Note(after, upTo uint64) string { return fmt.Sprintf("%d-%d\n", after+1, upTo) }
+
+func (*numbers) Fetched(after, upTo uint64) (found []string) {
+	if after < 10 && upTo >= 10 {
+		found = append(found, "entry 10")
+	}
+	return found
+}
 
 // TestEgressNotes gives each landed commit the part of the record that belongs to it. No part is lost or counted twice when a
 // commit waits, is built again, or is replaced by the agent.
@@ -83,4 +91,38 @@ func TestEgressNotes(t *testing.T) {
 		t.Error("no ref")
 	}
 	w.nothingLeft()
+}
+
+// TestFetched holds the commits in whose part of the record something came from a host that no rule names, and only these.
+func TestFetched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	var record numbers
+	w.engine.Egress = &record
+	w.git("config", "airlock.policy.fetched", "hold")
+	record = 9
+	w.commits("before", "before", "1")
+	w.cycle()
+	record = 12
+	w.commits("after", "after", "2")
+	w.cycle()
+	record = 22
+	w.commits("next", "next", "3")
+	held := w.cycle().Of(ledger.Policy)
+	if got := w.subjects(); got != "next before" || len(held) != 1 || !strings.HasSuffix(held[0].Message, "(after); fetched: entry 10") {
+		t.Fatalf("%q has landed, %v", got, held)
+	}
+	// Under other rules the waiting commit has the same part.
+	w.engine = newEngine(w.Repository, w.record, w.inner)
+	w.engine.Egress = &record
+	w.git("config", "airlock.policy.secret", "flag")
+	record = 30
+	if again := w.cycle().Of(ledger.Policy); len(again) != 1 || again[0].Message != held[0].Message {
+		t.Fatalf("%v after %v", again, held)
+	}
+	w.git("config", "airlock.policy.fetched", "flag")
+	w.cycle()
+	if got := w.subjects(); got != "after next before" {
+		t.Fatalf("%q has landed", got)
+	}
 }

@@ -3,7 +3,6 @@ package promote
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +26,7 @@ type judged struct {
 	notes   []quarantine.Note // new notes, and removals of the notes of commits that are not pending any more
 	later   bool              // the next cycle checks some commits
 	results ledger.GateResults
+	windows *ledger.Windows // nil if the gate did not need them
 }
 
 // judge runs the policy gate on every pending commit that has no result under the current rules. The commits before
@@ -38,7 +38,7 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 	}
 	results = results.Clone()
 	var unknown []ledger.Pair
-	again, err := ignoredAnew(ctx, f, b.Pending, results)
+	again, err := results.IgnoredAnew(ctx, f.rules.ignores, b.Pending)
 	if err != nil {
 		return judged{}, err
 	}
@@ -46,6 +46,13 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 		if again[t.Outer] || results.Unchecked(b.Pending, t.Outer) {
 			unknown = append(unknown, t)
 		}
+	}
+	var windows *ledger.Windows
+	if e.Egress != nil && len(unknown) > 0 && f.rules.settings.Action(policy.Fetched) != policy.Off {
+		if windows, err = ledger.ReadWindows(e.Dir(), f.ledger, b.Pending, e.Egress); err != nil {
+			return judged{}, err
+		}
+		f.rules.fetched = windows.Fetched(unknown)
 	}
 	passed, err := e.check(ctx, f, w, unknown)
 	for _, v := range passed {
@@ -58,7 +65,7 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 	if err != nil && !errors.As(err, &invalid) {
 		return judged{}, err
 	}
-	j := judged{pending: b.Pending, outside: b.Outside, results: results}
+	j := judged{pending: b.Pending, outside: b.Outside, results: results, windows: windows}
 	if invalid != nil {
 		j.remarks = innerInvalid(invalid)
 		j.pending = landableBefore(p, b.Pending, unknown[len(passed)].Inner)
@@ -72,40 +79,6 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 		}
 	}
 	return e.findLandable(ctx, f, p, j), nil
-}
-
-// ignoredAnew returns the pending commits with a finding of ignored-path that must be checked again, because the user's
-// ignore files above its paths have changed, or because the user's index has one of the paths now. If there is one, it
-// also returns the commits whose findings are stored without paths.
-func ignoredAnew(ctx context.Context, f facts, pending []ledger.Pair, results ledger.GateResults) (map[gitops.OID]bool, error) {
-	again, of := map[gitops.OID]bool{}, map[string][]gitops.OID{}
-	var without []gitops.OID
-	for _, t := range pending {
-		v := results.Of(t.Outer)
-		paths, found := v.IgnoredPaths()
-		switch {
-		case !found:
-		case len(paths) == 0:
-			without = append(without, t.Outer)
-		case v.Ignores != f.rules.ignores.StateAbove(paths):
-			again[t.Outer] = true
-		}
-		for _, p := range paths {
-			of[p] = append(of[p], t.Outer)
-		}
-	}
-	tracked, err := f.rules.ignores.Tracked(ctx, slices.Collect(maps.Keys(of)))
-	for _, p := range tracked {
-		for _, id := range of[p] {
-			again[id] = true
-		}
-	}
-	if len(again) > 0 {
-		for _, id := range without {
-			again[id] = true
-		}
-	}
-	return again, err
 }
 
 // landableBefore returns the pending pairs that can land before an inner commit: those of the chain, and those before the chain.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -288,4 +289,38 @@ func (v *GateResults) Flagged(l *Ledger) []Flagged {
 		list = append(list, Flagged{result.Commit, result.rules(func(policy.Finding) bool { return true })})
 	}
 	return list
+}
+
+// IgnoredAnew returns the pending commits with a finding of ignored-path that must be checked again, because the user's
+// ignore files above its paths have changed, or because the user's index has one of the paths now. If there is one, it
+// also returns the commits whose findings are stored without paths.
+func (v *GateResults) IgnoredAnew(ctx context.Context, ignores *ignore.Rules, pending []Pair) (map[gitops.OID]bool, error) {
+	again, of := map[gitops.OID]bool{}, map[string][]gitops.OID{}
+	var without []gitops.OID
+	for _, t := range pending {
+		result := v.Of(t.Outer)
+		paths, found := result.IgnoredPaths()
+		switch {
+		case !found:
+		case len(paths) == 0:
+			without = append(without, t.Outer)
+		case result.Ignores != ignores.StateAbove(paths):
+			again[t.Outer] = true
+		}
+		for _, p := range paths {
+			of[p] = append(of[p], t.Outer)
+		}
+	}
+	tracked, err := ignores.Tracked(ctx, slices.Collect(maps.Keys(of)))
+	for _, p := range tracked {
+		for _, id := range of[p] {
+			again[id] = true
+		}
+	}
+	if len(again) > 0 {
+		for _, id := range without {
+			again[id] = true
+		}
+	}
+	return again, err
 }

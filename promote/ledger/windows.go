@@ -15,6 +15,9 @@ type Egress interface {
 	Newest() uint64
 	// Note returns a note's text about the entries after one number up to another.
 	Note(after, upTo uint64) string
+	// Fetched says what came from hosts that no rule names, as the entries after one number up to another have it. An entry that
+	// cannot be read counts, and so does a connection that is open now.
+	Fetched(after, upTo uint64) []string
 	// Placeholders returns what programs inside have in place of keys.
 	Placeholders() []string
 }
@@ -83,6 +86,20 @@ func (w *Windows) Notes(changes []quarantine.Note, removals bool) (notes []quara
 		}
 	}
 	return notes
+}
+
+// Fetched says what came from hosts that no rule names before each commit.
+func (w *Windows) Fetched(pairs []Pair) map[gitops.OID][]string {
+	fetched, of := map[gitops.OID][]string{}, map[Window][]string{}
+	for _, p := range pairs {
+		window := w.of(p.Inner)
+		part := Window{After: window.After, UpTo: window.UpTo}
+		if _, known := of[part]; !known {
+			of[part] = w.record.Fetched(part.After, part.UpTo)
+		}
+		fetched[p.Inner] = of[part]
+	}
+	return fetched
 }
 
 // text returns the text about the window of an outer commit. A commit that has no window gets one: the entries up to the

@@ -21,6 +21,7 @@ type Commit struct {
 	Encoding   string          // the encoding in the commit's header; empty for UTF-8
 	Changes    []gitops.Change // against the first parent, in git's order
 	Accepted   []Acceptance    // the user's acceptances for this commit
+	Fetched    []string        // what the prison fetched before the commit, for [Fetched]
 }
 
 func (c Commit) accepts(rule, path string) bool {
@@ -160,6 +161,7 @@ func newRules(s Settings, f Facts) []rule {
 		keyPlaceholder{f.Placeholders},
 		protectedPath{s.protected},
 		ignoredPath{f.Ignores},
+		fetched{},
 		budget{},
 	}
 }

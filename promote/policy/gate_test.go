@@ -243,3 +243,37 @@ func TestLongLinksEnd(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// TestFetched has a finding for each thing that was fetched, as its setting wants, and by default none.
+func TestFetched(t *testing.T) {
+	for _, c := range []struct {
+		setting string
+		fetched []string
+		want    string
+	}{
+		{"", []string{"x"}, "[]"},
+		{"off", []string{"x"}, "[]"},
+		{"flag", nil, "[]"},
+		{"flag", []string{"x"}, "[flag x]"},
+		{"hold", []string{"x", "y\n"}, `[hold x; y\n]`},
+	} {
+		config := gitops.Config{}
+		if c.setting != "" {
+			config["airlock.policy.fetched"] = c.setting
+		}
+		settings, err := ReadSettings(config)
+		check(t, err)
+		objects := newStore()
+		commit := objects.commit(testBase, testBase, "change\n")
+		commit.Fetched = c.fetched
+		found, err := New(settings, testFacts, objects).Check(t.Context(), commit)
+		check(t, err)
+		got := []string{}
+		for _, f := range found {
+			got = append(got, f.Action.String()+" "+f.Detail)
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%q, %q: %s, want %s", c.setting, c.fetched, got, c.want)
+		}
+	}
+}

@@ -2,7 +2,9 @@ package network
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -51,6 +53,37 @@ func (n Notes) Note(after, upTo uint64) string {
 		err = ledger.Range(n.Dir, after, upTo, w.add)
 	}
 	return w.text(n, after, upTo, err)
+}
+
+// Fetched says what came from hosts that no rule names, as the records after one number up to another have it. A record that cannot be
+// read counts: it may have been about such a host. A connection that is open now counts, because it has no record until its end.
+func (n Notes) Fetched(after, upTo uint64) (found []string) {
+	all, unnamed := uint64(0), window{reached: map[string]*noted{}}
+	add := func(r control.Record) {
+		if all++; r.Rule == "" && r.Received > 0 && r.Kind != control.KindRefusal {
+			unnamed.add(r)
+		}
+	}
+	if err := ledger.Range(n.Dir, after, upTo, add); err != nil {
+		found = append(found, "the record of the network cannot be read: "+err.Error())
+	}
+	if lost := upTo - after - all; lost > 0 {
+		found = append(found, fmt.Sprintf("%d records of the network are lost", lost))
+	}
+	for _, h := range first(unnamed.reached) {
+		found = append(found, "something came from "+h.host+", which no rule names")
+	}
+	state, err := control.ReadState(n.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		found = append(found, "the open connections are not known: "+err.Error())
+	}
+	for _, f := range state.Flows {
+		if f.Rule == "" {
+			t := TargetOf(control.Record{Name: f.Name, Address: f.Address, Port: f.Port})
+			found = append(found, "a connection to "+words.Clip(t.String(), longestHost)+" is open, which no rule names")
+		}
+	}
+	return found
 }
 
 // window sums up the records of a period.

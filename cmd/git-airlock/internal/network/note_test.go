@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,5 +73,42 @@ func TestNoteIsBounded(t *testing.T) {
 	}
 	if text := (Notes{Dir: dir}).Note(0, hosts); !strings.Contains(text, "Airlock-Lost-Records: 300\n") {
 		t.Errorf("records that are gone: %q", text)
+	}
+}
+
+// TestFetched lists the hosts from which something came without a rule, those to which such a connection is open, and what is not
+// known.
+func TestFetched(t *testing.T) {
+	dir := t.TempDir()
+	n := Notes{Airlock: "7f3a", Session: "s", Dir: dir}
+	w, err := ledger.Open(dir, "7f3a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	unnamed := control.Record{Kind: control.KindFlow, Name: "wide.test", Port: 443, Verdict: control.VerdictAllow, Sent: 10, Received: 200}
+	named, silent, failed, address := unnamed, unnamed, unnamed, unnamed
+	named.Name, named.Rule = "files.test", "files.test (--allow)"
+	silent.Name, silent.Received = "silent.test", 0
+	failed.Name, failed.Verdict, failed.Received = "down.test", control.VerdictFailed, 0
+	address.Name, address.Address = "", "192.0.2.7"
+	if err := w.Append(named, silent, failed, control.Record{Kind: control.KindPolicy, Rule: "generation 2"}, unnamed, address, unnamed); err != nil {
+		t.Fatal(err)
+	}
+	if err := control.WriteState(dir, control.State{Flows: []control.Flow{{Name: "files.test", Port: 443, Rule: "files.test"}, {Name: "open.test", Port: 80}}}); err != nil {
+		t.Fatal(err)
+	}
+	open := "a connection to open.test:80 is open, which no rule names"
+	for _, c := range []struct {
+		after, upTo uint64
+		want        []string
+	}{
+		{0, 4, []string{open}},
+		{0, 7, []string{"something came from wide.test:443, which no rule names", "something came from 192.0.2.7:443, which no rule names", open}},
+		{7, 9, []string{"2 records of the network are lost", open}},
+	} {
+		if got := n.Fetched(c.after, c.upTo); !slices.Equal(got, c.want) {
+			t.Errorf("%d-%d: %q, want %q", c.after, c.upTo, got, c.want)
+		}
 	}
 }

@@ -61,3 +61,20 @@ func blanked(text []byte, placeholders []string) []byte {
 	}
 	return text
 }
+
+// Fetched is the rule about what the prison fetched before a commit.
+const Fetched = "fetched"
+
+// fetched finds a commit that was made after something came from a host that no rule of the network names.
+type fetched struct{ commitOnly }
+
+func (fetched) describe() Description {
+	return documented(Fetched, Off, "a commit made after something came from a host that no rule of the network names (airlock.network=open, airlock.networkLearn)")
+}
+
+func (fetched) commit(_ context.Context, in *inspection, r *report) error {
+	for _, what := range in.Fetched {
+		r.at("", "%s", what)
+	}
+	return nil
+}
