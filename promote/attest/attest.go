@@ -30,11 +30,16 @@ type Attester struct {
 	Who    string // the author of changes of notes: name and address
 	Now    func() time.Time
 	// Kernel names what confines the prison. May be nil.
-	Kernel  func() map[string]string
+	Kernel func() map[string]string
+	// Runs reads the runs of an airlock. May be nil.
+	Runs    func(context.Context, airlock.Record) (Runs, error)
 	Version string // of this program
 	// Say tells the user something, once for a session.
 	Say func(format string, values ...any)
 }
+
+// Runs names the runs in which a commit landed at a time.
+type Runs func(commit gitops.OID, landed time.Time) []evidence.Run
 
 // tries bounds the attempts to move the ref of notes while others move it, and pause is the time before another one, for each before it.
 const (
@@ -134,6 +139,12 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 	if err != nil {
 		return err
 	}
+	runs := Runs(func(gitops.OID, time.Time) []evidence.Run { return nil })
+	if a.Runs != nil {
+		if runs, err = a.Runs(ctx, a.Record); err != nil {
+			return err
+		}
+	}
 	notes := map[gitops.OID]string{}
 	for _, c := range commits {
 		if adopted, err := a.adopt(ctx, s, known[evidence.NotesRef][c.ID]); err != nil {
@@ -141,7 +152,7 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 		} else if adopted {
 			continue
 		}
-		landed := a.describe(c, known, patches[c.ID])
+		landed := a.describe(c, known, patches[c.ID], runs)
 		line, err := a.sign(ctx, s, c.ID, c.Tree, func(p *evidence.Predicate) { p.Landed = &landed })
 		if err != nil {
 			return err

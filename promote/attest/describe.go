@@ -17,7 +17,7 @@ import (
 )
 
 // describe says what the notes say about a landed commit.
-func (a Attester) describe(c gitops.Noted, known map[string]map[gitops.OID]string, patch string) evidence.Landed {
+func (a Attester) describe(c gitops.Noted, known map[string]map[gitops.OID]string, patch string, runs Runs) evidence.Landed {
 	landed := evidence.Landed{PatchID: patch, Reached: reached(known[promote.EgressRef][c.ID])}
 	for key, value := range fields(c.Note) {
 		switch key {
@@ -27,6 +27,9 @@ func (a Attester) describe(c gitops.Noted, known map[string]map[gitops.OID]strin
 			landed.Tree = value
 		case "Policy":
 			landed.Policy = value
+		case "Landed-At":
+			when, _ := time.Parse(time.RFC3339, value)
+			landed.Runs = runs(c.ID, when)
 		case "Without":
 			landed.Without = append(landed.Without, gitops.OID(value))
 		case "Reviewed-By":

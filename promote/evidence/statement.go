@@ -90,6 +90,7 @@ type Landed struct {
 	PatchID   string       `json:"patchID,omitempty"` // of git patch-id --stable; empty without a patch
 	Policy    string       `json:"policy"`            // the gate's verdict, as in the provenance note
 	Reached   *Reached     `json:"reached,omitempty"` // nil for a prison without a network
+	Runs      []Run        `json:"runs,omitempty"`    // those in which the commit landed
 	Checks    []Check      `json:"checks,omitempty"`
 	Reviewers []Reviewer   `json:"reviewers,omitempty"`
 }
@@ -105,6 +106,12 @@ type Host struct {
 	Name     string `json:"name"`
 	Sent     int64  `json:"sent,omitempty"`     // bytes
 	Received int64  `json:"received,omitempty"` // bytes
+}
+
+// Run is a run of a command in the prison. Its record has the same session and the same beginning.
+type Run struct {
+	Started time.Time `json:"started"`
+	Record  string    `json:"record,omitempty"` // the ref of its record; empty if the run had none when the statement was made
 }
 
 // Check is the result of a check of the tree.

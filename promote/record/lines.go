@@ -207,8 +207,8 @@ func EncodeCommits(commits []Commit) []byte {
 	return b.Bytes()
 }
 
-// decodeCommits reads the file [CommitsName].
-func decodeCommits(content []byte) (commits []Commit, err error) {
+// DecodeCommits reads the file [CommitsName].
+func DecodeCommits(content []byte) (commits []Commit, err error) {
 	err = eachLine(CommitsName, content, func(line []byte) error {
 		parts := strings.SplitN(string(line), "\t", 5)
 		if len(parts) != 5 {

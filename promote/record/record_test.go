@@ -280,7 +280,7 @@ func FuzzOpen(f *testing.F) {
 			t.Errorf("%v became %v, %v", samples, again, err)
 		}
 		commits, _ := r.Commits()
-		again, err := decodeCommits(EncodeCommits(commits))
+		again, err := DecodeCommits(EncodeCommits(commits))
 		if err != nil || len(again) != len(commits) {
 			t.Errorf("%v became %v, %v", commits, again, err)
 		}

@@ -181,7 +181,7 @@ func (r Run) Commits() ([]Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeCommits(content)
+	return DecodeCommits(content)
 }
 
 // Terminal returns the output of the launched command's terminal. The error is [ErrAbsent] if it had none.

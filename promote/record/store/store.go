@@ -151,8 +151,16 @@ func Refs(ctx context.Context, r *gitops.Repository) ([]Entry, error) {
 // List returns the records of a repository with their manifests, and compares these with the commits. It reads no other files.
 func List(ctx context.Context, r *gitops.Repository) ([]Entry, error) {
 	all, err := Refs(ctx, r)
-	if err != nil || len(all) == 0 {
-		return all, err
+	if err == nil {
+		fill(ctx, r, all)
+	}
+	return all, err
+}
+
+// fill reads the manifests of records.
+func fill(ctx context.Context, r *gitops.Repository, all []Entry) {
+	if len(all) == 0 {
+		return
 	}
 	var names []string
 	for _, e := range all {
@@ -172,7 +180,31 @@ func List(ctx context.Context, r *gitops.Repository) ([]Entry, error) {
 	for i := range all {
 		all[i].read(found[2*i], found[2*i+1])
 	}
-	return all, nil
+}
+
+// Landed returns the newest records of a session by the commits that landed in their runs. A record that cannot be read has none.
+func Landed(ctx context.Context, r *gitops.Repository, session string, newest int) (map[gitops.OID][]Entry, error) {
+	all, err := Refs(ctx, r)
+	all = slices.DeleteFunc(all, func(e Entry) bool { return e.Session != session })
+	all = all[max(0, len(all)-newest):]
+	fill(ctx, r, all)
+	by := map[gitops.OID][]Entry{}
+	for _, e := range all {
+		if e.Err != nil || e.Manifest.Landed == 0 {
+			continue
+		}
+		found, err := read(ctx, r, []string{string(e.Commit) + ":" + record.CommitsName})
+		if err != nil || found[0].err != nil {
+			continue
+		}
+		commits, _ := record.DecodeCommits(found[0].content)
+		for _, c := range commits {
+			if c.State == record.Landed {
+				by[c.Outer] = append(by[c.Outer], e)
+			}
+		}
+	}
+	return by, err
 }
 
 // read takes the manifest and the commit of a record.

@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/attest"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
@@ -54,6 +55,11 @@ func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string
 		return nil, errors.Join(err, run.Cancel())
 	}
 	return run.Cancel, nil
+}
+
+// Runs implements [session.Recorder].
+func (o recorder) Runs(ctx context.Context, r airlock.Record) (attest.Runs, error) {
+	return Runs(o.session, r).Naming(ctx)
 }
 
 // Again returns the command line that launches the last launched command again, and an empty string if that is not known.

@@ -19,6 +19,9 @@ func (s *Session) attester(r airlock.Record, say func(string, ...any)) (attest.A
 	if granted, ok := s.Prisons().Backend(r).(prison.Granted); ok {
 		a.Kernel = granted.Granted
 	}
+	if s.Recorder != nil {
+		a.Runs = s.Recorder.Runs
+	}
 	return a, err
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/attest"
 	"github.com/git-airlock/git-airlock/promote/daemon"
 )
 
@@ -65,6 +66,7 @@ type Recorder interface {
 	Launching(ctx context.Context, r airlock.Record, argv []string, agent *Agent) (cancel func() error, err error)
 	// Ended is called when the prison of an airlock has ended and nothing more lands.
 	Ended(ctx context.Context, r airlock.Record)
+	Runs(ctx context.Context, r airlock.Record) (attest.Runs, error) // see [attest.Attester]
 }
 
 // Options are the options of a session.
