@@ -157,12 +157,13 @@ func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewa
 	for _, x := range list {
 		all = append(all, reviewedOf(x))
 	}
-	var texts, next []string
+	var reasons, next []string
+	waits := map[string][]string{} // by reason
 	for _, x := range all {
 		if !slices.ContainsFunc(decided, func(d verdict.Decided) bool { return d.Inner == x.Inner }) {
 			continue
 		}
-		why := "waits"
+		why := ""
 		if names := namesOf(x.Needs, all); len(names) > 0 {
 			why += " for " + strings.Join(names, ", ")
 			next = []string{"git airlock review", "git airlock approve" + handlesOf(x.Needs, all)}
@@ -175,10 +176,32 @@ func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewa
 			why += fmt.Sprintf(": held (%s): %s", o.Holds[i].Reason, o.Holds[i].Message)
 			next = o.Holds[i].Next
 		}
-		texts = append(texts, fmt.Sprintf("%s (%s) %s", x.short(), x.Subject, why))
+		if len(waits[why]) == 0 {
+			reasons = append(reasons, why)
+		}
+		waits[why] = append(waits[why], fmt.Sprintf("%s (%s)", x.short(), x.Subject))
 	}
-	if len(texts) == 0 {
+	if len(reasons) == 0 {
 		return nil
 	}
+	var texts []string
+	for _, why := range reasons {
+		texts = append(texts, waitText(waits[why])+why)
+	}
 	return &environment.Refusal{Text: strings.Join(texts, "; "), Next: next}
+}
+
+// waitingNamed bounds the commits that are named with one reason.
+const waitingNamed = 5
+
+// waitText says that some commits wait, without the reason.
+func waitText(names []string) string {
+	switch more := len(names) - waitingNamed; {
+	case len(names) == 1:
+		return names[0] + " waits"
+	case more > 0:
+		return fmt.Sprintf("%s and %s wait", strings.Join(names[:waitingNamed], ", "), words.Count(more, "other commit"))
+	default:
+		return strings.Join(names, ", ") + " wait"
+	}
 }
