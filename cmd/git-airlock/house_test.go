@@ -53,7 +53,7 @@ var rooms = map[string][]string{
 	prisonsRoom:     {environmentRoom, networkRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
 	inboundRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/quarantine", "snapshot", "promote"},
 	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "gitops/killpoint", "snapshot", "prison", "promote", "promote/record"},
-	checkingRoom:    {prisonsRoom, "gitops", "identity", "prison", "promote", "snapshot"},
+	checkingRoom:    {prisonsRoom, environmentRoom, "gitops", "identity", "prison", "promote", "snapshot"},
 	programsRoom:    {prisonsRoom, environmentRoom, "gitops", "prison", "promote", "promote/record"},
 	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "gitops/killpoint", "identity", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "promote/record/store", "snapshot"},
 	pushcheckRoom:   {environmentRoom, sessionRoom, "gitops", "identity", "promote"},

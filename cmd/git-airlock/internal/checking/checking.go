@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
@@ -155,7 +156,7 @@ func (j job) fill(ctx context.Context, box prisons.Check) error {
 	base := gitops.Head{Commit: j.commit, Tree: j.tree}
 	snap, err := snapshot.Take(ctx, j.Prisons.Repo, box.Quarantine, base, nil, j.record.Ghost)
 	if err != nil {
-		return err
+		return environment.AdvisePartial(j.Prisons.Config, err)
 	}
 	step("filling the workspace", 0, 0)
 	return snap.Fill(ctx, prisons.WorkspaceIn(box))

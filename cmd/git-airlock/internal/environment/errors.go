@@ -1,5 +1,7 @@
 package environment
 
+import "github.com/git-airlock/git-airlock/gitops"
+
 // Refusal is an error that needs an action of the user.
 type Refusal struct {
 	Text string
@@ -20,3 +22,12 @@ func (e *Advised) Unwrap() error { return e.Err }
 
 // Advise adds the next commands to an error.
 func Advise(err error, next ...string) error { return &Advised{err, next} }
+
+// AdvisePartial adds the way to the remotes to an error about objects, if there is one and the repository is a partial clone: the objects
+// may have to come from there.
+func AdvisePartial(config gitops.Config, err error) error {
+	if err == nil || !config.Partial() {
+		return err
+	}
+	return Advise(err, "git remote -v  # in this partial clone the remote has the missing objects")
+}

@@ -206,7 +206,7 @@ func (c resolved) takeSnapshot(ctx context.Context, r airlock.Record, exclude ig
 		if err == nil {
 			c.secrets.Begin(quarantine.Open(dir, r.Format))
 		}
-		return snap, err
+		return snap, environment.AdvisePartial(s.Config, err)
 	})
 	return func() (*snapshot.Snapshot, error) {
 		defer endProgress()
