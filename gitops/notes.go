@@ -155,8 +155,9 @@ func (g *Git) SetNotes(ctx context.Context, ref string, from OID, who, message s
 	return g.commitNotes(ctx, ref, from, who, message, changes.String())
 }
 
-// MergeNotes commits a merge of two commits of notes to a ref, whatever value it has: the notes of ours with changes. added maps paths
-// to blobs, and changed maps paths to texts. who is the author of the merge. It returns the merge, since the ref may move meanwhile.
+// MergeNotes makes a merge commit of two commits of notes, and sets a ref to it whatever its value is. It has the notes of ours with the
+// changes. added maps paths to blobs, and changed maps paths to texts. who is the author of the merge. MergeNotes returns the merge, since
+// the ref may move meanwhile.
 func (g *Git) MergeNotes(ctx context.Context, ref string, ours, theirs OID, who, message string, added map[string]OID, changed map[string]string) (OID, error) {
 	var changes strings.Builder
 	fmt.Fprintf(&changes, "merge %s\n", theirs)

@@ -16,7 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/evidence"
 )
 
-// describe says what the notes say about a landed commit.
+// describe collects what the notes have about a landed commit.
 func (a Attester) describe(c gitops.Noted, known map[string]map[gitops.OID]string, patch string, runs Runs) evidence.Landed {
 	landed := evidence.Landed{PatchID: patch, Reached: reached(known[promote.EgressRef][c.ID])}
 	for key, value := range fields(c.Note) {
@@ -50,7 +50,7 @@ func CheckOf(r checks.Result) evidence.Check {
 	return evidence.Check{Command: r.Command, Tree: r.Tree, System: gitops.Text(r.System).String(), Exit: r.Exit, At: r.At}
 }
 
-// fields calls for each field of a note of ours, without the beginning of its name.
+// fields iterates over the trailers of a note, without the "Airlock-" of their names.
 func fields(note string) func(yield func(key, value string) bool) {
 	return func(yield func(key, value string) bool) {
 		for line := range strings.Lines(note) {

@@ -89,7 +89,7 @@ func (a Attester) key(ctx context.Context, s *state) (kind, fingerprint string, 
 	return evidence.SessionKey, fingerprint, err
 }
 
-// learn finds the fingerprint of the user's key, which a setting may name in several ways.
+// learn signs a text to find the fingerprint of the user's key. The setting can name the key in several ways.
 func (a Attester) learn(ctx context.Context, s *state, name string) error {
 	armored, err := a.signAsUser(ctx, []byte("git-airlock: which key is this?"))
 	if err == nil {
@@ -117,7 +117,7 @@ func (a Attester) signature(ctx context.Context, kind string, signed []byte) ([]
 	return evidence.Sign(key, signed)
 }
 
-// signTime bounds the run time of the user's signing program, which cannot ask for anything.
+// signTime is how long the user's signing program may run. It has no terminal to ask at.
 const signTime = 10 * time.Second
 
 // signAsUser signs as git does for gpg.format=ssh: user.signingKey is a file, or a public key whose private key the agent of SSH has.

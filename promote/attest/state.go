@@ -24,7 +24,7 @@ type state struct {
 	Chains  map[string]link  `json:"chains"` // by the fingerprints of keys
 	Last    link             `json:"last"`   // the newest of all
 	Program evidence.Program `json:"program"`
-	// Keys has the fingerprints of the user's keys, by the setting user.signingKey.
+	// Keys maps values of user.signingKey to the fingerprints of the keys.
 	Keys    map[string]string `json:"keys"`
 	Refused string            `json:"refused,omitempty"` // why the user's key cannot sign
 }

@@ -48,7 +48,7 @@ var requirements = map[string]func(Verdict) error{
 		if v.Level == LevelSelf && v.listed {
 			return missing("the key %s is not in the list of signers", v.Fingerprint)
 		}
-		return nil // without a valid signature there is no verdict
+		return nil // the signature was verified before
 	},
 	"contained": func(v Verdict) error {
 		p := v.Statement.Predicate.Prison

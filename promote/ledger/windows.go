@@ -15,8 +15,8 @@ type Egress interface {
 	Newest() uint64
 	// Note returns a note's text about the entries after one number up to another.
 	Note(after, upTo uint64) string
-	// Fetched says what came from hosts that no rule names, as the entries after one number up to another have it. An entry that
-	// cannot be read counts, and so does a connection that is open now.
+	// Fetched lists the hosts that sent something and that no rule names, from the entries after one number up to another. It
+	// also lists entries that cannot be read, and connections that are open now.
 	Fetched(after, upTo uint64) []string
 	// Placeholders returns what programs inside have in place of keys.
 	Placeholders() []string
@@ -88,7 +88,7 @@ func (w *Windows) Notes(changes []quarantine.Note, removals bool) (notes []quara
 	return notes
 }
 
-// Fetched says what came from hosts that no rule names before each commit.
+// Fetched returns, for each inner commit, what [Egress.Fetched] lists for its window.
 func (w *Windows) Fetched(pairs []Pair) map[gitops.OID][]string {
 	fetched, of := map[gitops.OID][]string{}, map[Window][]string{}
 	for _, p := range pairs {

@@ -55,8 +55,8 @@ func (n Notes) Note(after, upTo uint64) string {
 	return w.text(n, after, upTo, err)
 }
 
-// Fetched says what came from hosts that no rule names, as the records after one number up to another have it. A record that cannot be
-// read counts: it may have been about such a host. A connection that is open now counts, because it has no record until its end.
+// Fetched lists the hosts that sent something and that no rule names, from the records after one number up to another. It also lists
+// records that cannot be read, because they may be about such a host, and open connections, because they have no record until their end.
 func (n Notes) Fetched(after, upTo uint64) (found []string) {
 	all, unnamed := uint64(0), window{reached: map[string]*noted{}}
 	add := func(r control.Record) {

@@ -124,7 +124,7 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 	recorded.finish(context.WithoutCancel(ctx), s)
 	var refused *environment.Refusal
 	switch {
-	case errors.Is(ran, syscall.EPIPE) && ctx.Err() == nil: // after a ^C, the pipe can be any of ours
+	case errors.Is(ran, syscall.EPIPE) && ctx.Err() == nil: // a ^C also breaks pipes to other processes
 		return cmdline.Shown(cmdline.ErrUnread)
 	case ran != nil:
 		return ran

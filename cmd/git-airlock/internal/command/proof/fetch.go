@@ -30,7 +30,7 @@ func fetchCommand() *cli.Command {
 			"Whoever can push to the remote can write any line. A fetched verdict does not count by itself: the team's policy names the people\n" +
 			"whose verdicts count, in addition to yours (git-airlock-policy(1)). A name in a line is a claim (git-airlock-colleagues(7)). If\n" +
 			"there are verdicts under your own address that are not here, no verdict is merged, unless the policy names you. A fetched\n" +
-			" result of a check counts as one that was found here, unless the check runs with --again.",
+			"result of a check counts as one that was found here, unless the check runs with --again.",
 		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			remote, err := cmdline.RemoteOf(c, cmdline.Words(c))
 			if err == nil {
@@ -103,7 +103,7 @@ func notesLines(remote string, offer exchange.Offered) []string {
 	return append([]string{fetch}, merges...)
 }
 
-// reportMerged says what a merge did.
+// reportMerged prints what a merge has added, kept or left out.
 func reportMerged(s *session.Session, remote string, m exchange.Merged) {
 	if m.Own > 0 {
 		s.Report.Say("%s: left out, because it has verdicts under your own address that are not here, on %s: anybody who can push there can write them",

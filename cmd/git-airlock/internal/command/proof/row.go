@@ -55,7 +55,7 @@ func (r row) print(out io.Writer, p ui.Paint) error {
 	return nil
 }
 
-// about says what the statement shows.
+// about returns the facts of the statement, in brackets.
 func (r row) about() string {
 	v := r.verdict
 	if v.By == "" {

@@ -194,7 +194,7 @@ func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewa
 // waitingNamed bounds the commits that are named with one reason.
 const waitingNamed = 5
 
-// waitText says that some commits wait, without the reason.
+// waitText returns the beginning of a message about commits that wait. The caller adds the reason.
 func waitText(names []string) string {
 	switch more := len(names) - waitingNamed; {
 	case len(names) == 1:
