@@ -173,7 +173,10 @@ learn() {
 # raze removes the airlock and the repository.
 raze() {
 	if [ -n "$staged" ] && cd "$outer"; then
-		timeout "$hang" git airlock clear --discard-pending >"$said" 2>&1 || { cat "$said" >&2 && surprises=$((surprises + 1)); }
+		timeout "$hang" git airlock clear --discard-pending >"$said" 2>&1 || {
+			sed "s/^/$id: clear: /" "$said" >&2
+			surprises=$((surprises + 1))
+		}
 	fi
 	staged='' fresh_stage=''
 	cd "$work" || return
