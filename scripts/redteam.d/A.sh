@@ -99,7 +99,7 @@ A11() {
 
 A12() {
 	tries '.git is a file that leads to the outer repository'
-	attack 'mv .git /tmp/moved-$$; echo "gitdir: $outer/.git" >.git'
+	attack 'mv .git $scratch/moved-$$; echo "gitdir: $outer/.git" >.git'
 	plainly 'git -C $plain commit -q --allow-empty -m x' '[ "$(git log -1 --format=%s)" = x ]' && return
 	held inner-invalid
 	mends
@@ -107,7 +107,7 @@ A12() {
 
 A13() {
 	tries '.git is a link to the outer repository'
-	attack 'mv .git /tmp/moved-$$; ln -s "$outer/.git" .git'
+	attack 'mv .git $scratch/moved-$$; ln -s "$outer/.git" .git'
 	plainly 'git -C $plain commit -q --allow-empty -m x' '[ "$(git log -1 --format=%s)" = x ]' && return
 	held inner-invalid
 	mends
@@ -115,7 +115,7 @@ A13() {
 
 A14() {
 	tries '.git is removed, so that git finds the outer repository'
-	attack 'mv .git /tmp/moved-$$'
+	attack 'mv .git $scratch/moved-$$'
 	plainly 'git -C $plain commit -q --allow-empty -m x' '[ "$(git log -1 --format=%s)" = x ]' && return
 	held inner-invalid
 	mends

@@ -56,7 +56,7 @@ I3() {
 
 I4() {
 	tries 'one refused commit behind good ones'
-	attack 'work; work; good=$(git rev-parse main); told >/tmp/good-told; becomes "$(raw 100644 .git "$(blob)")" >/dev/null; git commit -q --allow-empty -m after; cat /tmp/good-told'
+	attack 'work; work; good=$(git rev-parse main); told >$scratch/good-told; becomes "$(raw 100644 .git "$(blob)")" >/dev/null; git commit -q --allow-empty -m after; cat $scratch/good-told'
 	plainly 'git -c fetch.fsckObjects=true fetch -q $plain main' '! git -C "$outer" rev-parse -q --verify FETCH_HEAD >/dev/null' && return
 	brief=1
 	lands
@@ -84,11 +84,11 @@ I5() {
 
 I6() {
 	tries 'a main that exists and is not a ref'
-	attack 'cp .git/refs/heads/main /tmp/main; echo nonsense >.git/refs/heads/main'
+	attack 'cp .git/refs/heads/main $scratch/main; echo nonsense >.git/refs/heads/main'
 	plainly 'git -C $plain log' '! git -C "$plain" rev-parse -q --verify main >/dev/null' && return
 	held inner-invalid 'refs/heads/main is broken: it holds nonsense'
 	attack 'echo "ref: refs/heads/main" >.git/refs/heads/main'
 	held inner-invalid 'refs/heads/main'
-	inside 'cp /tmp/main .git/refs/heads/main'
+	inside 'cp $scratch/main .git/refs/heads/main'
 	mends
 }

@@ -19,7 +19,7 @@ broken_git() { plainly 'timeout 3 git -C $plain fsck && timeout 3 git -C $plain 
 
 Q1() {
 	tries '.git is a FIFO, a socket, an empty file, an empty folder, a folder without permissions'
-	attack 'mv .git /tmp/moved-$$; mkfifo .git'
+	attack 'mv .git $scratch/moved-$$; mkfifo .git'
 	plainly 'timeout 3 git -C $plain log -1; timeout 3 cat $plain/.git' '[ "$status" = 124 ]' && return
 	held inner-invalid
 	mends
@@ -134,8 +134,8 @@ Q7() {
 	git config airlock.limit.memory 128m
 	git airlock visit -- sh -c 'cat >.git/objects/pack/bomb.pack' <"$work/bomb.pack"
 	# index-pack inside would take the memory itself: the index is made here, by hand of a smaller one.
-	attack 'cd .git/objects/pack; (ulimit -v 8000000; timeout 60 git index-pack bomb.pack >/tmp/bomb 2>&1) || { cat /tmp/bomb; rm -f bomb.pack; echo unmade; exit 0; }
-		mv bomb.pack pack-$(cat /tmp/bomb).pack; mv bomb.idx pack-$(cat /tmp/bomb).idx; cd /workspace
+	attack 'cd .git/objects/pack; (ulimit -v 8000000; timeout 60 git index-pack bomb.pack >$scratch/bomb 2>&1) || { cat $scratch/bomb; rm -f bomb.pack; echo unmade; exit 0; }
+		mv bomb.pack pack-$(cat $scratch/bomb).pack; mv bomb.idx pack-$(cat $scratch/bomb).idx; cd /workspace
 		becomes "$(git cat-file --batch-all-objects --batch-check | awk "\$3 > 60000 { printf \"100644 blob %s\\tbig%d\\n\", \$1, NR }" | git mktree)"'
 	if grep -q -x unmade "$work/agent.out"; then untriable - "git inside cannot make it: $(head -n 1 "$work/agent.out")" && return; fi
 	held inner-invalid airlock.limit.memory
@@ -243,8 +243,8 @@ Q14() {
 	held inner-invalid airlock.limit.blob
 	bounded
 	mends
-	attack 'for n in $(seq 300); do printf "100644 blob %s\t%s\n" "$({ echo "$n"; head -c 7500000 /dev/zero; } | git hash-object -w --stdin)" "$n"; done >/tmp/list
-		becomes "$(git mktree </tmp/list)"'
+	attack 'for n in $(seq 300); do printf "100644 blob %s\t%s\n" "$({ echo "$n"; head -c 7500000 /dev/zero; } | git hash-object -w --stdin)" "$n"; done >$scratch/list
+		becomes "$(git mktree <$scratch/list)"'
 	held inner-invalid airlock.limit.pack
 	bounded
 	mends
@@ -252,17 +252,17 @@ Q14() {
 
 Q15() {
 	tries '300 commits with headers and messages of half a megabyte each'
-	attack 'cat >/tmp/many <<"PERL"
-my ($tip, $tree, $n) = @ARGV;
+	attack 'cat >$scratch/many <<"PERL"
+my ($tip, $tree, $n, $file) = @ARGV;
 for my $i (1..$n) {
-	open my $f, ">", "/tmp/commit" or die;
+	open my $f, ">", $file or die;
 	print $f "tree $tree\nparent $tip\n", "author a", "j" x 240000, " <a\@b> $i +0000\ncommitter a <a\@b> $i +0000\nx ", "j" x 200000, "\n\nm$i", "m" x 500000;
 	close $f;
-	chomp($tip = `git hash-object -t commit -w --literally /tmp/commit`);
+	chomp($tip = `git hash-object -t commit -w --literally $file`);
 }
 print "$tip\n";
 PERL
-		t=$(git rev-parse "main^{tree}"); next=$(perl /tmp/many "$(git rev-parse main)" "$t" 300); test -n "$next"; published'
+		t=$(git rev-parse "main^{tree}"); next=$(perl $scratch/many "$(git rev-parse main)" "$t" 300 $scratch/commit); test -n "$next"; published'
 	plainly 'git fetch -q $plain main; git log FETCH_HEAD' '[ "$(stat -c %s "$said")" -gt 200000000 ]' && return
 	expected 'held or landed, in little memory'
 	if await 60000 held_or_landed; then seen "${settled} after $(since "$begun_at") ms"; else surprised "neither: $(hold)"; fi

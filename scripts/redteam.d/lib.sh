@@ -205,7 +205,9 @@ plain_workspace() {
 
 # agent_words are shell functions for attacks. The payload of each attack creates a file that does not exist inside.
 agent_words() {
-	printf 'id=%q canary=%q outer=%q secret_file=%q workspace=%q private=%q\n' "$id" "$canary" "$outer" "$work/secret" "$workspace" "$private"
+	# Outside of a prison, /tmp belongs to everybody.
+	printf 'id=%q canary=%q outer=%q secret_file=%q workspace=%q private=%q scratch=%q\n' \
+		"$id" "$canary" "$outer" "$work/secret" "$workspace" "$private" "$(if [ -n "$proving" ]; then echo "$work"; else echo /tmp; fi)"
 	cat <<'TEXT'
 not() { ! "$@"; }
 fire="touch '$canary' 2>/dev/null;"
