@@ -70,8 +70,8 @@ func uncommented(command string) string {
 
 // coveredBy maps examples that need more setup than the README shows to the test that covers them: a file, and a text in it.
 var coveredBy = map[string][2]string{
-	"scripts/demo": {"../../.ci/run", "scripts/demo --yes </dev/null"},
-	"scripts/test": {"../../.ci/run", "scripts/test --everywhere </dev/null"},
+	"scripts/demo": {"../../.ci/run", "part demo scripts/demo --yes"},
+	"scripts/test": {"../../.ci/run", "part tests scripts/test --everywhere"},
 	"git airlock run claude -p 'Write a price list, and commit it.'": {"testdata/script/network-credentials.txtar", "git airlock run claude -p 'Write a price list, and commit it.'"},
 	"scripts/install":             {"testdata/install/install.txtar", "$TOP/scripts/install --program $PROGRAM\n"},
 	"scripts/install --uninstall": {"testdata/install/install.txtar", "scripts/install --uninstall"},
