@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
@@ -64,17 +65,31 @@ func (x *execution) copyTerminal() error {
 	return out.err
 }
 
-// passSizes passes on later sizes.
+// sizePauses are the times after which the last size is set again. Podman's conmon drops a size that arrives together with another one.
+// A size that the terminal has already changes nothing.
+var sizePauses = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, 1500 * time.Millisecond}
+
+// passSizes passes on later sizes. It sets each several times, see sizePauses.
 func (x *execution) passSizes(ctx context.Context) {
-	for {
+	last, sizes := x.Terminal.Size, x.Terminal.Resize
+	again := time.NewTimer(sizePauses[0])
+	defer again.Stop()
+	for n := 0; ; {
 		select {
-		case size, open := <-x.Terminal.Resize:
+		case size, open := <-sizes:
 			if !open {
-				return
+				sizes = nil
+				continue
 			}
-			x.resize(ctx, size)
+			last, n = size, 0
+		case <-again.C:
+			n++
 		case <-ctx.Done():
 			return
+		}
+		x.resize(ctx, last)
+		if n < len(sizePauses) {
+			again.Reset(sizePauses[n])
 		}
 	}
 }
