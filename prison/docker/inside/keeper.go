@@ -9,10 +9,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/apart"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 )
@@ -83,7 +83,7 @@ func unpackAll(packed [][]byte) (texts []string) {
 
 const ready = "ready"
 
-// sizePause is the time between two sizes: Podman's conmon drops a size that arrives together with another.
+// sizePause is the time between two sizes, so that they arrive one after the other, see sizePauses.
 const sizePause = 50 * time.Millisecond
 
 // startKeeper starts a keeper, which starts the command, and returns once the command has started.
@@ -111,14 +111,7 @@ func (r *Container) startKeeper(ctx context.Context, p prison.Process) error {
 	}
 	defer outEnd.Close()
 	defer out.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer null.Close()
-	process, err := os.StartProcess(self, []string{keeperRole, r.HostDir}, &os.ProcAttr{
-		Dir: "/", Files: []*os.File{in, out, null}, Sys: &syscall.SysProcAttr{Setsid: true},
-	})
+	process, err := apart.Start(self, []string{keeperRole, r.HostDir}, &os.ProcAttr{Dir: "/", Files: []*os.File{in, out, nil}})
 	if err != nil {
 		return fmt.Errorf("start keeper: %w", err)
 	}

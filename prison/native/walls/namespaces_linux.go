@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/git-airlock/git-airlock/prison/apart"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 
 	"golang.org/x/sys/unix"
@@ -102,7 +103,7 @@ func (c Child) exec(link *os.File) (*os.Process, error) {
 		return nil, err
 	}
 	defer null.Close()
-	sys := &syscall.SysProcAttr{Cloneflags: c.Namespaces, Setsid: true}
+	sys := &syscall.SysProcAttr{Cloneflags: c.Namespaces}
 	if c.Namespaces != 0 {
 		sys.AmbientCaps = ambient
 	}
@@ -119,7 +120,7 @@ func (c Child) exec(link *os.File) (*os.Process, error) {
 	if err := leaveRealTime(); err != nil {
 		return nil, err
 	}
-	return os.StartProcess("/proc/self/exe", []string{c.Role}, attr)
+	return apart.Start("/proc/self/exe", []string{c.Role}, attr)
 }
 
 // aboveInherited is above the numbers of all descriptors that a child inherits.
@@ -135,7 +136,7 @@ func (c Child) execConfined(attr *os.ProcAttr) (p *os.Process, err error) {
 	attr.Dir = "/"
 	onLastThread(func() {
 		if err = errors.Join(leaveRealTime(), c.Confine()); err == nil {
-			p, err = os.StartProcess("/proc/self/fd/"+strconv.Itoa(program), []string{c.Role}, attr)
+			p, err = apart.Start("/proc/self/fd/"+strconv.Itoa(program), []string{c.Role}, attr)
 		}
 	})
 	return p, err

@@ -2,7 +2,8 @@ package wire
 
 import (
 	"os"
-	"syscall"
+
+	"github.com/git-airlock/git-airlock/prison/apart"
 )
 
 // Detach starts this program in a role that survives the caller: in a session of its own and in the root folder.
@@ -22,14 +23,7 @@ func Detach(role string, configuration any, env []string) (p *os.Process, link C
 		return nil, Conn{}, err
 	}
 	defer config.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return nil, Conn{}, err
-	}
-	defer null.Close()
-	p, err = os.StartProcess("/proc/self/exe", []string{role}, &os.ProcAttr{
-		Dir: "/", Env: env, Files: []*os.File{null, null, null, config, theirs}, Sys: &syscall.SysProcAttr{Setsid: true},
-	})
+	p, err = apart.Start("/proc/self/exe", []string{role}, &os.ProcAttr{Dir: "/", Env: env, Files: []*os.File{nil, nil, nil, config, theirs}})
 	if err != nil {
 		return nil, Conn{}, err
 	}

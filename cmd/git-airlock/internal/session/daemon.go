@@ -8,15 +8,14 @@ import (
 	"io/fs"
 	"log"
 	"os"
-	"os/exec"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
+	"github.com/git-airlock/git-airlock/prison/apart"
 	"github.com/git-airlock/git-airlock/prison/watch"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -95,7 +94,7 @@ func (s *Session) findMoved(ctx context.Context, r airlock.Record, reopen func()
 }
 
 const (
-	// readyDescriptor is the descriptor on which the daemon reports that it holds its lock: the first of exec.Cmd's ExtraFiles.
+	// readyDescriptor is the descriptor on which the daemon reports that it holds its lock.
 	readyDescriptor = 3
 	// readyTime bounds the wait for a daemon that hangs. One that ends is noticed at once, and a busy machine may be slow.
 	readyTime = time.Minute
@@ -127,16 +126,14 @@ func startDaemon(repo *gitops.Repository, store airlock.Store, now func() time.T
 		return err
 	}
 	defer ready.Close()
-	cmd := exec.Command(self, "daemon") //nolint:forbidigo,noctx // it outlives this command
-	cmd.Dir, cmd.Env = repo.Top, repo.Environment()
-	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = logFile, logFile, []*os.File{said}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = cmd.Start()
+	process, err := apart.Start(self, []string{self, "daemon"}, &os.ProcAttr{
+		Dir: repo.Top, Env: repo.Environment(), Files: []*os.File{nil, logFile, logFile, said}, // said is readyDescriptor
+	})
 	said.Close()
 	if err != nil {
 		return fmt.Errorf("start the daemon: %w", err)
 	}
-	defer func() { _ = cmd.Process.Release() }()
+	defer func() { _ = process.Release() }()
 	_ = ready.SetReadDeadline(now().Add(readyTime))
 	if text, _ := io.ReadAll(ready); string(text) == "ready" {
 		return nil
