@@ -45,7 +45,7 @@ func ParseRequirements(list string) ([]Requirement, error) {
 
 var requirements = map[string]func(Verdict) error{
 	"signed": func(v Verdict) error {
-		if v.Level == LevelSelf && v.listed {
+		if v.listed && v.Who == "" {
 			return missing("the key %s is not in the list of signers", v.Fingerprint)
 		}
 		return nil // the signature was verified before

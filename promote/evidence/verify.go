@@ -34,7 +34,7 @@ type Verdict struct {
 	Statement   Statement
 	Digest      string // of the envelope
 	Level       Level
-	Who         string // the principals of the key, for [LevelTeam]
+	Who         string // the principals of the key, if it is in the list of signers
 	Fingerprint string // of the key
 	Chain       Chain
 
@@ -107,7 +107,7 @@ func (v *Verifier) judge(c Commit, e Envelope, by string) Verdict {
 	if d.Who = v.Signers.Who(e.Key, e.Statement.Predicate.At); d.Who != "" {
 		d.Level = LevelTeam
 	}
-	if c.Again {
+	if c.Again && (d.Who != "" || !d.listed) {
 		d.Level = LevelCI
 	}
 	chain := v.chain(e)

@@ -136,15 +136,29 @@ func signersOf(c *cli.Context, s *session.Session) (evidence.Signers, error) {
 	if err != nil || ref == "" {
 		return nil, err
 	}
+	listed, err := hasSigners(c.Context, s, ref)
+	if err != nil || !listed {
+		return nil, err
+	}
 	content, err := s.Repo.File(c.Context, ref, evidence.SignersFile, evidence.SignersLimit)
 	if err != nil {
-		return nil, nil //nolint:nilerr // a policy without that file, or of a single file, lists nobody
+		return nil, fmt.Errorf("%s:%s: %w", policy.TeamRef, evidence.SignersFile, err)
 	}
 	signers, err := evidence.ParseSigners(content)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%s: %w", policy.TeamRef, evidence.SignersFile, err)
 	}
 	return signers, nil
+}
+
+// hasSigners reports whether a policy has a list of signers. A policy of a single file has none.
+func hasSigners(ctx context.Context, s *session.Session, at gitops.OID) (bool, error) {
+	kind, err := s.Repo.Output(ctx, "cat-file", "-t", string(at))
+	if err != nil || kind == "blob" {
+		return false, err
+	}
+	entry, err := s.Repo.Output(ctx, "ls-tree", string(at), "--", evidence.SignersFile)
+	return entry != "", err
 }
 
 // namedCommits returns the commit that a word names, or the commits of a range, oldest first.
