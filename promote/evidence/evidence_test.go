@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -191,6 +193,25 @@ func TestForeignStatement(t *testing.T) {
 	w := newWorld(t, 3)
 	first := w.commits[0]
 	w.notes[first.ID] = AddLine(w.notes[first.ID], w.other)
+	// Somebody without the key writes another statement of the session, which has the signature of the first one.
+	line, _, _ := strings.Cut(w.notes[first.ID], "\n")
+	var e struct {
+		Type       string            `json:"payloadType"`
+		Payload    []byte            `json:"payload"`
+		Signatures []json.RawMessage `json:"signatures"`
+	}
+	if err := json.Unmarshal([]byte(line), &e); err != nil {
+		t.Fatal(err)
+	}
+	e.Payload = bytes.Replace(e.Payload, []byte(`"at":"20`), []byte(`"at":"21`), 1)
+	forged, err := json.Marshal(e)
+	if err != nil || !bytes.Contains(e.Payload, []byte(`"at":"21`)) {
+		t.Fatalf("%s, %v", e.Payload, err)
+	}
+	if _, err := Open(forged); err != nil {
+		t.Fatal(err)
+	}
+	w.notes[first.ID] = AddLine(w.notes[first.ID], string(forged))
 	for _, v := range w.verdicts(t, "exact,closed") {
 		if !v.Verified() {
 			t.Errorf("%+v", v)
