@@ -92,12 +92,12 @@ func (f facts) endsUpTo(p planned, j judged, to gitops.OID) (ends []ledger.Pair,
 	return ends, needs
 }
 
-// results returns the stored results for the trees of commits, nil for those that nobody has checked in a system or that need no check.
+// results returns the results found here for the trees of commits, nil for those that were not checked in a system or that need no check.
 func (e *Engine) results(ctx context.Context, f facts, w *lazyBridge, ends []ledger.Pair, needs []bool, system string) ([]*checks.Result, error) {
 	results := make([]*checks.Result, len(ends))
-	notes := f.refs.named[checks.NotesRef]
-	if notes == "" {
-		return results, nil
+	here, err := checks.Here(e.Dir())
+	if err != nil || len(here) == 0 {
+		return results, err
 	}
 	if err := w.ready(ctx); err != nil {
 		return nil, err
@@ -110,11 +110,7 @@ func (e *Engine) results(ctx context.Context, f facts, w *lazyBridge, ends []led
 		if err != nil {
 			return nil, err
 		}
-		note, err := w.across.NoteOf(ctx, notes, commit.Tree)
-		if err != nil {
-			return nil, err
-		}
-		results[i] = checks.In(checks.Parse(string(note), commit.Tree), f.rules.check, system)
+		results[i] = checks.In(here[commit.Tree], f.rules.check, system)
 	}
 	return results, nil
 }

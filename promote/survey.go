@@ -12,7 +12,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
-	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -123,7 +122,7 @@ func (e *Engine) configure(ctx context.Context) (c configured, err error) {
 
 // refs reads the refs.
 func (e *Engine) refs(ctx context.Context) (refs, error) {
-	named, err := e.Repo.Refs(ctx, append([]string{e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), e.Record.Ref(operation.Ref), policy.TeamRef, checks.NotesRef}, notesRefs...)...)
+	named, err := e.Repo.Refs(ctx, append([]string{e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), e.Record.Ref(operation.Ref), policy.TeamRef}, notesRefs...)...)
 	return refs{tip: named[e.Record.Branch], promoted: named[e.Record.Ref("promoted")], pending: named[e.Record.Ref("pending")],
 		named: named, ops: named[e.Record.Ref(operation.Ref)], team: named[policy.TeamRef]}, err
 }

@@ -36,6 +36,8 @@ type Attester struct {
 	Version string // of this program
 	// Say tells the user something, once for a session.
 	Say func(format string, values ...any)
+
+	userUntil time.Time // when the user's key has had its time, for Rest
 }
 
 // Runs names the runs in which a commit landed at a time.
@@ -45,8 +47,10 @@ type Runs func(commit gitops.OID, landed time.Time) []evidence.Run
 const (
 	tries = 10
 	pause = 20 * time.Millisecond
-	// patience bounds the wait for a running cycle.
+	// patience bounds the wait for a running cycle, and the closing of a session.
 	patience = 5 * time.Second
+	// userTime bounds how long the user's key signs for Rest, which has 4 seconds.
+	userTime = 2 * time.Second
 )
 
 // Landed makes a statement about each landed commit that has none.
@@ -54,23 +58,41 @@ func (a Attester) Landed(ctx context.Context) error {
 	return a.locked(ctx, func(s *state) error { return a.landed(ctx, s) })
 }
 
-// Close makes the statements that are missing, and the closing one. After it the session has no more. A session without a landed commit has none.
-func (a Attester) Close(ctx context.Context) error {
-	_, none := os.Lstat(stateFile(a.dir()))
-	if landed, err := ledger.TotalLanded(a.dir()); err == nil && landed == 0 && errors.Is(none, fs.ErrNotExist) {
+// Rest makes the statements that are missing before an airlock is removed. Nobody can make them later, so a key of the session signs where
+// the user's key does not do it at once.
+func (a Attester) Rest(ctx context.Context) error {
+	if a.none() {
 		return nil
 	}
+	a.userUntil = a.Now().Add(userTime)
+	return a.locked(ctx, func(s *state) error { return a.landed(ctx, s) })
+}
+
+// Close makes the closing statement of each key that can still sign. After it the session has no more. A session without a landed commit
+// has none.
+func (a Attester) Close(ctx context.Context) error {
+	if a.none() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	return a.locked(ctx, func(s *state) error {
-		if err := a.landed(ctx, s); err != nil {
-			return err
-		}
 		for _, key := range s.keys() {
-			if err := a.close(ctx, s, key); err != nil {
+			if err := a.close(ctx, s, key); errors.Is(err, gitops.ErrRefMoved) || ctx.Err() != nil {
 				return err
+			} else if err != nil {
+				a.Say("the statements of %s stay open: %v", key, err)
 			}
 		}
 		return nil
 	})
+}
+
+// none reports whether the airlock has landed nothing and made no statement.
+func (a Attester) none() bool {
+	_, none := os.Lstat(stateFile(a.dir()))
+	landed, err := ledger.TotalLanded(a.dir())
+	return err == nil && landed == 0 && errors.Is(none, fs.ErrNotExist)
 }
 
 // locked calls do with the state while no cycle runs, since it hands objects over as a landing does. It calls do again with a new state if
@@ -145,6 +167,10 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 			return err
 		}
 	}
+	here, err := checks.Here(a.dir())
+	if err != nil {
+		return err
+	}
 	notes := map[gitops.OID]string{}
 	for _, c := range commits {
 		if adopted, err := a.adopt(ctx, s, known[evidence.NotesRef][c.ID]); err != nil {
@@ -152,7 +178,7 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 		} else if adopted {
 			continue
 		}
-		landed := a.describe(c, known, patches[c.ID], runs)
+		landed := a.describe(c, known[promote.EgressRef][c.ID], here[c.Tree], patches[c.ID], runs)
 		line, err := a.sign(ctx, s, c.ID, c.Tree, func(p *evidence.Predicate) { p.Landed = &landed })
 		if err != nil {
 			return err
@@ -209,8 +235,16 @@ func (a Attester) close(ctx context.Context, s *state, key string) error {
 	if err != nil || s.Chains[key].Closed {
 		return err
 	}
+	kind, err := a.kindOf(s, key)
+	if err != nil {
+		return err
+	}
+	if kind == "" {
+		a.Say("the statements of %s stay open: you have another key now", key)
+		return nil
+	}
 	closed := &evidence.Closed{Count: last.N, Head: last.Head}
-	line, err := a.sign(ctx, s, last.Commit, last.Tree, func(p *evidence.Predicate) { p.Closed = closed })
+	line, err := a.signWith(ctx, s, kind, key, last.Commit, last.Tree, func(p *evidence.Predicate) { p.Closed = closed })
 	if err != nil {
 		return err
 	}
@@ -295,7 +329,7 @@ func (a Attester) around(ctx context.Context, commits []gitops.Noted) (notes map
 		trees = append(trees, c.Tree)
 	}
 	notes, tips, err := a.Repo.NotesOn(ctx, map[string][]gitops.OID{
-		evidence.NotesRef: slices.Concat(ids, trees), promote.EgressRef: ids, checks.NotesRef: trees,
+		evidence.NotesRef: slices.Concat(ids, trees), promote.EgressRef: ids,
 	})
 	return notes, tips[evidence.NotesRef], err
 }

@@ -11,14 +11,13 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/evidence"
 )
 
-// describe collects what the notes have about a landed commit.
-func (a Attester) describe(c gitops.Noted, known map[string]map[gitops.OID]string, patch string, runs Runs) evidence.Landed {
-	landed := evidence.Landed{PatchID: patch, Reached: reached(known[promote.EgressRef][c.ID])}
+// describe collects what is known about a landed commit: its note, the one about the network, and the results of checks of its tree.
+func (a Attester) describe(c gitops.Noted, egress string, checked []checks.Result, patch string, runs Runs) evidence.Landed {
+	landed := evidence.Landed{PatchID: patch, Reached: reached(egress)}
 	for key, value := range fields(c.Note) {
 		switch key {
 		case "Inner-Commit":
@@ -39,7 +38,7 @@ func (a Attester) describe(c gitops.Noted, known map[string]map[gitops.OID]strin
 			}
 		}
 	}
-	for _, r := range checks.Parse(known[checks.NotesRef][c.Tree], c.Tree) {
+	for _, r := range checked {
 		landed.Checks = append(landed.Checks, CheckOf(r))
 	}
 	return landed
@@ -75,6 +74,9 @@ func reached(note string) *evidence.Reached {
 			continue
 		}
 		words := strings.Fields(value)
+		if len(words) == 0 {
+			continue // this program writes no such line, but everybody can write notes
+		}
 		host := evidence.Host{Name: words[0]}
 		for _, w := range words[1:] {
 			count, value, _ := strings.Cut(w, "=")

@@ -18,12 +18,48 @@ import (
 	"github.com/git-airlock/git-airlock/promote/evidence"
 )
 
-// sign makes the next statement about a commit and returns its line.
-func (a Attester) sign(ctx context.Context, s *state, commit, tree gitops.OID, about func(*evidence.Predicate)) (string, error) {
-	kind, key, err := a.key(ctx, s)
-	if err != nil {
+// sign makes the next statement about a commit and returns its line. For [Attester.Rest], a key of the session signs where the user's key
+// does not.
+func (a Attester) sign(ctx context.Context, s *state, commit, tree gitops.OID, about func(*evidence.Predicate)) (line string, err error) {
+	rest := !a.userUntil.IsZero()
+	soon, cancel := ctx, context.CancelFunc(func() {})
+	if rest && s.Refused == "" {
+		soon, cancel = context.WithTimeout(ctx, a.userUntil.Sub(a.Now()))
+	}
+	defer cancel()
+	refused := s.Refused
+	kind, key, err := a.key(soon, s)
+	if err == nil {
+		line, err = a.signWith(soon, s, kind, key, commit, tree, about)
+	}
+	if err == nil || !rest || refused != "" || ctx.Err() != nil {
+		return line, err
+	}
+	s.Refused = err.Error()
+	a.Say("your key does not sign evidence now, so that a key of the session signs the rest: %v", err)
+	if kind, key, err = a.key(ctx, s); err != nil {
 		return "", err
 	}
+	return a.signWith(ctx, s, kind, key, commit, tree, about)
+}
+
+// kindOf returns the kind of a key that has signed. It is empty for a key that cannot sign any more, because the user has another one now.
+func (a Attester) kindOf(s *state, key string) (string, error) {
+	if name := a.userKey(); name != "" && s.Keys[name] == key {
+		return evidence.UserKey, nil
+	}
+	content, err := os.ReadFile(filepath.Join(a.dir(), keyName))
+	if err != nil {
+		return "", gitops.Unless(err, fs.ErrNotExist)
+	}
+	if own, err := evidence.KeyFingerprint(content); err != nil || own != key {
+		return "", err
+	}
+	return evidence.SessionKey, nil
+}
+
+// signWith makes the next statement of one key about a commit and returns its line.
+func (a Attester) signWith(ctx context.Context, s *state, kind, key string, commit, tree gitops.OID, about func(*evidence.Predicate)) (string, error) {
 	if s.Program.Version == "" {
 		s.Program = programOf(a.Version)
 	}

@@ -91,7 +91,7 @@ const tries = 10
 
 // Record adds a result to the notes, in the place of earlier ones of the same command and system. who is the author of the change.
 func Record(ctx context.Context, repo *gitops.Repository, who string, r Result) error {
-	r.Version, r.At = version, r.At.UTC().Truncate(time.Second)
+	r.stamp()
 	line, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -132,6 +132,14 @@ func write(ctx context.Context, repo *gitops.Repository, who string, r Result, l
 	lines = append(lines, line)
 	slices.Sort(lines)
 	return repo.SetNote(ctx, NotesRef, from, who, "airlock: check", r.Tree, strings.Join(slices.Compact(lines), "\n")+"\n")
+}
+
+// stamp gives a result the version and the precision of a stored one.
+func (r *Result) stamp() { r.Version, r.At = version, r.At.UTC().Truncate(time.Second) }
+
+// without returns the results of a tree that another result of it does not replace.
+func without(list []Result, r Result) []Result {
+	return slices.DeleteFunc(list, func(old Result) bool { return old.Command == r.Command && old.System == r.System })
 }
 
 // supersedes reports whether a result replaces the one of a line.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
@@ -31,14 +32,21 @@ type User struct {
 
 // merge merges fetched values into the refs of notes. It makes all merges first, and then moves all refs at once.
 func merge(ctx context.Context, r *gitops.Repository, who User, refs []string, theirs map[string]gitops.OID) ([]Merged, error) {
-	here, err := r.Refs(ctx, refs...)
+	here, err := r.Refs(ctx, append([]string{promote.NotesRef}, refs...)...)
 	if err != nil {
 		return nil, err
+	}
+	described, err := notesAt(ctx, r, here[promote.NotesRef])
+	if err != nil {
+		return nil, fmt.Errorf("%s here: %w", promote.NotesRef, err)
 	}
 	var all []Merged
 	var updates []gitops.RefUpdate
 	for _, ref := range refs {
 		m := merging{ref: ref, ours: here[ref], theirs: theirs[Fetched(ref)]}
+		if ref == promote.EgressRef {
+			m.described = described
+		}
 		to, err := m.merge(ctx, r, who)
 		if err != nil {
 			return nil, fmt.Errorf("%s of the remote: %w", ref, err)
@@ -58,6 +66,7 @@ func merge(ctx context.Context, r *gitops.Repository, who User, refs []string, t
 type merging struct {
 	ref          string
 	ours, theirs gitops.OID
+	described    map[gitops.OID]note   // objects about which the remote may add nothing
 	added        map[string]gitops.OID // by their paths
 	changed      map[string]string     // texts, by their paths
 	done         Merged
@@ -76,10 +85,14 @@ func (m *merging) merge(ctx context.Context, r *gitops.Repository, who User) (gi
 	if err != nil {
 		return "", err
 	}
-	ours := map[gitops.OID]note{}
-	if m.ours != "" {
-		if ours, err = notesIn(ctx, r, m.ours); err != nil {
-			return "", fmt.Errorf("those here: %w", err)
+	ours, err := notesAt(ctx, r, m.ours)
+	if err != nil {
+		return "", fmt.Errorf("those here: %w", err)
+	}
+	for id := range theirs {
+		_, known := ours[id]
+		if _, described := m.described[id]; described && !known {
+			return "", fmt.Errorf("it has a note on commit %.12s, about which the notes here say that it reached nothing", id)
 		}
 	}
 	if m.ref == review.NotesRef && who.Own != "" {
@@ -102,6 +115,14 @@ func (m *merging) merge(ctx context.Context, r *gitops.Repository, who User) (gi
 		return "", ErrNobody
 	}
 	return r.MergeNotes(ctx, Fetched(m.ref), m.ours, m.theirs, who.Name, "airlock: fetch", m.added, m.changed)
+}
+
+// notesAt returns the notes of a notes commit here, none if there is no commit.
+func notesAt(ctx context.Context, r *gitops.Repository, at gitops.OID) (map[gitops.OID]note, error) {
+	if at == "" {
+		return map[gitops.OID]note{}, nil
+	}
+	return notesIn(ctx, r, at)
 }
 
 // ownVerdicts returns the number of notes of a remote with a verdict under an address that is not in our note on the same object.

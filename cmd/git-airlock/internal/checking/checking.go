@@ -67,6 +67,11 @@ func (c Runner) Run(ctx context.Context, r airlock.Record, check checks.Check, c
 	if found, err = j.run(ctx, out); err != nil {
 		return found, err
 	}
+	if r.ID != airlock.NoID {
+		if err := checks.Keep(c.Prisons.Store.Dir(r.ID), found); err != nil {
+			return found, err
+		}
+	}
 	return found, checks.Record(ctx, c.Prisons.Repo, user.String(), found)
 }
 
@@ -87,11 +92,16 @@ func (c Runner) job(ctx context.Context, r airlock.Record, check checks.Check, c
 	return j, err
 }
 
+// known returns the stored result: for an airlock one that was found here, see [checks.Here], and otherwise one of the notes.
 func (j job) known(ctx context.Context, again bool) (*checks.Result, error) {
 	if again {
 		return nil, nil
 	}
-	return checks.Find(ctx, j.Prisons.Repo, j.tree, j.check, j.system)
+	if j.record.ID == airlock.NoID {
+		return checks.Find(ctx, j.Prisons.Repo, j.tree, j.check, j.system)
+	}
+	here, err := checks.Here(j.Prisons.Store.Dir(j.record.ID))
+	return checks.In(here[j.tree], j.check, j.system), err
 }
 
 func result(known *checks.Result) checks.Result {

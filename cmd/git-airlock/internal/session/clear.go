@@ -68,7 +68,7 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 			return err
 		}
 		soon, cancel := context.WithTimeout(ctx, countTime)
-		s.attest(soon, r, attest.Attester.Close)
+		s.attest(soon, r, attest.Attester.Rest)
 		cancel()
 		s.tellUndone(ctx, r)
 		if s.Recorder != nil {
@@ -79,6 +79,7 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 	if err := save(s.Store, r); err != nil {
 		return err
 	}
+	s.attest(context.WithoutCancel(ctx), r, attest.Attester.Close) // the session has no more statements from here on
 	if err := s.Prisons().Erase(context.WithoutCancel(ctx), r); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func fetchCommand() *cli.Command {
 			"Whoever can push to the remote can write any line. A fetched verdict does not count by itself: the team's policy names the people\n" +
 			"whose verdicts count, in addition to yours (git-airlock-policy(1)). A name in a line is a claim (git-airlock-colleagues(7)). If\n" +
 			"there are verdicts under your own address that are not here, no verdict is merged, unless the policy names you. A fetched\n" +
-			"result of a check counts as one that was found here, unless the check runs with --again.",
+			"result of a check opens no gate of an airlock and is not in its evidence: only results that were found here are.",
 		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			remote, err := cmdline.RemoteOf(c, cmdline.Words(c))
 			if err == nil {
