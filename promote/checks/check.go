@@ -6,6 +6,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +25,9 @@ const (
 
 // defaultTime bounds a check, in seconds. The tests of most projects take less.
 const defaultTime = 30 * 60
+
+// maxTime bounds the setting, in seconds.
+const maxTime = 7 * 24 * 3600
 
 // Check is a check of trees.
 type Check struct {
@@ -53,9 +58,13 @@ func Of(config gitops.Config, rules policy.Settings) (c Check, err error) {
 	default:
 		return c, &gitops.SettingError{Key: GateKey, Value: gate, Want: "hold or off"}
 	}
-	seconds, err := policy.ReadSize(config, TimeKey, defaultTime)
+	text := config.String(TimeKey, strconv.Itoa(defaultTime))
+	seconds, err := strconv.Atoi(text)
+	if err != nil || seconds < 1 || seconds > maxTime {
+		return c, &gitops.SettingError{Key: TimeKey, Value: text, Want: fmt.Sprintf("a number of seconds up to %d, a week", maxTime)}
+	}
 	c.Time = time.Duration(seconds) * time.Second
-	return c, err
+	return c, nil
 }
 
 // Read reads the check of a repository.
