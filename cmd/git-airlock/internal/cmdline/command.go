@@ -145,16 +145,21 @@ func set(c *cli.Context, name, value string) error {
 	return nil
 }
 
-// missing returns the name of the word number n, as the synopsis of a command has it.
+// missing returns the name of the word number n, as the synopsis of a command has it. What is in brackets can be left out.
 func missing(c *cli.Context, n int) string {
-	_, synopsis, _ := strings.Cut(c.Command.UsageText, CommandName(c))
-	for _, word := range strings.Fields(synopsis) {
-		if word != strings.ToUpper(word) || strings.HasPrefix(word, "-") {
-			continue
+	p := PageOf(c)
+	synopsis, _, _ := strings.Cut(c.Command.UsageText, "\n")
+	open, value := 0, false // the brackets that are open, and whether the next word is the value of an option
+	for _, word := range strings.Fields(strings.TrimPrefix(strings.TrimSpace(synopsis), p.Name)) {
+		outside := open == 0 && !strings.HasPrefix(word, "[")
+		open += strings.Count(word, "[") - strings.Count(word, "]")
+		o := p.Option(word)
+		if outside && o == nil && !value {
+			if n--; n < 0 {
+				return strings.TrimSuffix(word, "...")
+			}
 		}
-		if n--; n < 0 {
-			return strings.Trim(word, "[]")
-		}
+		value = o != nil && o.Value != ""
 	}
 	return "an argument"
 }
