@@ -107,7 +107,8 @@ func (t Takes) words(c *cli.Context) (words []string, err error) {
 			words = append(words, rest[i])
 			continue
 		}
-		if o := PageOf(c).Option(option); o != nil && !valued {
+		o := optionOf(PageOf(c), option)
+		if o != nil && !valued {
 			value = "true"
 			if o.Value != "" {
 				if i++; i == len(rest) {
@@ -116,7 +117,11 @@ func (t Takes) words(c *cli.Context) (words []string, err error) {
 				value = rest[i]
 			}
 		}
-		if err := set(c, strings.TrimLeft(option, "-"), value); err != nil {
+		err := set(c, strings.TrimLeft(option, "-"), value)
+		switch {
+		case err != nil && o == nil:
+			return nil, t.unknown(c, option)
+		case err != nil:
 			return nil, ui.Usagef("%s: option %s: %s", CommandName(c), gitops.Text(option).String(), gitops.Text(err.Error()).String())
 		}
 	}
@@ -127,6 +132,15 @@ func (t Takes) words(c *cli.Context) (words []string, err error) {
 		return nil, t.unexpected(c, words[t.Most])
 	}
 	return words, nil
+}
+
+// unknown returns the error for an unknown option after a word, which may be the first word of a command for the prison.
+func (t Takes) unknown(c *cli.Context, option string) error {
+	e := noOption(PageOf(c), option)
+	if t.Inside {
+		e.Text += "; a command for the prison goes after \"--\""
+	}
+	return e
 }
 
 // set sets an option under all its names, since the library reads a value under the name with which it was given.

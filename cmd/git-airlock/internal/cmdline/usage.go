@@ -89,10 +89,7 @@ func wrongOption(p manual.Page, words []string) error {
 			p = p.Commands[at]
 			continue
 		}
-		o := p.Option(word)
-		if o == nil && len(word) > 2 {
-			o = p.Option("--" + strings.TrimLeft(word, "-"))
-		}
+		o := optionOf(p, word)
 		if o == nil {
 			return noOption(p, word)
 		}
@@ -109,8 +106,17 @@ func wrongOption(p manual.Page, words []string) error {
 	return nil
 }
 
+// optionOf returns the option that a word names, nil for none. A long name may have one hyphen, as in the flag package.
+func optionOf(p manual.Page, word string) *manual.Option {
+	o := p.Option(word)
+	if o == nil && len(word) > 2 {
+		o = p.Option("--" + strings.TrimLeft(word, "-"))
+	}
+	return o
+}
+
 // noOption returns the error for an unknown option.
-func noOption(p manual.Page, word string) error {
+func noOption(p manual.Page, word string) *ui.UsageError {
 	names := []string{"--help"}
 	for _, o := range p.Options {
 		names = append(names, o.Names...)
