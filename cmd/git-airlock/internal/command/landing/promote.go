@@ -2,6 +2,7 @@ package landing
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -32,6 +33,9 @@ func promoteCommand() *cli.Command {
 			&cli.BoolFlag{Name: "resolve", Usage: "start a merge of the first conflicting commit, which you then finish"},
 		},
 		Action: cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			if err := exclusive(c); err != nil {
+				return err
+			}
 			if err := s.Heal(c.Context, r); err != nil {
 				return err
 			}
@@ -52,6 +56,23 @@ func promoteCommand() *cli.Command {
 			return err
 		}),
 	}, cmdline.Takes{})
+}
+
+// exclusive reports options of promote that exclude each other, as in its synopsis.
+func exclusive(c *cli.Context) error {
+	var given []string
+	for _, name := range []string{"upto", "from", "rescue", "resolve"} {
+		if c.IsSet(name) {
+			given = append(given, name)
+		}
+	}
+	switch {
+	case len(given) > 1:
+		return ui.Usagef("promote: --%s and --%s exclude each other", strings.Join(given[:len(given)-1], ", --"), given[len(given)-1])
+	case c.IsSet("resolve") && (c.IsSet("accept") || c.IsSet("drop")):
+		return ui.Usagef("promote: --resolve and --accept or --drop exclude each other")
+	}
+	return nil
 }
 
 // promotionOf reads the options of promote.
