@@ -160,7 +160,7 @@ func (e *Engine) Resolve(ctx context.Context) (gitops.OID, error) {
 		return "", err
 	}
 	if len(positions) > 0 {
-		return "", fmt.Errorf("%s: %s", positions[0].Reason, positions[0].Message)
+		return "", &hold.Error{Hold: positions[0]}
 	}
 	common, err := e.Repo.MergeBase(ctx, f.refs.tip, f.refs.pending)
 	if err != nil {

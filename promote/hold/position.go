@@ -12,6 +12,12 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
+// Error is a hold that ends a command.
+type Error struct{ Hold ledger.Hold }
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("held (%s): %s", e.Hold.Reason, e.Hold.Message) }
+
 // Positions returns the holds that follow from the user's HEAD and branch, in the order of the reasons: an operation
 // is in progress, the airlock's branch is deleted, another branch is checked out, or HEAD is detached. tip is the
 // outer branch's commit, or empty if the branch is deleted.

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -14,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -40,7 +42,11 @@ func promoteCommand() *cli.Command {
 				return err
 			}
 			if c.Bool("resolve") {
-				return s.ResolveConflict(c.Context, r)
+				err := s.ResolveConflict(c.Context, r)
+				if held, ok := errors.AsType[*hold.Error](err); ok {
+					return &environment.Refusal{Text: held.Error(), Next: held.Hold.Next}
+				}
+				return err
 			}
 			wanted, err := promotionOf(c, s)
 			if err != nil {
