@@ -63,12 +63,13 @@ func sayDecided(s *session.Session, word review.Word, id gitops.OID, subject str
 	s.Report.Say("%s%s: %.12s %s", would, said[word], id, subject)
 }
 
-// sayAll prints which commits got a verdict. Only all pending commits can be none.
-func sayAll(s *session.Session, word review.Word, decided []verdict.Decided) {
+// sayAll prints which commits got a verdict. Only all pending commits can be none. landed is the number of landed commits that
+// get it, too.
+func sayAll(s *session.Session, word review.Word, decided []verdict.Decided, landed int) {
 	for _, d := range decided {
 		sayDecided(s, word, d.Commit, marked(d))
 	}
-	if len(decided) == 0 {
+	if len(decided)+landed == 0 {
 		s.Report.Say("no pending commit waits for an approval")
 		s.Report.Hint("git airlock review  # a rejected or undone commit is approved by its number")
 	}
@@ -82,8 +83,8 @@ func marked(d verdict.Decided) string {
 	return d.Subject
 }
 
-// decide records a verdict, and makes a promotion cycle with it.
-func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted verdict.Request) error {
+// decide records a verdict, and makes a promotion cycle with it. landed is the number of landed commits that get it, too.
+func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted verdict.Request, landed int) error {
 	if err := inbound.CheckReason(s.Prisons(), wanted.Reason); err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ve
 	if err != nil {
 		return err
 	}
-	sayAll(s, wanted.Word, decided)
+	sayAll(s, wanted.Word, decided, landed)
 	if s.Dry {
 		return nil
 	}

@@ -39,7 +39,7 @@ func onCommits(wanted func(*cli.Context) (verdict.Request, error)) cli.ActionFun
 		// The waiting ones come first: a name that is nobody's ends the command there, before anything is recorded.
 		if len(waiting.Names) > 0 || waiting.UpTo != "" || waiting.All || len(landed) == 0 {
 			err = cmdline.WithAirlock(c, s, func(c *cli.Context, s *session.Session, r airlock.Record) error {
-				return decide(c.Context, s, r, waiting)
+				return decide(c.Context, s, r, waiting, len(landed))
 			})
 		}
 		if len(landed) > 0 && len(waiting.Names) == 0 && waiting.UpTo == "" && errors.Is(err, session.ErrNoAirlock) {
