@@ -122,6 +122,15 @@ type Chain []Operation
 // ErrNothing reports that there is no operation to undo or redo.
 var ErrNothing = errors.New("there is no such operation")
 
+// missing is an [ErrNothing] that says what is not there.
+type missing string
+
+// Error implements error.
+func (m missing) Error() string { return string(m) }
+
+// Unwrap implements the interface of [errors.Is].
+func (m missing) Unwrap() error { return ErrNothing }
+
 // Landings returns the landings that stand, and those that can be redone, each with the newest last. A landing or revert
 // after an undo ends the possibility to redo what was undone before it.
 func (c Chain) Landings() (done, undone []Operation) {
@@ -154,14 +163,22 @@ func (c Chain) Find(number int) (o Operation, newest bool, err error) {
 			return o, i == len(done)-1, nil
 		}
 	}
-	return Operation{}, false, ErrNothing
+	switch {
+	case number == 0:
+		err = missing("nothing to undo: no landing stands")
+	case slices.ContainsFunc(c, func(o Operation) bool { return o.Number == number }):
+		err = missing(fmt.Sprintf("operation %d is not a landing that stands", number))
+	default:
+		err = missing(fmt.Sprintf("there is no operation %d", number))
+	}
+	return Operation{}, false, err
 }
 
 // ToRedo returns the landing that a redo makes again.
 func (c Chain) ToRedo() (Operation, error) {
 	_, undone := c.Landings()
 	if len(undone) == 0 {
-		return Operation{}, ErrNothing
+		return Operation{}, missing("nothing to redo: no landing was undone last")
 	}
 	return undone[len(undone)-1], nil
 }
