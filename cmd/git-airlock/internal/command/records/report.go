@@ -72,12 +72,8 @@ func showReport(c *cli.Context, s *session.Session) error {
 // recordOf reads the record that the command line names, or the newest one.
 func recordOf(c *cli.Context, s *session.Session) (record.Run, error) {
 	name := append(cmdline.Words(c), "last")[0]
-	e, all, err := find(c.Context, s, name)
-	switch {
-	case err != nil && name == "last" && len(all) == 0:
-		return record.Run{}, environment.Advise(errors.New("no run is recorded in this repository"),
-			"git airlock run -- COMMAND", "git airlock runs fetch  # gets the records of a remote")
-	case err != nil:
+	e, _, err := find(c.Context, s, name)
+	if err != nil {
 		return record.Run{}, err
 	}
 	return load(c.Context, s, e)

@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -180,7 +181,11 @@ func find(ctx context.Context, s *session.Session, name string) (store.Entry, []
 		here = r.Session
 	}
 	e, err := store.Find(all, name, here)
-	if err != nil {
+	switch {
+	case err != nil && name == "last" && len(all) == 0:
+		return e, all, environment.Advise(errors.New("no run is recorded in this repository"),
+			"git airlock run -- COMMAND", "git airlock runs fetch  # gets the records of a remote")
+	case err != nil:
 		return e, all, environment.Advise(err, "git airlock runs")
 	}
 	return e, all, nil
