@@ -136,7 +136,7 @@ func (d *Status) seePrison(ctx context.Context, in prisons.Prisons) error {
 func (d *Status) seePromotion(ctx context.Context, engine *promote.Engine, report Reporter) error {
 	defer engine.Close()
 	state, err := engine.State(ctx)
-	if err != nil && state.Promoted == "" {
+	if err != nil && (state.Promoted == "" || ctx.Err() != nil) {
 		return err
 	}
 	if err != nil {
