@@ -105,6 +105,8 @@ type Isolation struct {
 	Runtime string   `json:"runtime"`
 	Limits  Limits   `json:"limits"`
 	Weaker  []string `json:"weaker"`
+
+	Lockdown bool `json:"lockdown"` // no connection is allowed, see git airlock net lockdown
 }
 
 // Limits are the limits on the prison's resources.

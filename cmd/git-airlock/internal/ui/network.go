@@ -188,11 +188,14 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 	return err
 }
 
+// lockedDown describes a network during a lockdown.
+const lockedDown = "locked down: nothing is reached"
+
 // condition describes what holds besides the rules.
 func (d NetworkDocument) condition(p Paint) string {
 	var words []string
 	if d.Lockdown {
-		words = append(words, p.Red("locked down: nothing is reached"))
+		words = append(words, p.Red(lockedDown))
 	}
 	if d.Learn {
 		words = append(words, p.Yellow("learning: all public hosts are allowed"))

@@ -56,8 +56,12 @@ func (p *statusText) airlock(d Document) {
 	}
 	p.line("airlock", "%s on %s, %s%s", d.ID, p.paint.Bold(gitops.Text(d.Branch).String()), state(d.State), began)
 	p.line("workspace", "%s, as uid %d", d.Workspace, d.UID)
+	network := d.Isolation.Network
+	if d.Isolation.Lockdown {
+		network += " (" + p.paint.Red(lockedDown) + ")"
+	}
 	p.line("prison", "%s (%s), network %s, %s memory, %s cpus, %d pids", d.Backend, d.BackendReason,
-		d.Isolation.Network, d.Isolation.Limits.Memory, d.Isolation.Limits.CPUs, d.Isolation.Limits.PIDs)
+		network, d.Isolation.Limits.Memory, d.Isolation.Limits.CPUs, d.Isolation.Limits.PIDs)
 	for _, weaker := range d.Isolation.Weaker {
 		p.line("weaker", "%s", weaker)
 	}
