@@ -226,7 +226,11 @@ func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers [
 		return err
 	}
 	s.Report.Say("checkpoint %d is restored, and the ids of the workspace are as they must be", o.Number)
-	s.Report.Hint(fmt.Sprintf("git airlock checkpoint restore %d  # undoes it", before.Number))
+	freeze := ""
+	if o.Freeze {
+		freeze = "--freeze "
+	}
+	s.Report.Hint(fmt.Sprintf("git airlock checkpoint restore %s%d  # undoes it", freeze, before.Number))
 	return nil
 }
 
