@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -98,6 +99,9 @@ func readLimits(c gitops.Config, l *inner.Limits) error {
 	for _, name := range slices.Sorted(maps.Keys(limits)) { // of two errors, always the same one is reported
 		var err error
 		if *limits[name], err = policy.ReadSize(c, "airlock.limit."+name, *limits[name]); err != nil {
+			if setting, ok := errors.AsType[*gitops.SettingError](err); ok && name == "time" {
+				setting.Want = "a number of seconds"
+			}
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package environment
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,5 +76,9 @@ func RealPath(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.EvalSymlinks(path)
+	real, err := filepath.EvalSymlinks(path)
+	if missing, ok := errors.AsType[*fs.PathError](err); ok {
+		err = fmt.Errorf("%s: %w", gitops.Text(missing.Path), missing.Err) // without the name of the system call
+	}
+	return real, err
 }

@@ -326,37 +326,41 @@ func hostPrograms(c *cli.Context, s *session.Session) (tools []airlock.Tool, roo
 	if err != nil {
 		return nil, "", err
 	}
+	tool := "--tool"
+	if !c.IsSet("tool") {
+		tool = "setting " + toolKey
+	}
 	for _, text := range listed {
 		read, err := environment.ParseTool(text)
 		if err == nil {
 			err = environment.Apart(s.Repo, read.Path)
 		}
 		if err != nil {
-			return nil, "", ofPath("--tool", err)
+			return nil, "", ofPath(tool, err)
 		}
 		t := airlock.Tool(read)
 		if slices.ContainsFunc(tools, func(o airlock.Tool) bool { return o.Name == t.Name }) {
-			return nil, "", ui.Usagef("--tool: two tools are called %q; use NAME=%s to give one another name", t.Name, gitops.Text(t.Path))
+			return nil, "", ui.Usagef("%s: two tools are called %q; use NAME=%s to give one another name", tool, t.Name, gitops.Text(t.Path))
 		}
 		tools = append(tools, t)
 	}
-	root := s.Config.String("airlock.rootfs", "")
+	option, root := "setting airlock.rootfs", s.Config.String("airlock.rootfs", "")
 	if c.IsSet("rootfs") {
-		root = c.String("rootfs")
+		option, root = "--rootfs", c.String("rootfs")
 	}
 	if root == "" {
 		return tools, "", nil
 	}
 	if rootfs, err = environment.RealPath(root); err != nil {
-		return nil, "", ofPath("--rootfs", err)
+		return nil, "", ofPath(option, err)
 	}
 	if rootfs == "/" { // the default
 		return tools, "", nil
 	}
-	return tools, rootfs, ofPath("--rootfs", environment.Apart(s.Repo, rootfs))
+	return tools, rootfs, ofPath(option, environment.Apart(s.Repo, rootfs))
 }
 
-// ofPath is an error about the path that an option was given.
+// ofPath is an error about the path of an option or setting.
 func ofPath(option string, err error) error {
 	if err == nil {
 		return nil
