@@ -150,6 +150,15 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 		s.Report.Say("would join the terminal of the launched command of %s", r.ID)
 		return nil
 	}
+	state, err := s.Prisons().Launched(ctx, r)
+	if err != nil {
+		return err
+	}
+	if state != nil && state.Exited {
+		s.Report.Say("the command has ended with status %d", state.Status)
+		s.Report.Hint("git airlock visit --log")
+		return cmdline.EndedWith(state.Status)
+	}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		s.Report.Say("^] detaches")
 	}
