@@ -27,7 +27,11 @@ func Policy(v ledger.GateResult, later int) ledger.Hold {
 		}
 	}
 	if later > 0 {
-		h.Message += fmt.Sprintf("; %d later ones are held, too: git airlock policy", later)
+		ones := "ones are"
+		if later == 1 {
+			ones = "one is"
+		}
+		h.Message += fmt.Sprintf("; %d later %s held, too: git airlock policy", later, ones)
 	}
 	commit := fmt.Sprintf("%.12s", v.Commit)
 	h.Next = []string{"git show " + commit, accept, "git airlock promote --drop " + commit}
