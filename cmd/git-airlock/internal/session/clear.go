@@ -290,7 +290,7 @@ func cannotRepair(repo *gitops.Repository, err error) *environment.Refusal {
 
 // losses lands pending commits if possible, and returns an [environment.Refusal] that lists the work that would be lost.
 func (l landing) losses(ctx context.Context) error {
-	discard := "git airlock clear --" + DiscardFlag + "  # loses it"
+	discard := "git airlock clear --" + DiscardFlag + "  # loses what has not landed"
 	outcome, err := l.drain(ctx, promote.Options{Unchecked: true})
 	var state promote.State
 	if err == nil {
