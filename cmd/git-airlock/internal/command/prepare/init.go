@@ -363,6 +363,6 @@ func hintAtNext(ctx context.Context, s *session.Session, files []string) error {
 	for _, name := range found() {
 		s.Report.Hint("git airlock start " + name)
 	}
-	s.Report.Hint("git airlock start -- AGENT")
+	s.Report.Hint("git airlock start AGENT")
 	return nil
 }
