@@ -59,7 +59,7 @@ func checkRoot(ctx context.Context, open func(context.Context) (prison.Prison, e
 		}
 		if err != nil || status != 0 {
 			return &Refusal{fmt.Sprintf("%s has no %s that runs, which every prison needs", gitops.Text(r.Rootfs), program),
-				[]string{"git airlock start --rootfs <folder>  # with sh and git in it", "git airlock start --rootfs /  # with this system"}}
+				[]string{"git airlock start --rootfs FOLDER  # with sh and git in it", "git airlock start --rootfs /  # with this system"}}
 		}
 	}
 	return nil

@@ -240,7 +240,7 @@ func IsLost(c control.Credential, u control.CredentialUse) bool {
 // Renewal returns the command that gives a running network the value of a credential again.
 func Renewal(c control.Credential) string {
 	if name, typed := strings.CutPrefix(c.Source, "env:"); typed {
-		return gitops.Text(name).String() + "=<value> git airlock start"
+		return gitops.Text(name).String() + "=VALUE git airlock start"
 	}
 	return "git airlock net credential " + c.Name + " && git airlock start"
 }

@@ -124,7 +124,7 @@ func typed(c *cli.Context, f cli.Flag) (words []string) {
 	case *cli.StringSliceFlag:
 		for _, value := range c.StringSlice(name) {
 			if variable, _, valued := strings.Cut(value, "="); valued && name == "env" {
-				words = append(words, "--env", gitops.Text(variable).String()+"=<value>")
+				words = append(words, "--env", gitops.Text(variable).String()+"=VALUE")
 				continue
 			}
 			words = append(words, "--"+name, gitops.Pasteable(value))

@@ -118,7 +118,7 @@ func (s *Session) Network(ctx context.Context, r airlock.Record) (n Network, err
 	}
 	if spec.Network == prison.NetworkNone {
 		return n, &environment.Refusal{Text: "the network of this airlock is none: it reaches nothing",
-			Next: []string{"git airlock stop && git airlock start --network allowlist --allow <host>"}}
+			Next: []string{"git airlock stop && git airlock start --network allowlist --allow HOST"}}
 	}
 	n.Dir = spec.Dir
 	if n.Rules, err = control.ReadRules(n.Dir); err != nil {

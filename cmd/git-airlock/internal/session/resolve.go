@@ -248,7 +248,7 @@ func (c *resolved) withoutEngine(ctx context.Context, missing error) error {
 }
 
 var (
-	imageHints = []string{"git airlock start --image <image>  # one with git and a shell", "git config airlock.image <image>"}
+	imageHints = []string{"git airlock start --image IMAGE  # one with git and a shell", "git config airlock.image IMAGE"}
 	errNoImage = environment.Advise(requestErrorf("the docker backend needs an image, or a %s to build one from", recipe.FileName), imageHints...)
 )
 

@@ -151,7 +151,7 @@ func CurrentConfig(ctx context.Context) gitops.Config {
 func workingFolder() (string, error) {
 	cwd, err := os.Getwd()
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", environment.Advise(errors.New("the current folder does not exist any more"), "cd <folder>")
+		return "", environment.Advise(errors.New("the current folder does not exist any more"), "cd FOLDER")
 	}
 	if err != nil {
 		return "", err

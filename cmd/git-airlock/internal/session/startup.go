@@ -145,7 +145,7 @@ func (c *resolved) warnOfKeys() {
 	}
 	c.session.Report.Say("%s gets no key: it takes one from %s", a.Name, strings.Join(a.Keys, ", "))
 	if c.Isolation.Network == prison.NetworkAllowlist.String() {
-		c.session.Report.Hint(fmt.Sprintf("export %s=<key>  # and type the command again: the key stays outside", a.Keys[0]))
+		c.session.Report.Hint(fmt.Sprintf("export %s=KEY  # and type the command again: the key stays outside", a.Keys[0]))
 	} else {
 		c.session.Report.Hint(fmt.Sprintf("git airlock start %s --env %s  # the agent can read it", a.Name, a.Keys[0]))
 	}

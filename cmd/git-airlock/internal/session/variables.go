@@ -85,12 +85,12 @@ func lostValues(lost []airlock.Variable, others []environment.Variable) error {
 	for _, v := range others {
 		without += " --env " + v.Name
 		if v.From == airlock.FromSetting { // the option replaces all values of the setting
-			without += "=<value>"
+			without += "=VALUE"
 		}
 	}
 	for _, v := range lost {
-		again += " --env " + v.Name + "=<value>"
-		export += " " + v.Name + "=<value>"
+		again += " --env " + v.Name + "=VALUE"
+		export += " " + v.Name + "=VALUE"
 		origin := origins[v.From]
 		if origin == "" {
 			origin = "from your environment"
@@ -103,7 +103,7 @@ func lostValues(lost []airlock.Variable, others []environment.Variable) error {
 	}
 	return &environment.Refusal{
 		Text: "no airlock keeps the values of variables, and these are set neither here nor in " + environment.DotenvName + ":" + named[1:],
-		Next: append(hints, "git airlock start"+without+"  # without"+strings.ReplaceAll(export, "=<value>", "")),
+		Next: append(hints, "git airlock start"+without+"  # without"+strings.ReplaceAll(export, "=VALUE", "")),
 	}
 }
 

@@ -153,7 +153,7 @@ func (b binding) tellLost(ctx context.Context, r *airlock.Record) error {
 	branch := r.BranchName()
 	if !b.store.Orphan(*r) {
 		b.report.Say("%s on %s: its worktree is not at %s", r.ID, branch, gitops.Text(r.Top))
-		b.report.Hint("git worktree repair <path>", "git worktree prune")
+		b.report.Hint("git worktree repair PATH", "git worktree prune")
 		r.Phase = airlock.Stopped
 		return nil
 	}
@@ -168,7 +168,7 @@ func (b binding) tellLost(ctx context.Context, r *airlock.Record) error {
 		}
 	}
 	b.report.Say("%s on %s: its worktree is gone; the airlock continues where its branch is checked out", r.ID, branch)
-	b.report.Hint("git worktree add <path> " + gitops.Pasteable(r.BranchName()))
+	b.report.Hint("git worktree add PATH " + gitops.Pasteable(r.BranchName()))
 	r.Phase = airlock.Stopped
 	return nil
 }

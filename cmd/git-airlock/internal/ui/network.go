@@ -81,7 +81,7 @@ func (c NetworkCredential) Refusal() (why, next string) {
 func (c NetworkCredential) meaning() (meaning, next string) {
 	check := "git airlock net credential " + c.Name
 	if c.Spent() {
-		next := "git config airlock.credential." + c.Name + ".limit <number>"
+		next := "git config airlock.credential." + c.Name + ".limit NUMBER"
 		return fmt.Sprintf("your limit of %s a day is used up", words.Count(c.Limit, "request")), c.andAgain(next, next+" && git airlock stop && git airlock start")
 	}
 	switch c.Status {
@@ -91,7 +91,7 @@ func (c NetworkCredential) meaning() (meaning, next string) {
 		return "too many requests, or nothing is left to spend", ""
 	}
 	if variable, fixed := strings.CutPrefix(c.Source, "env:"); fixed {
-		next := gitops.Text(variable).String() + "=<value>"
+		next := gitops.Text(variable).String() + "=VALUE"
 		return fmt.Sprintf("the value of your variable %s is not valid, or not any more", gitops.Text(variable).String()),
 			c.andAgain("export "+next, "git airlock stop && "+next+" git airlock start")
 	}

@@ -211,7 +211,7 @@ func afterJoin(ctx context.Context, s *session.Session, r airlock.Record) error 
 }
 
 func notLaunched() error {
-	return environment.Advise(errors.New("no command was launched here"), "git airlock start -- <command>")
+	return environment.Advise(errors.New("no command was launched here"), "git airlock start -- COMMAND")
 }
 
 // detaching reads input up to the key that detaches.

@@ -148,7 +148,7 @@ func afterPush(waiting []outgoing.Commit) []string {
 		next = append(next, approve)
 	}
 	if unseen < len(waiting) {
-		next = append(next, "git revert <commit>  # or: git airlock undo --revert")
+		next = append(next, "git revert COMMIT  # or: git airlock undo --revert")
 	}
 	return next
 }
