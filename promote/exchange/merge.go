@@ -102,7 +102,7 @@ func (m *merging) merge(ctx context.Context, r *gitops.Repository, who User) (gi
 	}
 	if m.ours == "" {
 		m.done.Added = len(theirs)
-		return m.theirs, small(ctx, r, slices.Collect(maps.Values(theirs)))
+		return m.theirs, m.readable(ctx, r, slices.Collect(maps.Values(theirs)))
 	}
 	same, err := m.unite(ctx, r, ours, theirs)
 	if err != nil {
@@ -123,6 +123,14 @@ func notesAt(ctx context.Context, r *gitops.Repository, at gitops.OID) (map[gito
 		return map[gitops.OID]note{}, nil
 	}
 	return notesIn(ctx, r, at)
+}
+
+// readable refuses notes of the remote of which readers would read only a part, or none.
+func (m *merging) readable(ctx context.Context, r *gitops.Repository, notes []note) error {
+	if err := small(ctx, r, notes); err != nil || !OfLines(m.ref) {
+		return err
+	}
+	return few(ctx, r, notes)
 }
 
 // ownVerdicts returns the number of notes of a remote with a verdict under an address that is not in our note on the same object.
@@ -189,7 +197,7 @@ func (m *merging) unite(ctx context.Context, r *gitops.Repository, ours, theirs 
 		}
 	}
 	m.done.Added = len(m.added)
-	if err := small(ctx, r, unread); err != nil {
+	if err := m.readable(ctx, r, unread); err != nil {
 		return false, err
 	}
 	texts, err := read(ctx, r, pairs)

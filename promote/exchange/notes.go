@@ -99,6 +99,20 @@ func small(ctx context.Context, r *gitops.Repository, notes []note) error {
 	return nil
 }
 
+// few refuses notes with more lines than readers of notes read.
+func few(ctx context.Context, r *gitops.Repository, notes []note) error {
+	blobs := make([]gitops.OID, len(notes))
+	for i, n := range notes {
+		blobs[i] = n.blob
+	}
+	return r.Blobs(ctx, blobs, noteLimit, func(n int, head []byte, _ int64) error {
+		if bytes.Count(head, []byte{'\n'}) > linesKept {
+			return fmt.Errorf("the note on %s: %w", strings.ReplaceAll(notes[n].path, "/", ""), errLines)
+		}
+		return nil
+	})
+}
+
 // read returns the texts of notes.
 func read(ctx context.Context, r *gitops.Repository, blobs []gitops.OID) ([]string, error) {
 	texts := make([]string, len(blobs))
