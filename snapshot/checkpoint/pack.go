@@ -251,7 +251,10 @@ func (p *pack) install(checksum plumbing.Hash) error {
 		return err
 	}
 	p.installed = base + ".pack"
-	return errors.Join(os.Rename(p.file.Name(), p.installed), os.Rename(index.Name(), base+".idx"))
+	if err := os.Rename(p.file.Name(), p.installed); err != nil {
+		return err // an index without its pack would make the store unreadable
+	}
+	return os.Rename(index.Name(), base+".idx")
 }
 
 // syncAll writes files to the disk. A file system with a journal writes it once for files that are synced at the same time.
