@@ -1,9 +1,11 @@
 package checkpoint
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // packOf writes a pack with one object into a folder.
@@ -34,5 +36,28 @@ func TestPackWithoutItsNameHasNoIndex(t *testing.T) {
 	}
 	if found, err := filepath.Glob(filepath.Join(folder, "*.idx")); len(found) != 0 || err != nil {
 		t.Errorf("found %q (%v), want no index", found, err)
+	}
+}
+
+func TestCheckpointThatCannotBeSavedLeavesNoPack(t *testing.T) {
+	s, err := OpenStore(t.TempDir(), DefaultBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPack(s.folder, s.has, s.most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(s.dir, refFolder)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.save(p, roots{}, "", time.Time{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("saved without a folder for its ref: %v", err)
+	}
+	if left, err := os.ReadDir(s.folder); len(left) != 0 || err != nil {
+		t.Errorf("left behind: %v (%v)", left, err)
+	}
+	if err := p.file.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("close the pack again: %v, want it closed", err)
 	}
 }

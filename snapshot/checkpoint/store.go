@@ -179,22 +179,11 @@ func (s *Store) roots(c Checkpoint) (roots, error) {
 // save stores a checkpoint, of whose files the objects are in a pack, and makes it visible.
 func (s *Store) save(p *pack, r roots, message string, now time.Time) (c Checkpoint, err error) {
 	c = Checkpoint{Number: s.last() + 1, IDs: r.ids(), Time: now.UTC().Truncate(time.Second), Message: strings.ReplaceAll(message, "\x00", "")}
-	if c.root, err = r.root(p.put); err != nil {
-		return c, err
-	}
-	who := fmt.Sprintf("git-airlock <> %d +0000", now.Unix())
-	c.commit, err = p.put("commit", fmt.Appendf(nil, "tree %s\nauthor %s\ncommitter %s\n\n%s%s", c.root, who, who, c.Message, trailer))
+	ref, err := s.newRef(&c, p, r, now)
 	if err != nil {
-		return c, err
-	}
-	ref, err := os.CreateTemp(filepath.Join(s.dir, refFolder), "tmp_ref_")
-	if err != nil {
-		return c, err
+		return c, errors.Join(err, p.drop())
 	}
 	defer ref.Close() // it was synced
-	if _, err := fmt.Fprintln(ref, c.commit); err != nil {
-		return c, err
-	}
 	p.beside = ref
 	if err := p.finish(); err != nil {
 		return c, fmt.Errorf("store the checkpoint: %w", err)
@@ -210,6 +199,25 @@ func (s *Store) save(p *pack, r roots, message string, now time.Time) (c Checkpo
 		return c, nil // see Save
 	}
 	return c, s.syncNames()
+}
+
+// newRef puts the tree and the commit of a checkpoint into a pack, and writes the file that will be its ref.
+func (s *Store) newRef(c *Checkpoint, p *pack, r roots, now time.Time) (ref *os.File, err error) {
+	if c.root, err = r.root(p.put); err != nil {
+		return nil, err
+	}
+	who := fmt.Sprintf("git-airlock <> %d +0000", now.Unix())
+	c.commit, err = p.put("commit", fmt.Appendf(nil, "tree %s\nauthor %s\ncommitter %s\n\n%s%s", c.root, who, who, c.Message, trailer))
+	if err != nil {
+		return nil, err
+	}
+	if ref, err = os.CreateTemp(filepath.Join(s.dir, refFolder), "tmp_ref_"); err != nil {
+		return nil, err
+	}
+	if _, err = fmt.Fprintln(ref, c.commit); err != nil {
+		return nil, errors.Join(err, ref.Close(), os.Remove(ref.Name()))
+	}
+	return ref, nil
 }
 
 // syncNames makes the names of checkpoints outlast a power failure. Without it a failure can take back the last checkpoints, as a whole.
