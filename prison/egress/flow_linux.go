@@ -123,6 +123,13 @@ func (f *flow) carryAs() (perRequest bool) {
 	return perRequest
 }
 
+// mayHide reports whether the rule that decided about a flow allows TLS that does not show the name of its server.
+func (f *flow) mayHide() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.decision.Rule.hidden
+}
+
 // begin counts a request; it reports false if the flow has ended.
 func (f *flow) begin(x *roundTrip) bool {
 	f.mu.Lock()

@@ -175,7 +175,7 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused 
 func (e *Engine) hear(f *flow, near net.Conn) ([]byte, error) {
 	hello, err := ReadHello(near)
 	if err == nil {
-		err = hello.Check(f.name, f.decision.Rule.hidden)
+		err = hello.Check(f.name, f.mayHide())
 	}
 	if err != nil {
 		e.note(f, &deniedError{reason: err.Error()})
