@@ -133,3 +133,18 @@ func parse(s string) (n uint64) {
 	}
 	return n
 }
+
+// TestValuesAreMasked checks that the values of variables are not in the record, also if one begins another or begins like a path.
+func TestValuesAreMasked(t *testing.T) {
+	mask := withValues(func(words []string) []string { return words }, []string{
+		"A=abcdefgh", "B=abcdefghSECRET", "C=/9j4AAQSkZJRg+x/w==", "D=/usr/local/go/bin:/usr/bin", "E=short", "F=/home/me/secret",
+	})
+	for word, want := range map[string]string{
+		"abcdefgh": "***", "--key=abcdefghSECRET": "--key=***", "/9j4AAQSkZJRg+x/w==": "***",
+		"/usr/local/go/bin:/usr/bin": "/usr/local/go/bin:/usr/bin", "/home/me/secret": "/home/me/secret", "short": "short",
+	} {
+		if got := mask([]string{word}); got[0] != want {
+			t.Errorf("%q: %q, want %q", word, got[0], want)
+		}
+	}
+}

@@ -3,7 +3,9 @@ package execs
 import (
 	"encoding/json"
 	"os"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,13 +25,22 @@ type Config struct {
 // shortestValue is the length of the shortest value of a variable that is masked. Shorter ones are in many words.
 const shortestValue = 8
 
-// withValues returns a function that masks what another one does, and the values of variables. A value that is a path is no secret.
+// pathValue matches a value that is a path, or a list of paths, and no secret. A secret may begin with a slash too, so the first folder must
+// be one of those that systems have.
+var pathValue = regexp.MustCompile(`^/(app|bin|boot|build|code|data|dev|etc|home|lib|lib64|media|mnt|nix|opt|proc|repo|root|run|sbin|src|srv|sys|tmp|usr|var|work|workspace)(/|:/|$)`)
+
+// withValues returns a function that masks what another one does, and the values of variables.
 func withValues(mask func([]string) []string, env []string) func([]string) []string {
-	var pairs []string
+	var secret []string
 	for _, v := range env {
-		if _, value, _ := strings.Cut(v, "="); len(value) >= shortestValue && value[0] != '/' {
-			pairs = append(pairs, value, "***")
+		if _, value, _ := strings.Cut(v, "="); len(value) >= shortestValue && !pathValue.MatchString(value) {
+			secret = append(secret, value)
 		}
+	}
+	slices.SortFunc(secret, func(a, b string) int { return len(b) - len(a) }) // the first that matches is replaced, and one may begin another
+	var pairs []string
+	for _, value := range secret {
+		pairs = append(pairs, value, "***")
 	}
 	if len(pairs) == 0 || mask == nil {
 		return mask
