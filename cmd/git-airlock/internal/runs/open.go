@@ -100,7 +100,7 @@ func (k Keeper) Begin(ctx context.Context, c Command) (*Active, error) {
 	a := &Active{keeper: k, slot: slot, release: func() {}}
 	if c.Kind == record.Direct {
 		if a.release, err = k.Prisons.Store.LockFile(ctx, k.Record.ID, owner(slot)); err != nil {
-			return nil, err
+			return nil, errors.Join(err, os.RemoveAll(k.folder(slot)))
 		}
 	}
 	killpoint.Reach("before-opening")
@@ -108,10 +108,13 @@ func (k Keeper) Begin(ctx context.Context, c Command) (*Active, error) {
 	if err == nil {
 		err = errors.Join(gitops.WriteFile(filepath.Join(k.folder(slot), openName), content, 0o600), gitops.SyncPath(filepath.Dir(k.folder(slot))), gitops.SyncPath(k.dir()))
 	}
+	if err != nil {
+		return nil, errors.Join(err, a.Cancel())
+	}
 	a.Sample(ctx)
 	killpoint.Reach("opened")
 	k.note(record.EventRun, 0, "a run began: "+o.Manifest.Command(shownCommand))
-	return a, err
+	return a, nil
 }
 
 // shownCommand bounds the characters of a command line in an event.
