@@ -35,7 +35,7 @@ type recorder struct {
 }
 
 // Launching implements [session.Recorder].
-func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string, agent *session.Agent) (cancel func() error, err error) {
+func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string, agent *session.Agent) (failed func(error), err error) {
 	c := runs.Command{Kind: record.Launched, Argv: argv}
 	if agent != nil {
 		c.Agent = agent.Name
@@ -54,7 +54,9 @@ func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string
 	if err := note.Write(o.session.Store.Dir(r.ID)); err != nil {
 		return nil, errors.Join(err, run.Cancel())
 	}
-	return run.Cancel, nil
+	return func(err error) {
+		mention(o.session, run.End(context.WithoutCancel(ctx), runs.Result{Failure: err.Error()}))
+	}, nil
 }
 
 // Runs implements [session.Recorder].

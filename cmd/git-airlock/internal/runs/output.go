@@ -132,7 +132,7 @@ func (g *gathering) output(ctx context.Context) error {
 			g.keep(name, o)
 		}
 	}
-	if g.Manifest.Kind == record.Launched {
+	if g.Manifest.Kind == record.Launched && g.result.Failure == "" { // the terminal is that of the last command that was started
 		return g.shown(ctx)
 	}
 	return g.terminal()

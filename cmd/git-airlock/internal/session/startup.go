@@ -75,14 +75,15 @@ func (s *Session) launch(ctx context.Context, r airlock.Record, q Request) error
 		return err
 	}
 	p.Terminal = s.Terminal
-	cancel := func() error { return nil }
+	failed := func(error) {}
 	if s.Recorder != nil {
-		if cancel, err = s.Recorder.Launching(ctx, r, p.Argv, q.Agent); err != nil {
+		if failed, err = s.Recorder.Launching(ctx, r, p.Argv, q.Agent); err != nil {
 			return err
 		}
 	}
 	if err := box.Launch(ctx, p); err != nil {
-		return errors.Join(q.Agent.Advise(err), cancel())
+		failed(err)
+		return q.Agent.Advise(err)
 	}
 	s.Report.Say("launched %s", q.launches())
 	return nil
