@@ -8,6 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/attest"
 	"github.com/git-airlock/git-airlock/promote/record"
@@ -55,8 +56,17 @@ func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string
 		return nil, errors.Join(err, run.Cancel())
 	}
 	return func(err error) {
-		mention(o.session, run.End(context.WithoutCancel(ctx), runs.Result{Failure: err.Error()}))
+		mention(o.session, run.End(context.WithoutCancel(ctx), NotStarted(err)))
 	}, nil
+}
+
+// NotStarted returns the result of a run whose command could not be started. The exit status is that of a shell, and of [ExitStatus].
+func NotStarted(err error) runs.Result {
+	r := runs.Result{Failure: err.Error()}
+	if status := ExitStatus(ownFailure{err}); errors.Is(err, prison.ErrNotFound) || errors.Is(err, prison.ErrNotExecutable) {
+		r.Exit = &status
+	}
+	return r
 }
 
 // Runs implements [session.Recorder].

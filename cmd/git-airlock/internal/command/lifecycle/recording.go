@@ -29,7 +29,7 @@ func (o *recording) begin(ctx context.Context, s *session.Session, r airlock.Rec
 
 // ended notes how the command ended. err is its error.
 func (o *recording) ended(ctx context.Context, s *session.Session, err error) {
-	o.result.At = s.Now().UTC()
+	at := s.Now().UTC()
 	o.Sample(ctx)
 	status, known := cmdline.ChildStatus(err)
 	switch {
@@ -39,8 +39,9 @@ func (o *recording) ended(ctx context.Context, s *session.Session, err error) {
 	case errors.Is(err, context.Canceled):
 		o.result.Stopped = true
 	default:
-		o.result.Failure = err.Error()
+		o.result = cmdline.NotStarted(err)
 	}
+	o.result.At = at
 }
 
 // finish makes the record, after the commits have landed. A failure is reported, and is not one of the command.
