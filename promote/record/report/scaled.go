@@ -54,6 +54,9 @@ func firstOf[T any](all []T, most int, leftOut func(n int)) []T {
 	return append([]T{}, all[:most]...)
 }
 
+// important reports whether a reader should see a program before others.
+func (p Program) important() bool { return rank(p.Level) > 0 || p.Test || p.Disputed }
+
 // importantPrograms leaves out programs that nobody need look at before others.
 func importantPrograms(all []Program, most int, leftOut func(n int)) []Program {
 	if len(all) <= most {
@@ -62,16 +65,15 @@ func importantPrograms(all []Program, most int, leftOut func(n int)) []Program {
 	kept := []Program{}
 	plain := most
 	for _, p := range all {
-		if p.Level != Good || p.Test || p.Disputed {
+		if p.important() {
 			plain--
 		}
 	}
 	for _, p := range all {
-		important := p.Level != Good || p.Test || p.Disputed
-		if !important {
+		if !p.important() {
 			plain--
 		}
-		if important || plain >= 0 {
+		if p.important() || plain >= 0 {
 			kept = append(kept, p)
 		}
 	}
@@ -111,7 +113,7 @@ func (v *View) scaleAxis(scale int) {
 		marks := []Mark{}
 		step := max(1, (len(lanes[i].Marks)+most-1)/most)
 		for j, m := range lanes[i].Marks {
-			if j%step == 0 || m.Level != Good && len(marks) < most {
+			if j%step == 0 || rank(m.Level) > 0 && len(marks) < most {
 				marks = append(marks, m)
 			}
 		}

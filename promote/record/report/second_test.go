@@ -5,6 +5,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/promote/record/report"
 )
 
 // These tests are about what misled the second reader.
@@ -101,4 +102,19 @@ func TestRefusalsWithoutPrograms(t *testing.T) {
 		})
 		has(t, answer(t, v, "Refused"), want, "!2 refusals")
 	}
+}
+
+// TestFailedProgramAfterMany checks that a page which has no room for all programs leaves out harmless ones, such as a grep that finds
+// nothing, before one that failed.
+func TestFailedProgramAfterMany(t *testing.T) {
+	v := short(t, nil)
+	for range 300 {
+		v.Programs = append(v.Programs, report.Program{Command: "grep -q harmless", Level: report.Plain})
+	}
+	v.Programs = append(v.Programs, report.Program{Command: "make release", Level: report.Bad})
+	page, err := v.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	has(t, string(page), "make release")
 }
