@@ -81,8 +81,12 @@ func (s *server) start(r wire.Request) (p started, code string, err error) {
 
 // find returns the path of a command to start in dir.
 func find(name, dir string, env []string) (path, code string, err error) {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", "", fmt.Errorf("working directory %q: %w", dir, errors.Join(err, unix.ENOTDIR))
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = unix.ENOTDIR
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("working directory %q: %w", dir, err)
 	}
 	path, code = lookup(name, dir, getenv(env, "PATH"))
 	if code != "" {
