@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,6 +140,22 @@ func TestCheckBesideCollision(t *testing.T) {
 	if len(c.runs) != 1 || !o.Held(ledger.Collision) {
 		t.Errorf("%d runs, %+v", len(c.runs), o)
 	}
+}
+
+// TestGitCommandAfterCheck checks that a git command which ends in a moment is waited for also after a check that took long.
+func TestGitCommandAfterCheck(t *testing.T) {
+	t.Parallel()
+	w := newReviewed(t)
+	w.git("config", "airlock.check.gate", "hold")
+	w.git("config", "airlock.review", "off")
+	lock := filepath.Join(w.Top, ".git", "index.lock")
+	w.checked(func([]string) bool {
+		time.Sleep(3100 * time.Millisecond) // more than Drain waits
+		check(t, os.WriteFile(lock, nil, 0o600))
+		time.AfterFunc(400*time.Millisecond, func() { os.Remove(lock) })
+		return true
+	})
+	w.wantLanded("two one")
 }
 
 // TestCheckedTreesLand approves and rejects random commits, some of which do not build without others, and expects that a partial set

@@ -206,6 +206,7 @@ func (e *Engine) Drain(ctx context.Context, options Options) (ledger.Outcome, er
 			checked = o.Unchecked.Commit
 			e.progress(checks.Key, 0, 0)
 			_, options.CheckFailure = e.Checker.Run(ctx, *o.Unchecked)
+			end = time.Now().Add(drainTime) // a check may take minutes
 			continue
 		}
 		if err != nil || o.Retry != retrySoon || time.Now().After(end) {
