@@ -245,8 +245,10 @@ func (s *Session) repairLanding(ctx context.Context, r *airlock.Record) error {
 	defer engine.Close()
 	soon, cancel := context.WithTimeout(ctx, mendTime)
 	defer cancel()
+	removed := "nothing"
 	hold, err := engine.RecoverOrHold(soon)
 	if gitops.NoRoom(err) { // the workspace, which is removed in any case, may be what fills the disk
+		removed = "its workspace"
 		if err = s.Prisons().Wipe(ctx, *r); err == nil {
 			hold, err = engine.RecoverOrHold(soon)
 		}
@@ -274,7 +276,7 @@ func (s *Session) repairLanding(ctx context.Context, r *airlock.Record) error {
 	}
 	if r.Phase == airlock.Running {
 		r.Phase = airlock.Stopped
-		s.Report.Say("%s on %s is stopped; nothing was removed", r.ID, r.BranchName())
+		s.Report.Say("%s on %s is stopped; %s was removed", r.ID, r.BranchName(), removed)
 		events.Stopped(s.Store.Dir(r.ID), r.Session)
 	}
 	return errors.Join(err, save(s.Store, *r))
