@@ -89,7 +89,7 @@ type Exec struct {
 	Top bool `json:"top"`
 	// Deny is the rule that refused the program, or null.
 	Deny *string `json:"deny"`
-	// Disputed reports that the arguments changed after they had been read. Exe is what ran.
+	// Disputed reports that the arguments changed after they had been read, and Exe is what ran. Without Exe, the program ended too early to know.
 	Disputed bool `json:"disputed"`
 	// Cut reports that Argv is not complete.
 	Cut bool `json:"cut"`

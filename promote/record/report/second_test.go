@@ -118,3 +118,13 @@ func TestFailedProgramAfterMany(t *testing.T) {
 	}
 	has(t, string(page), "make release")
 }
+
+// TestProgramThatEndedAtOnce checks that a program that a signal ended at once is not said to have changed its arguments.
+func TestProgramThatEndedAtOnce(t *testing.T) {
+	v := short(t, func(_ *record.Manifest, files map[string][]byte) {
+		killed := ran(1, seconds(1), 137, 1, "sh", "-c", "kill -9 $$")
+		killed.Exe, killed.Disputed = "", true
+		files[record.ExecName] = lines(t, []record.Exec{killed})
+	})
+	has(t, squeezed(text(t, v)), "1 program ended before the arguments could be compared", "!changed arguments")
+}

@@ -180,8 +180,12 @@ func (m *material) findings(v View) (all []Finding) {
 	if n := m.count(record.Inner); n > 0 {
 		add(Look, "Not exported", "commits", nil, "%s only in the workspace when the run ended", are(n, "commit"))
 	}
-	if disputed := m.disputed(); len(disputed) > 0 {
+	disputed, unread := m.disputed()
+	if len(disputed) > 0 {
 		add(Look, "Disputed", "programs", disputed, "%s changed arguments while they were read: what ran is certain, what was asked for is not", words.Count(len(disputed), "program"))
+	}
+	if len(unread) > 0 {
+		add(Look, "Disputed", "programs", unread, "%s ended before the arguments could be compared", words.Count(len(unread), "program"))
 	}
 	for _, s := range m.stalls() {
 		add(Look, "Idle", "time", nil, "nothing happened for %s from %s", took(s.took), m.clock(s.from))
@@ -288,13 +292,17 @@ func afterwards(commits int) string {
 	return ", and " + were(commits, "commit") + " made after it"
 }
 
-func (m *material) disputed() (all []Text) {
+// disputed returns the programs whose arguments changed, and those that ended before anybody could see what ran.
+func (m *material) disputed() (changed, unread []Text) {
 	for _, p := range m.programs {
-		if p.Disputed {
-			all = append(all, Text(fmt.Sprintf("%s ran %s", m.clock(p.Time), p.Exe)))
+		switch {
+		case p.Disputed && p.Exe == "":
+			unread = append(unread, Text(m.clock(p.Time)+" ")+p.command())
+		case p.Disputed:
+			changed = append(changed, Text(fmt.Sprintf("%s ran %s", m.clock(p.Time), p.Exe)))
 		}
 	}
-	return all
+	return changed, unread
 }
 
 // outside returns the changed files outside of the asked area.

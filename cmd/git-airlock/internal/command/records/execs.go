@@ -133,10 +133,11 @@ func execLine(p ui.Paint, r programs.Row) string {
 	case r.Deny != nil:
 		line += "  " + p.Red("denied") + " (" + gitops.Text(*r.Deny).String() + ")"
 	case r.Disputed:
-		line += "  " + p.Red("disputed")
+		reason := "it ended before its arguments could be compared"
 		if r.Exe != nil {
-			line += " (" + gitops.Text(*r.Exe).String() + ")"
+			reason = gitops.Text(*r.Exe).String()
 		}
+		line += "  " + p.Red("disputed") + " (" + reason + ")"
 	case !r.Ran():
 		line += "  (did not run)"
 	}
