@@ -36,7 +36,7 @@ type recorder struct {
 }
 
 // Launching implements [session.Recorder].
-func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string, agent *session.Agent) (failed func(error), err error) {
+func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string, agent *session.Agent) (failed func(error) error, err error) {
 	c := runs.Command{Kind: record.Launched, Argv: argv}
 	if agent != nil {
 		c.Agent = agent.Name
@@ -55,8 +55,9 @@ func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string
 	if err := note.Write(o.session.Store.Dir(r.ID)); err != nil {
 		return nil, errors.Join(err, run.Cancel())
 	}
-	return func(err error) {
+	return func(err error) error {
 		mention(o.session, run.End(context.WithoutCancel(ctx), NotStarted(err)))
+		return err
 	}, nil
 }
 

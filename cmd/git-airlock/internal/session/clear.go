@@ -241,11 +241,10 @@ func (l landing) landFirst(ctx context.Context) {
 
 // repairLanding finishes or rolls back an interrupted landing. This is impossible after its journal is removed.
 func (s *Session) repairLanding(ctx context.Context, r *airlock.Record) error {
-	engine := s.Engine(*r)
+	engine, removed := s.Engine(*r), "nothing"
 	defer engine.Close()
 	soon, cancel := context.WithTimeout(ctx, mendTime)
 	defer cancel()
-	removed := "nothing"
 	hold, err := engine.RecoverOrHold(soon)
 	if gitops.NoRoom(err) { // the workspace, which is removed in any case, may be what fills the disk
 		removed = "its workspace"

@@ -62,8 +62,8 @@ type Session struct {
 
 // Recorder keeps records of runs.
 type Recorder interface {
-	// Launching is called before a command is launched. failed is called if that fails, with the error.
-	Launching(ctx context.Context, r airlock.Record, argv []string, agent *Agent) (failed func(error), err error)
+	// Launching is called before a command is launched. failed is called if that fails, with the error, and returns it.
+	Launching(ctx context.Context, r airlock.Record, argv []string, agent *Agent) (failed func(error) error, err error)
 	// Ended is called when the prison of an airlock has ended and nothing more lands.
 	Ended(ctx context.Context, r airlock.Record)
 	Runs(ctx context.Context, r airlock.Record) (attest.Runs, error) // see [attest.Attester]

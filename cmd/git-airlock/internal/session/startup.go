@@ -75,15 +75,14 @@ func (s *Session) launch(ctx context.Context, r airlock.Record, q Request) error
 		return err
 	}
 	p.Terminal = s.Terminal
-	failed := func(error) {}
+	failed := func(err error) error { return err }
 	if s.Recorder != nil {
 		if failed, err = s.Recorder.Launching(ctx, r, p.Argv, q.Agent); err != nil {
 			return err
 		}
 	}
 	if err := box.Launch(ctx, p); err != nil {
-		failed(err)
-		return q.Agent.Advise(err)
+		return failed(q.Agent.Advise(err))
 	}
 	s.Report.Say("launched %s", q.launches())
 	return nil
