@@ -3,7 +3,6 @@ package execs
 import (
 	"encoding/json"
 	"os"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,15 +24,23 @@ type Config struct {
 // shortestValue is the length of the shortest value of a variable that is masked. Shorter ones are in many words.
 const shortestValue = 8
 
-// pathValue matches a value that is a path, or a list of paths, and no secret. A secret may begin with a slash too, so the first folder must
-// be one of those that systems have.
-var pathValue = regexp.MustCompile(`^/(app|bin|boot|build|code|data|dev|etc|home|lib|lib64|media|mnt|nix|opt|proc|repo|root|run|sbin|src|srv|sys|tmp|usr|var|work|workspace)(/|:/|$)`)
+// topFolders are the first folders of paths that are no secrets.
+var topFolders = strings.Fields("app bin boot build code data dev etc home lib lib64 media mnt nix opt proc repo root run sbin src srv sys tmp usr var work workspace")
+
+// isPath reports whether a value is a path or a list of paths, and no secret. A secret may begin with a slash, too, so the first folder
+// must be one that systems have.
+func isPath(value string) bool {
+	rest, rooted := strings.CutPrefix(value, "/")
+	first, _, _ := strings.Cut(rest, "/")
+	first, _, _ = strings.Cut(first, ":")
+	return rooted && slices.Contains(topFolders, first)
+}
 
 // withValues returns a function that masks what another one does, and the values of variables.
 func withValues(mask func([]string) []string, env []string) func([]string) []string {
 	var secret []string
 	for _, v := range env {
-		if _, value, _ := strings.Cut(v, "="); len(value) >= shortestValue && !pathValue.MatchString(value) {
+		if _, value, _ := strings.Cut(v, "="); len(value) >= shortestValue && !isPath(value) {
 			secret = append(secret, value)
 		}
 	}
