@@ -233,7 +233,7 @@ func (r *Container) Join(ctx context.Context, p prison.Process) error {
 		x.resize(ctx, t.Size)
 		following, stop := context.WithCancel(ctx)
 		defer stop()
-		go x.passSizes(following)
+		go x.passSizes(following, t.Size)
 	}
 	if p.Stdin != nil {
 		go io.Copy(conn, p.Stdin) //nolint:errcheck // the command may end before its input

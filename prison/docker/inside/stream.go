@@ -59,21 +59,21 @@ func (x *execution) copyTerminal() error {
 		close(x.begun)
 	}
 	go x.feed()
-	go x.passSizes(resizing)
+	go x.passSizes(resizing, prison.Size{}) // no other size has come before, and those who join have theirs
 	out := &broken{w: x.out}
 	io.Copy(out, x.stream.Reader) //nolint:errcheck // see copy
 	return out.err
 }
 
-// sizePauses are the times after which the last size is set again. Podman's conmon drops a size that arrives together with another one.
-// A size that the terminal has already changes nothing.
-var sizePauses = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, 1500 * time.Millisecond}
+// sizePauses are the times after which a size is set again. Podman's conmon drops a size that arrives together with another one. A size that
+// the terminal has already changes nothing.
+var sizePauses = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond}
 
-// passSizes passes on later sizes. It sets each several times, see sizePauses.
-func (x *execution) passSizes(ctx context.Context) {
-	last, sizes := x.Terminal.Size, x.Terminal.Resize
-	again := time.NewTimer(sizePauses[0])
-	defer again.Stop()
+// passSizes passes on later sizes, and sets each again. again is the first size to set again, none if it is zero.
+func (x *execution) passSizes(ctx context.Context, again prison.Size) {
+	sizes := x.Terminal.Resize
+	pause := time.NewTimer(sizePauses[0])
+	defer pause.Stop()
 	for n := 0; ; {
 		select {
 		case size, open := <-sizes:
@@ -81,15 +81,15 @@ func (x *execution) passSizes(ctx context.Context) {
 				sizes = nil
 				continue
 			}
-			last, n = size, 0
-		case <-again.C:
+			again, n = size, 0
+		case <-pause.C:
 			n++
 		case <-ctx.Done():
 			return
 		}
-		x.resize(ctx, last)
+		x.resize(ctx, again)
 		if n < len(sizePauses) {
-			again.Reset(sizePauses[n])
+			pause.Reset(sizePauses[n])
 		}
 	}
 }
