@@ -60,10 +60,8 @@ func (h helper) create(ctx context.Context, e *engine, s prison.Spec) (id string
 		LogConfig: container.LogConfig{Type: "none"}, AutoRemove: true,
 		Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids, Ulimits: helperUlimits},
 	}
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	c, err := e.ContainerCreate(bounded, &config, &host, nil, nil, "")
-	return c.ID, e.Failed(ctx, "create helper container", err)
+	id, err = e.Create(ctx, &config, &host, "")
+	return id, e.Failed(ctx, "create helper container", err)
 }
 
 // runOnce runs a helper to its end.
@@ -108,14 +106,12 @@ func (h helper) passive(s prison.Spec) (*container.Config, *container.HostConfig
 // within makes a container that never runs, calls do with it, and removes it.
 func (e *engine) within(ctx context.Context, s prison.Spec, h helper, do func(id string) error) (err error) {
 	config, host := h.passive(s)
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	c, err := e.ContainerCreate(bounded, config, host, nil, nil, "")
+	id, err := e.Create(ctx, config, host, "")
 	if err != nil {
 		return e.Failed(ctx, "create helper container", err)
 	}
-	defer func() { err = errors.Join(err, e.Remove(context.WithoutCancel(ctx), c.ID)) }()
-	return do(c.ID)
+	defer func() { err = errors.Join(err, e.Remove(context.WithoutCancel(ctx), id)) }()
+	return do(id)
 }
 
 // emptyScript removes everything in the folder that is its argument. Not every rm(1) can remove files whose path is

@@ -198,11 +198,9 @@ func (e *engine) renew(ctx context.Context, pf *dialect.Platform, r *state, s pr
 func (e *engine) create(ctx context.Context, r *state, p plan) (id string, err error) {
 	p.mark()
 	for _, name := range []string{p.name, p.name + "-" + r.Key} {
-		bounded, cancel := dialect.Call(ctx)
-		c, err := e.ContainerCreate(bounded, &p.config, &p.host, nil, nil, name)
-		cancel()
+		id, err := e.Create(ctx, &p.config, &p.host, name)
 		if err == nil {
-			return c.ID, nil
+			return id, nil
 		}
 		if dialect.Refused(err) {
 			return "", dialect.Unavailable(fmt.Sprintf("the engine refuses the container: %v; the workspace must have the path for it that it has here, "+
@@ -341,22 +339,22 @@ func (b *Backend) startTemporary(ctx context.Context, s prison.Spec, change func
 // open starts a container whose standard input is a stream of ours. The first process ends when the stream is
 // closed, and then the engine removes the container.
 func (e *engine) open(ctx context.Context, p plan) (box *inside.Container, err error) {
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	c, err := e.ContainerCreate(bounded, &p.config, &p.host, nil, nil, "")
+	id, err := e.Create(ctx, &p.config, &p.host, "")
 	if err != nil {
 		return nil, e.Failed(ctx, "create container", err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, e.Remove(context.WithoutCancel(ctx), c.ID))
+			err = errors.Join(err, e.Remove(context.WithoutCancel(ctx), id))
 		}
 	}()
-	stream, err := e.ContainerAttach(bounded, c.ID, container.AttachOptions{Stream: true, Stdin: true})
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	stream, err := e.ContainerAttach(bounded, id, container.AttachOptions{Stream: true, Stdin: true})
 	if err != nil {
 		return nil, e.Failed(ctx, "attach to container", err)
 	}
-	if err := e.start(ctx, c.ID, p.config.Image); err != nil {
+	if err := e.start(ctx, id, p.config.Image); err != nil {
 		stream.Close()
 		return nil, err
 	}
@@ -364,9 +362,9 @@ func (e *engine) open(ctx context.Context, p plan) (box *inside.Container, err e
 		stream.Close() // this ends the container; an engine that does not answer now removes it later
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialect.KillPatience)
 		defer cancel()
-		return e.Remove(bounded, c.ID)
+		return e.Remove(bounded, id)
 	}
-	return &inside.Container{Engine: e.Engine, ID: c.ID, User: p.config.User, End: end}, nil
+	return &inside.Container{Engine: e.Engine, ID: id, User: p.config.User, End: end}, nil
 }
 
 // Stop implements [prison.Backend]. The container stays, with all files that were written in it.

@@ -209,6 +209,25 @@ const noUpgrade = "received 409"
 // Refused reports whether an error means that the request is invalid and can never succeed.
 func Refused(err error) bool { return errdefs.IsInvalidArgument(err) }
 
+// Create creates a container; an empty name lets the engine choose one. The end of ctx does not cut the call short, because the engine would
+// go on and make a container that nobody knows. The container is removed then.
+func (e *Engine) Create(ctx context.Context, config *container.Config, host *container.HostConfig, name string) (id string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	whole := context.WithoutCancel(ctx)
+	bounded, cancel := Call(whole)
+	defer cancel()
+	c, err := e.ContainerCreate(bounded, config, host, nil, nil, name)
+	if err == nil && ctx.Err() != nil {
+		err = errors.Join(ctx.Err(), e.Remove(whole, c.ID))
+	}
+	if err != nil {
+		return "", err
+	}
+	return c.ID, nil
+}
+
 // Remove removes a container in any state, with its anonymous volumes.
 func (e *Engine) Remove(ctx context.Context, id string) error {
 	bounded, cancel := context.WithTimeout(ctx, StartPatience)
