@@ -1,9 +1,13 @@
 package ui
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -116,10 +120,32 @@ type Limits struct {
 	PIDs   int    `json:"pids"`
 }
 
-// PrintJSON prints one document.
+// PrintJSON prints one document. Characters that a terminal obeys or does not show are escaped, which leaves the value as it is.
 func PrintJSON(w io.Writer, document any) error {
-	encoder := json.NewEncoder(w)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(document)
+	if err := encoder.Encode(document); err != nil {
+		return err
+	}
+	_, err := w.Write(escapeHidden(text.Bytes()))
+	return err
+}
+
+// escapeHidden escapes hidden characters of a JSON text. Outside of its strings it has none but line breaks.
+func escapeHidden(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || !gitops.Hidden(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
