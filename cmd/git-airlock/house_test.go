@@ -36,6 +36,7 @@ const (
 	pushcheckRoom   = command + "/internal/pushcheck"
 	inboundRoom     = command + "/internal/inbound"
 	checkingRoom    = command + "/internal/checking"
+	settingsRoom    = command + "/internal/settings"
 	lifecycleRoom   = commandsRoom + "/lifecycle"
 	launchedRoom    = command + "/internal/launched"
 	terminalRoom    = command + "/internal/terminal"
@@ -49,7 +50,8 @@ var rooms = map[string][]string{
 	requestRoom:     {agentsRoom, inboundRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},
-	sessionRoom:     {agentsRoom, checkingRoom, inboundRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
+	settingsRoom:    {checkpointsRoom, runsRoom, "gitops", "promote"},
+	sessionRoom:     {agentsRoom, checkingRoom, inboundRoom, settingsRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
 	prisonsRoom:     {environmentRoom, networkRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
 	inboundRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/quarantine", "snapshot", "promote"},
 	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "gitops/killpoint", "snapshot", "prison", "promote", "promote/record"},

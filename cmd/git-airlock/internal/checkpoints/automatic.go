@@ -29,10 +29,10 @@ const (
 	modeOff      = "off"
 )
 
-// mode reads airlock.checkpoint.
-func (k Keeper) mode() (string, error) {
+// Mode reads airlock.checkpoint.
+func Mode(c gitops.Config) (string, error) {
 	const key = "airlock.checkpoint"
-	switch value := k.Prisons.Config.With(k.Record.Settings).String(key, modeRuns); value {
+	switch value := c.String(key, modeRuns); value {
 	case modeRuns, modeCommands, modeOff:
 		return value, nil
 	default:
@@ -44,7 +44,7 @@ func (k Keeper) mode() (string, error) {
 // checkpoint has it. It reports a failure, but does not fail, since a checkpoint must not keep anybody from working. Secrets in argv
 // are not stored.
 func (k Keeper) Automatic(ctx context.Context, when string, argv []string) {
-	mode, err := k.mode()
+	mode, err := Mode(k.config())
 	if mode == modeOff {
 		return
 	}
@@ -91,7 +91,7 @@ func (k Keeper) Around(ctx context.Context, argv []string, run func() error) err
 // AfterCommand makes a checkpoint after a command that the user ran in the prison, if airlock.checkpoint is "commands".
 func (k Keeper) AfterCommand(ctx context.Context, argv []string, run func() error) error {
 	ran := run()
-	if mode, err := k.mode(); err != nil || mode == modeCommands {
+	if mode, err := Mode(k.config()); err != nil || mode == modeCommands {
 		k.Automatic(context.WithoutCancel(ctx), "after visit", argv)
 	}
 	return ran

@@ -33,14 +33,17 @@ const lockName = "checkpoints.lock"
 // dir returns the folder of the store.
 func (k Keeper) dir() string { return filepath.Join(k.Prisons.Store.Dir(k.Record.ID), "checkpoints") }
 
-// most returns the number of bytes that the store may use.
-func (k Keeper) most() (int64, error) {
-	return policy.ReadSize(k.Prisons.Config.With(k.Record.Settings), "airlock.checkpoint.max", checkpoint.DefaultBytes)
+// config returns the settings with those that the airlock keeps.
+func (k Keeper) config() gitops.Config { return k.Prisons.Config.With(k.Record.Settings) }
+
+// Most reads the number of bytes that the store may use.
+func Most(c gitops.Config) (int64, error) {
+	return policy.ReadSize(c, "airlock.checkpoint.max", checkpoint.DefaultBytes)
 }
 
 // open locks and opens the store. The caller calls end.
 func (k Keeper) open(ctx context.Context) (s *checkpoint.Store, end func() error, err error) {
-	most, err := k.most()
+	most, err := Most(k.config())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,7 +122,7 @@ func (k Keeper) Take(ctx context.Context, message string, whole bool) (checkpoin
 
 // take makes a checkpoint in the daemon, or in this process if that is not possible.
 func (k Keeper) take(ctx context.Context, q resident.Request) (t checkpoint.Taken, err error) {
-	if q.Most, err = k.most(); err != nil {
+	if q.Most, err = Most(k.config()); err != nil {
 		return t, err
 	}
 	if a, err := resident.Ask(ctx, k.Prisons.Store.Dir(k.Record.ID), q); err == nil {

@@ -42,6 +42,11 @@ type gathering struct {
 	ahead      store.Ahead
 }
 
+// Most reads the number of bytes that a record may have.
+func Most(c gitops.Config) (int64, error) {
+	return policy.ReadSize(c, "airlock.runs.maxBytes", record.DefaultMax)
+}
+
 // gather returns the record.
 func (g *gathering) gather(ctx context.Context) (record.Run, error) {
 	m := &g.Manifest
@@ -49,7 +54,7 @@ func (g *gathering) gather(ctx context.Context) (record.Run, error) {
 	if m.Exit != nil && *m.Exit > 128 && *m.Exit < 128+64 {
 		m.Signal = unix.SignalName(syscall.Signal(*m.Exit - 128))
 	}
-	most, err := policy.ReadSize(g.Prisons.Config.With(g.Record.Settings), "airlock.runs.maxBytes", record.DefaultMax)
+	most, err := Most(g.Prisons.Config.With(g.Record.Settings))
 	if err != nil {
 		return record.Run{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/settings"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/identity"
@@ -17,7 +18,6 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/recipe"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
@@ -71,13 +71,13 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 	if here != nil {
 		c.airlock = *here
 		c.Rules = q.Rules.After(here.Rules)
-		c.Recipe = q.Recipe && here.Settings["airlock.recipe"] != "false"
+		c.Recipe = q.Recipe && settings.ObeysRecipe(here.Settings, q.Overrides)
 	}
 	if now.runs {
 		c.compareSetup(ctx)
 		return c, nil
 	}
-	if _, err := promote.ReadSettings(s.Config.With(c.airlock.Settings).With(q.Overrides)); err != nil {
+	if err := settings.Check(s.Config.With(c.airlock.Settings).With(q.Overrides)); err != nil {
 		return c, err
 	}
 	if here == nil && c.Image == "" && !c.ImageGiven && !c.asksForImages() { // it is chosen, unless the setup wants tools

@@ -1,0 +1,44 @@
+// Package settings checks the settings of an airlock before it starts. Each of them is read again where it is obeyed.
+package settings
+
+import (
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/checks"
+	"github.com/git-airlock/git-airlock/promote/policy"
+)
+
+const recipeKey = "airlock.recipe"
+
+// Check reports the first setting that cannot be read. An airlock keeps its settings, so it would otherwise fail at each landing, checkpoint
+// or record until somebody stops it and starts it with other ones.
+func Check(c gitops.Config) error {
+	for _, read := range []func() error{
+		func() error { _, err := promote.ReadSettings(c); return err },
+		func() error { _, err := checks.Of(c, policy.Settings{}); return err },
+		func() error { _, err := checkpoints.Mode(c); return err },
+		func() error { _, err := checkpoints.Most(c); return err },
+		func() error { _, err := runs.Most(c); return err },
+		func() error { return checkBool(c, recipeKey) },
+	} {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkBool(c gitops.Config, key string) error {
+	if _, err := c.Bool(key, true); err != nil {
+		return &gitops.SettingError{Key: key, Value: c.String(key, ""), Want: "a boolean"}
+	}
+	return nil
+}
+
+// ObeysRecipe reports whether an airlock obeys a recipe: by the settings that it keeps, and by those of a command, which go first.
+func ObeysRecipe(kept, given map[string]string) bool {
+	obeys, err := gitops.Config{}.With(kept).With(given).Bool(recipeKey, true)
+	return err != nil || obeys // [Check] reports the error
+}
