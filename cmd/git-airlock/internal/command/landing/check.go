@@ -99,7 +99,7 @@ func namedCommits(c *cli.Context, s *session.Session, here *airlock.Record) ([]g
 			return nil, cmdline.GitSaid(err)
 		}
 		if len(all) == 0 {
-			return nil, ui.Usagef("%q has no commits", gitops.Text(name))
+			s.Report.Say("%q has no commits", gitops.Text(name))
 		}
 		return all, nil
 	}

@@ -169,8 +169,9 @@ func namedCommits(ctx context.Context, s *session.Session, name string) ([]gitop
 		if ids, err = s.Repo.Range(ctx, name); err != nil {
 			return nil, cmdline.GitSaid(err)
 		}
-		if len(ids) == 0 {
-			return nil, &session.RequestError{Text: fmt.Sprintf("%q has no commits", gitops.Text(name))}
+		if len(ids) == 0 { // such as after a push that takes commits back
+			s.Report.Say("%q has no commits", gitops.Text(name))
+			return nil, nil
 		}
 	} else {
 		id, err := s.Repo.Commit(ctx, name)
