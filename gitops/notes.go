@@ -27,14 +27,17 @@ type Noted struct {
 // notedFields is the format of git log for a Noted. A note that git shows has no NUL.
 const notedFields = "%H%x00%T%x00%P%x00%an <%ae> %at%x00%s%x00%N"
 
-// Noted lists commits with their notes in a ref, newest first: those that the revisions reach, as the options of git
-// log limit them. Revisions that do not exist are ignored.
+// Noted lists commits with their notes in a ref, or without notes if it is empty, newest first: those that the revisions reach, as the
+// options of git log limit them. Revisions that do not exist are ignored.
 func (g *Git) Noted(ctx context.Context, ref string, revisions []string, options ...string) ([]Noted, error) {
 	if len(revisions) == 0 {
 		return nil, nil // git log would list HEAD
 	}
-	args := []string{"log", "-z", "--no-show-signature", "--no-color", "--no-decorate", "--encoding=UTF-8", "--no-notes", "--notes=" + ref,
+	args := []string{"log", "-z", "--no-show-signature", "--no-color", "--no-decorate", "--encoding=UTF-8", "--no-notes",
 		"--format=" + notedFields, "--ignore-missing", "--stdin"}
+	if ref != "" {
+		args = append(args, "--notes="+ref)
+	}
 	records, err := g.Records(ctx, Call{Args: append(args, options...), Limit: notedLimit,
 		Stdin: strings.NewReader(strings.Join(revisions, "\n") + "\n")})
 	const each = 6

@@ -180,7 +180,7 @@ func namedCommits(ctx context.Context, s *session.Session, name string) ([]gitop
 		}
 		ids = []gitops.OID{id}
 	}
-	return s.Repo.Noted(ctx, evidence.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
+	return s.Repo.Noted(ctx, "", gitops.Names(ids), "--no-walk=unsorted") // the verifier reads the notes, and bounds them
 }
 
 // patchIDs computes the patch-ids of all commits when the first one is needed.
