@@ -116,6 +116,10 @@ func verifierOf(c *cli.Context, s *session.Session) (*evidence.Verifier, error) 
 		required = append(more, required...)
 	}
 	store, err := evidence.Read(c.Context, s.Repo)
+	if err != nil && s.Config.Partial() {
+		err = &environment.Refusal{Text: err.Error(), Next: []string{
+			"git fetch --refetch --no-filter REMOTE " + evidence.NotesRef + "  # this partial clone may lack objects of the notes"}}
+	}
 	return &evidence.Verifier{Store: store, Signers: signers, Required: required}, err
 }
 
