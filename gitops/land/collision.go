@@ -35,8 +35,9 @@ type guard struct {
 	staged  []string // paths that differ between the index and the commit a landing starts from
 	merge   []string // those of the staged paths that have conflicts
 	flags   bool     // whether the user told git to ignore changes of a changed path
-	whole   bool     // whether nothing is known to be staged
-	clean   bool     // whether the index and the working tree are known to have nothing else at the changed paths
+	// nothingStaged reports that the index is known to have exactly the tree of the commit a landing starts from.
+	nothingStaged bool
+	clean         bool // whether the index and the working tree are known to have nothing else at the changed paths
 }
 
 func (g *guard) git() *gitops.Git {
@@ -61,7 +62,7 @@ func (g *guard) diffIndex(ctx context.Context, commit gitops.OID) error {
 func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Change) error {
 	var unstaged, hidden []string
 	var looks []func() error
-	if !g.whole {
+	if !g.nothingStaged {
 		looks = append(looks, func() error { return g.diffIndex(ctx, from) })
 	}
 	if len(changes) > 0 && !g.clean {

@@ -149,7 +149,7 @@ func (l *landing) prepare(ctx context.Context) error {
 		x = parseIndex(content, l.before.ModTime(), l.r.Format, l.changes)
 	}
 	guard.clean = x != nil && x.clean(l.changes, l.seen)
-	guard.whole = x != nil && x.has(l.trees[0])
+	guard.nothingStaged = x != nil && x.has(l.trees[0])
 	if err := l.collisions(ctx, guard); err != nil {
 		return err
 	}

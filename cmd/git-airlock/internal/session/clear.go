@@ -108,7 +108,7 @@ func save(store airlock.Store, r airlock.Record) error {
 	return nil
 }
 
-// haltToClear stops an airlock if no work would be lost, or if discard is set. Otherwise it refuses and changes nothing.
+// haltToClear lands pending commits and stops an airlock. Without discard it then refuses if work would be lost, and the workspace stays.
 func (s *Session) haltToClear(ctx context.Context, r *airlock.Record, discard bool) error {
 	if discard {
 		l := s.landing(*r)

@@ -114,10 +114,10 @@ func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, erro
 func (d *Status) seePrison(ctx context.Context, in prisons.Prisons) error {
 	runs, err := in.Runs(ctx, d.Record)
 	switch {
-	case errors.Is(err, prison.ErrFrozen): // it runs, if nothing in it does
+	case errors.Is(err, prison.ErrFrozen): // the prison runs, but all its processes are frozen
 	case d.Record.Phase == airlock.Running && !runs:
 		d.State = Broken
-	case runs: // of a stopped one, if a start was killed before it was written down
+	case runs: // the record says stopped if a start was killed before it saved the record
 		d.State = string(airlock.Running)
 	}
 	if err == nil {
@@ -188,8 +188,8 @@ func (s *Session) List(ctx context.Context) ([]Status, error) {
 	return all, nil
 }
 
-// statusFrom returns the status of an airlock from its worktree. If the worktree was not found and is nil, the airlock counts as
-// stopped, whatever its record says.
+// statusFrom returns the status of an airlock from its worktree. Without one, which is nil, the state is broken, and the record is set to
+// stopped, so that no daemon is started for it.
 func (s *Session) statusFrom(ctx context.Context, worktree *Session, r airlock.Record) (Status, error) {
 	if worktree != nil {
 		return worktree.Status(ctx, r)
