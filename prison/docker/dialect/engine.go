@@ -166,17 +166,22 @@ func (e *Engine) Containers(ctx context.Context, o container.ListOptions) ([]con
 }
 
 // Awake returns an error if no engine answers, or if the engine is too old. It reuses a recent result, so that a
-// caller with several calls waits only once for an engine that does not answer.
+// caller with several calls waits only once for an engine that does not answer. The end of ctx is not a result: it says
+// nothing about the engine to the next caller.
 func (e *Engine) Awake(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.said == nil || time.Since(e.asked) > pingPatience {
-		if e.said = e.ping(ctx); e.said != nil {
-			e.facts = nil
-		}
-		e.asked = time.Now()
+	if e.said != nil && time.Since(e.asked) <= pingPatience {
+		return e.said
 	}
-	return e.said
+	err := e.ping(ctx)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	if e.said, e.asked = err, time.Now(); err != nil {
+		e.facts = nil
+	}
+	return err
 }
 
 func (e *Engine) ping(ctx context.Context) error {

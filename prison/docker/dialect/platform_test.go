@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -154,5 +155,28 @@ func TestAbilitiesAreReused(t *testing.T) {
 		if want = max(want, 1); read != want {
 			t.Errorf("read %d times, want %d", read, want)
 		}
+	}
+}
+
+// TestImpatientCaller asks an engine after a caller who has given up: that caller's end says nothing about the engine.
+func TestImpatientCaller(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ctx.Err() == nil {
+			cancel()
+			<-r.Context().Done()
+		}
+		w.Header().Set("Api-Version", minAPI)
+	}))
+	defer server.Close()
+	e, err := Connect("tcp://" + server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Awake(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller who gave up: %v", err)
+	}
+	if err := e.Awake(t.Context()); err != nil {
+		t.Errorf("the next caller: %v", err)
 	}
 }
