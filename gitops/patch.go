@@ -96,11 +96,17 @@ const noIndex = "GIT_INDEX_FILE=/nonexistent/index"
 // PatchIDs returns the stable patch-ids of commits (git-patch-id(1)). A commit without a patch, or with one that is too
 // large, is missing.
 func (g *Git) PatchIDs(ctx context.Context, commits []OID) (map[OID]string, error) {
-	return g.PatchIDsWithin(ctx, commits, patchLimit)
+	return g.patchIDs(ctx, "--stable", commits, patchLimit)
 }
 
-// PatchIDsWithin is PatchIDs without commits whose diffs are larger than limit. It uses several times that memory.
-func (g *Git) PatchIDsWithin(ctx context.Context, commits []OID, limit int64) (map[OID]string, error) {
+// VerbatimPatchIDs returns the patch-ids of commits to which white space counts. A commit without a patch, or with one that is larger than
+// limit, is missing. It uses several times that memory.
+func (g *Git) VerbatimPatchIDs(ctx context.Context, commits []OID, limit int64) (map[OID]string, error) {
+	return g.patchIDs(ctx, "--verbatim", commits, limit)
+}
+
+// patchIDs returns the patch-ids of one form of git-patch-id(1).
+func (g *Git) patchIDs(ctx context.Context, form string, commits []OID, limit int64) (map[OID]string, error) {
 	ids := map[OID]string{}
 	if len(commits) == 0 {
 		return ids, nil
@@ -109,7 +115,7 @@ func (g *Git) PatchIDsWithin(ctx context.Context, commits []OID, limit int64) (m
 	var text string
 	err := Together(
 		func() (err error) {
-			text, err = g.patchIDs(ctx, in) // git starts while the other one makes the diffs
+			text, err = g.patchID(ctx, form, in) // git starts while the other one makes the diffs
 			in.Close()
 			return err
 		},
@@ -127,10 +133,10 @@ func (g *Git) PatchIDsWithin(ctx context.Context, commits []OID, limit int64) (m
 	return ids, err
 }
 
-// patchIDs returns a line with patch-id and commit for each patch.
-func (g *Git) patchIDs(ctx context.Context, patches io.Reader) (string, error) {
+// patchID returns a line with patch-id and commit for each patch.
+func (g *Git) patchID(ctx context.Context, form string, patches io.Reader) (string, error) {
 	var out bytes.Buffer
-	err := g.Look(ctx, Call{Args: []string{"patch-id", "--stable"}, Stdin: patches, Stdout: &out})
+	err := g.Look(ctx, Call{Args: []string{"patch-id", form}, Stdin: patches, Stdout: &out})
 	return out.String(), err
 }
 
@@ -203,7 +209,7 @@ func lines(text string) int {
 // PatchIDsIn returns the ids of the changes in mails or in the output of git log -p, in their order. An id depends on the change
 // alone, see git-patch-id(1). Commits without a change have none.
 func (g *Git) PatchIDsIn(ctx context.Context, patch []byte) (ids []string, err error) {
-	text, err := g.patchIDs(ctx, bytes.NewReader(patch))
+	text, err := g.patchID(ctx, "--stable", bytes.NewReader(patch))
 	for line := range strings.Lines(text) {
 		id, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		ids = append(ids, id)

@@ -33,12 +33,19 @@ func TestPatches(t *testing.T) {
 	}
 	patches, err := w.PatchIDs(t.Context(), ids)
 	gitopstest.Check(t, err)
-	for _, id := range []gitops.OID{first, second} {
-		if want, _, _ := strings.Cut(w.Run("-c", "alias.id=!git show "+string(id)+" | git patch-id --stable", "id"), " "); patches[id] != want || want == "" {
-			t.Errorf("%s has the patch-id %q, want %q", id, patches[id], want)
+	verbatim, err := w.VerbatimPatchIDs(t.Context(), ids, 1<<20)
+	gitopstest.Check(t, err)
+	for form, patches := range map[string]map[gitops.OID]string{"--stable": patches, "--verbatim": verbatim} {
+		for _, id := range []gitops.OID{first, second} {
+			if want, _, _ := strings.Cut(w.Run("-c", "alias.id=!git show "+string(id)+" | git patch-id "+form, "id"), " "); patches[id] != want || want == "" {
+				t.Errorf("%s has the patch-id %s %q, want %q", id, form, patches[id], want)
+			}
+		}
+		if patches[empty] != "" {
+			t.Errorf("a commit without a change has the patch-id %s %q", form, patches[empty])
 		}
 	}
-	if patches[empty] != "" {
-		t.Errorf("a commit without a change has the patch-id %q", patches[empty])
+	if patches[second] == verbatim[second] {
+		t.Error("white space is in neither form")
 	}
 }

@@ -188,18 +188,14 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 	return a.write(ctx, s, tip, noteList(notes))
 }
 
-// The daemon has little memory, and a cycle may wait. A commit with a larger patch has no patch-id in its statement, which is still found by
-// commit and by tree.
-const (
-	patchLimit = 4 << 20
-	patchTime  = time.Second
-)
+// patchTime bounds the time for the patch-ids of a group, since a cycle may wait.
+const patchTime = time.Second
 
 // patches returns the patch-ids of commits with patches that are not large.
 func (a Attester) patches(ctx context.Context, commits []gitops.OID) (map[gitops.OID]string, error) {
 	bounded, cancel := context.WithTimeout(ctx, patchTime)
 	defer cancel()
-	ids, err := a.Repo.PatchIDsWithin(bounded, commits, patchLimit)
+	ids, err := a.Repo.VerbatimPatchIDs(bounded, commits, evidence.PatchLimit)
 	if bounded.Err() != nil {
 		err = ctx.Err()
 	}

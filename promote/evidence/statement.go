@@ -82,12 +82,16 @@ type Prison struct {
 	Kernel map[string]string `json:"kernel,omitempty"`
 }
 
+// PatchLimit bounds the patches, in bytes, whose statement has a patch-id: the daemon has little memory. The statement about a larger patch is
+// still found by commit and by tree.
+const PatchLimit = 4 << 20
+
 // Landed describes the landed commit.
 type Landed struct {
 	Inner     gitops.OID   `json:"inner"` // the agent's commit
 	Tree      string       `json:"tree"`  // "exact" or "merged", as in the provenance note
 	Without   []gitops.OID `json:"without,omitempty"`
-	PatchID   string       `json:"patchID,omitempty"` // of git patch-id --stable; empty without a patch
+	PatchID   string       `json:"patchID,omitempty"` // of git patch-id --verbatim; empty without a patch, or with one beyond PatchLimit
 	Policy    string       `json:"policy"`            // the gate's verdict, as in the provenance note
 	Reached   *Reached     `json:"reached,omitempty"` // nil for a prison without a network
 	Runs      []Run        `json:"runs,omitempty"`    // those in which the commit landed

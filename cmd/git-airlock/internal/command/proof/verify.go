@@ -202,7 +202,7 @@ func (p *patchIDs) find(commit gitops.OID) string {
 		for _, n := range p.of {
 			all = append(all, n.ID)
 		}
-		p.ids, p.err = p.repo.PatchIDs(p.ctx, all)
+		p.ids, p.err = p.repo.VerbatimPatchIDs(p.ctx, all, evidence.PatchLimit)
 	}
 	return p.ids[commit]
 }
