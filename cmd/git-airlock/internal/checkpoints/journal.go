@@ -161,6 +161,6 @@ func (k Keeper) again(w still, s *checkpoint.Store, c *files.Client, j journal) 
 		return err
 	}
 	k.Prisons.Report.Say("the restore of checkpoint %d was interrupted, and is finished now", j.To)
-	k.Prisons.Report.Hint(fmt.Sprintf("git airlock checkpoint restore %d  # undoes it", j.Before))
+	k.Prisons.Report.Hint(Command(j.Before, true) + "  # undoes it") // the command that finishes it may start the prison
 	return nil
 }

@@ -25,6 +25,14 @@ type Restore struct {
 	Show func(write, remove []string) error
 }
 
+// Command returns the command that restores a checkpoint. With freeze it works while the prison runs, too.
+func Command(number int, freeze bool) string {
+	if freeze {
+		return fmt.Sprintf("git airlock checkpoint restore --freeze %d", number)
+	}
+	return fmt.Sprintf("git airlock checkpoint restore %d", number)
+}
+
 // Restore restores a checkpoint, and returns the checkpoint of the state before. An [environment.Refusal] reports that the prison
 // runs, or cannot be frozen.
 func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Checkpoint, err error) {
@@ -89,7 +97,7 @@ func (k Keeper) act(w still, s *checkpoint.Store, c *files.Client, plan *checkpo
 	}
 	j.Phase = restored
 	if err = errors.Join(err, k.write(j)); err != nil {
-		return environment.Advise(err, fmt.Sprintf("git airlock checkpoint restore %d  # the state before", j.Before))
+		return environment.Advise(err, Command(j.Before, w.frozen != nil)+"  # the state before")
 	}
 	killpoint.Reach("restore-restored")
 	k.note("checkpoint %d was restored", j.To)
@@ -161,7 +169,7 @@ func (k Keeper) idle(ctx context.Context, o Restore) (runs bool, err error) {
 	runs, err = k.Prisons.Answers(ctx, k.Record)
 	if err == nil && runs && !o.Freeze {
 		err = &environment.Refusal{Text: "the prison runs, and its processes could change the workspace meanwhile",
-			Next: []string{fmt.Sprintf("git airlock checkpoint restore --stop %d", o.Number), fmt.Sprintf("git airlock checkpoint restore --freeze %d", o.Number)}}
+			Next: []string{fmt.Sprintf("git airlock checkpoint restore --stop %d", o.Number), Command(o.Number, true)}}
 	}
 	return runs, err
 }

@@ -226,11 +226,7 @@ func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers [
 		return err
 	}
 	s.Report.Say("checkpoint %d is restored, and the ids of the workspace are as they must be", o.Number)
-	freeze := ""
-	if o.Freeze {
-		freeze = "--freeze "
-	}
-	s.Report.Hint(fmt.Sprintf("git airlock checkpoint restore %s%d  # undoes it", freeze, before.Number))
+	s.Report.Hint(checkpoints.Command(before.Number, o.Freeze) + "  # undoes it")
 	return nil
 }
 
