@@ -46,8 +46,7 @@ func (s *Session) Clear(ctx context.Context, discard bool) error {
 
 func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) error {
 	if s.Dry {
-		s.Report.Say("would remove airlock %s on %s with its workspace %s", r.ID, r.BranchName(), r.Workspace)
-		return nil
+		return s.wouldClear(ctx, r, discard)
 	}
 	lock := s.lock
 	if discard {
@@ -84,6 +83,33 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 		return err
 	}
 	s.Report.Say("%s is cleared; landed commits stay on %s", r.ID, r.BranchName())
+	return nil
+}
+
+// wouldClear prints what clear would do, or returns its refusal.
+func (s *Session) wouldClear(ctx context.Context, r airlock.Record, discard bool) error {
+	if !r.Phase.Passing() {
+		if err := s.wouldLose(ctx, r, discard); err != nil {
+			return err
+		}
+	}
+	s.Report.Say("would remove airlock %s on %s with its workspace %s", r.ID, r.BranchName(), r.Workspace)
+	return nil
+}
+
+// wouldLose prints what would land and what would be discarded, or returns the refusal of a clear that does not discard.
+func (s *Session) wouldLose(ctx context.Context, r airlock.Record, discard bool) error {
+	l := s.landing(r)
+	defer l.engine.Close()
+	state, err := l.engine.State(ctx)
+	if len(state.Holds) == 0 && state.Pending > 0 {
+		s.Report.Say("would promote %s to %s", words.Count(state.Pending, "commit"), r.BranchName())
+		state.Pending = 0
+	}
+	if !discard {
+		return l.refusal(ledger.Outcome{Holds: state.Holds, Pending: state.Pending}, state, err)
+	}
+	l.tellLost("would discard", state)
 	return nil
 }
 
@@ -220,13 +246,19 @@ func (l landing) landFirst(ctx context.Context) {
 	}
 	soon, cancel = context.WithTimeout(ctx, countTime)
 	defer cancel()
-	var lost []string
 	state, _ := l.engine.State(soon) // without it, what the outcome has is printed
 	if soon.Err() != nil && ctx.Err() == nil {
 		l.report.Say("more may be discarded than is listed: counting it takes longer than %s", countTime)
 	}
-	if n := max(outcome.Pending, state.Pending); n > 0 {
-		lost = append(lost, words.Count(n, "pending commit"))
+	state.Pending = max(outcome.Pending, state.Pending)
+	l.tellLost("discarded", state)
+}
+
+// tellLost prints the work that a clear discards.
+func (l landing) tellLost(what string, state promote.State) {
+	var lost []string
+	if state.Pending > 0 {
+		lost = append(lost, words.Count(state.Pending, "pending commit"))
 	}
 	if state.Uncommitted > 0 {
 		lost = append(lost, words.Count(state.Uncommitted, "change")+" not committed")
@@ -235,7 +267,7 @@ func (l landing) landFirst(ctx context.Context) {
 		lost = append(lost, words.Count(w.Commits, "commit")+" on "+w.Ref)
 	}
 	if len(lost) > 0 {
-		l.report.Say("discarded: %s", strings.Join(lost, ", "))
+		l.report.Say("%s: %s", what, strings.Join(lost, ", "))
 	}
 }
 
@@ -291,12 +323,17 @@ func cannotRepair(repo *gitops.Repository, err error) *environment.Refusal {
 
 // losses lands pending commits if possible, and returns an [environment.Refusal] that lists the work that would be lost.
 func (l landing) losses(ctx context.Context) error {
-	discard := "git airlock clear --" + DiscardFlag + "  # loses what has not landed"
 	outcome, err := l.drain(ctx, promote.Options{Unchecked: true})
 	var state promote.State
 	if err == nil {
 		state, err = l.engine.State(ctx) // a missing workspace is not an error: nothing can be lost
 	}
+	return l.refusal(outcome, state, err)
+}
+
+// refusal returns an [environment.Refusal] that lists the work that a clear would lose, nil if there is none. err is the error of looking.
+func (l landing) refusal(outcome ledger.Outcome, state promote.State, err error) error {
+	discard := "git airlock clear --" + DiscardFlag + "  # loses what has not landed"
 	var start []string
 	if l.engine.Record.Phase != airlock.Running {
 		start = []string{"git airlock start"}

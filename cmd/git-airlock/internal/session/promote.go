@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
-	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/history"
@@ -40,7 +36,7 @@ func (s *Session) Promote(ctx context.Context, r airlock.Record, p Promotion) er
 	case p.Rescue && s.Dry:
 		s.Report.Say("would commit the uncommitted changes in the workspace")
 	case p.Rescue:
-		if rescued, err = rescue(ctx, s.Prisons(), r); err != nil {
+		if rescued, err = s.Prisons().Rescue(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -49,6 +45,9 @@ func (s *Session) Promote(ctx context.Context, r airlock.Record, p Promotion) er
 	defer l.engine.Close()
 	if err := l.decide(ctx, p.Accept, p.Drop); err != nil {
 		return err
+	}
+	if s.Dry {
+		return l.wouldLand(ctx, len(p.Accept)+len(p.Drop) > 0)
 	}
 	return l.addElsewhere(ctx, rescued, l.land(ctx, p.Options, before))
 }
@@ -68,16 +67,25 @@ func (s *Session) landing(r airlock.Record) landing {
 // land runs cycles until no more commits can land, and prints the number of commits landed since before. It counts them, because
 // the daemon may have landed some of them.
 func (l landing) land(ctx context.Context, options promote.Options, before int) error {
-	if l.dry {
-		state, err := l.engine.State(ctx)
-		l.report.Say("would promote %s to %s", words.Count(state.Pending, "commit"), l.engine.Record.BranchName())
-		return err
-	}
 	outcome, err := l.drain(ctx, options)
 	if err != nil {
 		return adviseOnPending(err)
 	}
 	return l.tellLanded(outcome, before)
+}
+
+// wouldLand prints what land would do. An [environment.Refusal] describes the hold that the next cycle finds, unless the user has decided on
+// a commit, which may end it.
+func (l landing) wouldLand(ctx context.Context, decided bool) error {
+	state, err := l.engine.State(ctx)
+	if err != nil {
+		return err
+	}
+	if state.Pending > 0 && len(state.Holds) > 0 && !decided {
+		return held(ledger.Outcome{Holds: state.Holds, Pending: state.Pending})
+	}
+	l.report.Say("would promote %s to %s", words.Count(state.Pending, "commit"), l.engine.Record.BranchName())
+	return nil
 }
 
 // drain promotes all commits that can land, and returns the outcome.
@@ -183,44 +191,6 @@ func adviseOnPending(err error) error {
 		return environment.Advise(err, "git airlock policy", "git airlock status")
 	}
 	return err
-}
-
-// rescueScript commits all changes without running a hook of the workspace, and prints the ref of the commit.
-var rescueScript = []string{"sh", "-c", `git -c core.hooksPath=/dev/null add -A >&2 &&
-if ! git diff --cached --quiet; then
-git -c core.hooksPath=/dev/null commit -q --no-verify -m 'Uncommitted work' >&2 && { git symbolic-ref -q HEAD || echo HEAD; }
-fi`}
-
-const (
-	// maxSaid bounds the output that is kept of a short command inside.
-	maxSaid = 4096
-	// rescueTime bounds the time of the commit in the workspace, whose content may make git slow.
-	rescueTime = time.Minute
-)
-
-// rescue commits the agent's uncommitted changes, and returns the ref of the commit. The workspace reports the ref, so it is not
-// trusted.
-func rescue(ctx context.Context, in prisons.Prisons, r airlock.Record) (ref string, err error) {
-	box, err := in.Attach(ctx, r)
-	if err != nil {
-		return "", err
-	}
-	defer box.Close()
-	said, where := prison.Capped{Max: maxSaid}, prison.Capped{Max: maxSaid}
-	bounded, cancel := context.WithTimeout(ctx, rescueTime)
-	defer cancel()
-	status, err := box.Exec(bounded, prison.Process{Argv: rescueScript, Stdout: &where, Stderr: &said})
-	if errors.Is(bounded.Err(), context.DeadlineExceeded) {
-		return "", environment.Advise(fmt.Errorf("commit the agent's uncommitted changes: git in the workspace did not end within %s", rescueTime),
-			"git airlock visit -- git status")
-	}
-	if err != nil {
-		return "", err
-	}
-	if status != 0 {
-		return "", fmt.Errorf("commit the agent's uncommitted changes: %s", gitops.Text(said.String()))
-	}
-	return strings.TrimSpace(where.String()), nil
 }
 
 // addElsewhere adds to the result of promoting, nil or an [environment.Refusal], that a rescued commit on another ref than main
