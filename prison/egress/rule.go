@@ -47,7 +47,7 @@ type Rule struct {
 	until  time.Time // zero: for ever
 }
 
-// ParseRule reads a rule. It refuses one that would cover every name below a public suffix, as in "*" or "*.com".
+// ParseRule reads a rule. It refuses public suffixes, and every name below one, as in "com", "*" or "*.com".
 func ParseRule(text string) (Rule, error) {
 	fields := strings.Fields(text)
 	r := Rule{text: strings.Join(fields, " ")}
@@ -157,12 +157,13 @@ func (r *Rule) parseTarget(text string) (err error) {
 	if suffix != r.host {
 		return nil
 	}
-	// Names without a dot are nobody's registry: those of a network of one's own, and of tests.
-	registry := icann || !strings.Contains(suffix, ".")
-	if r.before != noLabel && registry {
+	switch {
+	case r.before == noLabel && icann:
+		return fmt.Errorf("%s is a public suffix, not a host", host)
+	case r.before == noLabel: // also a name without a dot, in a network of one's own
+	case icann, !strings.Contains(suffix, "."):
 		return fmt.Errorf("%s covers all names of a public suffix", host)
-	}
-	if r.before != noLabel {
+	default:
 		r.shared = suffix
 	}
 	return nil

@@ -65,7 +65,7 @@ func TestPolicy(t *testing.T) {
 
 func TestRefusedRules(t *testing.T) {
 	for _, text := range []string{
-		"", " ", "*", "**", "*.com", "**.co.uk", "*.test", "*.*.a.test", "a.*.test", "*a.test", "files.test:", "files.test:0", "files.test:65536",
+		"", " ", "*", "**", "com", "co.uk", "*.com", "**.co.uk", "*.test", "*.*.a.test", "a.*.test", "*a.test", "files.test:", "files.test:0", "files.test:65536",
 		"files.test:0443", "files.test:+443", "files.test:443:80", "127.1", "0x7f.1", "10.0.0.0/8", "10.0.0.1", "::1:80", "[::1", "[::ffff:10.0.0.1]:80",
 		"files.test =", "files.test 10.0.0.0/8", "files.test =x", "10.0.0.0/8:80 =10.0.0.0/8", "a.test b.test c.test", "http://files.test", "get files.test", "GET, files.test", "GET files.test:8080/x", "GET 10.0.0.1:80", "10.0.0.1/x", "files.test/a/../b",
 		"files.test//", "files.test/a**", "GET files.test ech", "GET *", "*/x", "CONNECT files.test", "GET,TRACE files.test/x",
