@@ -53,8 +53,18 @@ const (
 	userTime = 2 * time.Second
 )
 
-// Landed makes a statement about each landed commit that has none.
+// Landed makes a statement about each landed commit that has none. It waits for no cycle if the newest one has one.
 func (a Attester) Landed(ctx context.Context) error {
+	if a.none() {
+		return nil
+	}
+	tip, err := a.Repo.Ref(ctx, a.Record.Ref("promoted"))
+	if err != nil {
+		return err
+	}
+	if s, err := readState(a.dir()); err != nil || s.Last.Commit == tip {
+		return err
+	}
 	return a.locked(ctx, func(s *state) error { return a.landed(ctx, s) })
 }
 

@@ -42,7 +42,7 @@ func (s *Session) attest(ctx context.Context, r airlock.Record, do func(attest.A
 		err = do(a, ctx)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
-		s.Report.Say("some landed commits have no evidence yet: %v", err)
+		s.Report.Say("some landed commits may have no evidence yet: %v", err)
 	}
 }
 
@@ -61,7 +61,7 @@ func (s *Session) attestInDaemon(r airlock.Record, logger *log.Logger) func(cont
 			err = a.Landed(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			logger.Printf("some landed commits have no evidence yet: %v", err)
+			logger.Printf("some landed commits may have no evidence yet: %v", err)
 		}
 		return err == nil
 	}
