@@ -120,6 +120,22 @@ func oids(text string) []OID {
 	return list
 }
 
+// MergeTree merges two commits (git-merge-tree(1)). The files with conflicts have markers in the tree. conflicts are their paths, and nil
+// after a clean merge.
+func (g *Git) MergeTree(ctx context.Context, ours, theirs OID) (tree OID, conflicts []string, err error) {
+	var out bytes.Buffer
+	merged := g.Change(ctx, Call{Args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", string(ours), string(theirs)}, Stdout: &out})
+	if merged != nil && Status(merged) != 1 {
+		return "", nil, merged
+	}
+	records := strings.Split(strings.TrimRight(out.String(), "\x00"), "\x00")
+	if merged != nil {
+		conflicts = records[1:]
+	}
+	tree, err = ParseOID(records[0])
+	return tree, conflicts, err
+}
+
 // StartMerge merges a commit into the checked-out branch. It stops where the user must continue: at a conflict, or
 // before the commit.
 func (r *Repository) StartMerge(ctx context.Context, commit OID) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/build"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
@@ -51,8 +52,9 @@ func (e *Engine) build(ctx context.Context, f facts, p planned, w *lazyBridge) (
 	if made.Same {
 		b.holds = f.before.Of(ledger.Conflict)
 	}
+	takenOff := len(made.Stopped) > 0 && f.refs.tip != f.refs.promoted && e.Repo.IsAncestor(ctx, f.refs.tip, f.refs.promoted)
 	for _, c := range made.Stopped {
-		b.holds = append(b.holds, e.conflict(ctx, f.refs, c))
+		b.holds = append(b.holds, hold.Conflict(c, e.Record.BranchName(), takenOff))
 	}
 	if made.Late {
 		b.retry = retrySoon

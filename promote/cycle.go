@@ -220,6 +220,9 @@ type remarks struct {
 	retry time.Duration
 }
 
+// refusing returns the hold of a workspace that only the agent can mend, which takes a while.
+func refusing(h ledger.Hold) remarks { return remarks{[]ledger.Hold{h}, retryLater} }
+
 func (r remarks) added(o ledger.Outcome) ledger.Outcome { return o.With(r.holds...).Sooner(r.retry) }
 
 // counted adds the ledger's counts to the outcome, and caches the ledger for the next cycle.
@@ -232,7 +235,7 @@ func (e *Engine) counted(o ledger.Outcome, l *ledger.Ledger) ledger.Outcome {
 // invalid turns an error about an invalid inner object into a hold. Any other error stays an error.
 func (e *Engine) invalid(o ledger.Outcome, err error) (ledger.Outcome, error) {
 	if invalid, ok := errors.AsType[*inner.Invalid](err); ok {
-		return innerInvalid(invalid).added(o), nil
+		return refusing(hold.InnerInvalid(invalid)).added(o), nil
 	}
 	return o, err
 }

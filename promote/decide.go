@@ -13,7 +13,6 @@ import (
 	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/history"
-	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -129,54 +128,6 @@ func (e *Engine) keep(d ledger.Decisions) error {
 		return nil
 	}
 	return d.Write(e.Dir())
-}
-
-// ErrNoConflict reports that no commit waits because of a conflict.
-var ErrNoConflict = errors.New("no conflict is held")
-
-// Resolve starts a merge of the first conflicting pending commit in the user's working tree, as git merge does. Once
-// the user commits the merge, the pending commit counts as landed and the others continue. Resolve returns the
-// pending commit.
-func (e *Engine) Resolve(ctx context.Context) (gitops.OID, error) {
-	unlock, err := e.Store.LockFile(ctx, e.Record.ID, CycleLock)
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	outcome, err := ledger.ReadOutcome(e.Dir())
-	if err != nil {
-		return "", err
-	}
-	f, err := e.readLedger(ctx)
-	defer f.close()
-	if err != nil {
-		return "", err
-	}
-	if !outcome.Apart || f.refs.pending == "" {
-		return "", ErrNoConflict
-	}
-	positions, err := hold.Positions(ctx, e.Repo, e.Record, f.refs.tip, f.refs.promoted)
-	if err != nil {
-		return "", err
-	}
-	if len(positions) > 0 {
-		return "", &hold.Error{Hold: positions[0]}
-	}
-	common, err := e.Repo.MergeBase(ctx, f.refs.tip, f.refs.pending)
-	if err != nil {
-		return "", err
-	}
-	steps, err := e.Repo.Steps(ctx, common, f.refs.pending)
-	if err != nil {
-		return "", err
-	}
-	for _, step := range steps {
-		// A commit that landed before and that the user has rewritten since must not be merged again.
-		if slices.ContainsFunc(f.ledger.Tail, func(p ledger.Pair) bool { return p.Outer == step }) {
-			return step, e.Repo.StartMerge(ctx, step)
-		}
-	}
-	return "", ErrNoConflict
 }
 
 // Standing is an airlock between two cycles: none runs until it is closed.

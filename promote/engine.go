@@ -278,7 +278,7 @@ func (e *Engine) recover(ctx context.Context, before ledger.Outcome, now time.Ti
 	case errors.As(err, &collision):
 		return remarks{holds: []ledger.Hold{e.interrupted(ctx, collision.Paths)}}, nil
 	case errors.Is(err, land.ErrIndexLocked):
-		return locking(e.indexLocked(), before, now), nil
+		return locking(hold.IndexLocked(e.Repo.GitDir), before, now), nil
 	case err != nil:
 		return remarks{}, err
 	}

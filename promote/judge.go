@@ -67,7 +67,7 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 	}
 	j := judged{pending: b.Pending, outside: b.Outside, results: results, windows: windows}
 	if invalid != nil {
-		j.remarks = innerInvalid(invalid)
+		j.remarks = refusing(hold.InnerInvalid(invalid))
 		j.pending = landableBefore(p, b.Pending, unknown[len(passed)].Inner)
 	}
 	if j.notes, err = e.notes(ctx, f, p, b, j, unknown); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
@@ -44,7 +45,7 @@ func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 		if err != nil {
 			return refusedAs(before, e.failed(err))
 		}
-		before.remarks = innerMain(names)
+		before.remarks = refusing(hold.InnerMain(names))
 		return before, nil
 	}
 	tip := f.main
@@ -54,7 +55,7 @@ func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 			return before, err
 		}
 		if why != nil { // the commits before the refused one land
-			before.remarks = innerInvalid(why)
+			before.remarks = refusing(hold.InnerInvalid(why))
 		}
 		if tip == "" {
 			return before, nil
@@ -67,7 +68,7 @@ func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 // refusedAs turns a refusal into a hold. Any other error stays an error.
 func refusedAs(t taken, err error) (taken, error) {
 	if invalid, ok := errors.AsType[*inner.Invalid](err); ok {
-		t.remarks = innerInvalid(invalid)
+		t.remarks = refusing(hold.InnerInvalid(invalid))
 		return t, nil
 	}
 	return t, err

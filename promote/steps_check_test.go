@@ -211,7 +211,7 @@ func (s *steps) resolve(h ledger.Hold) {
 		s.note("dropped %v", left)
 		return
 	}
-	commit, err := s.engine.Resolve(s.t.Context())
+	commit, _, err := s.engine.Resolve(s.t.Context())
 	s.note("promote --resolve: %s %v", commit, err)
 	check(s.t, err)
 	if s.Operation() != "" {

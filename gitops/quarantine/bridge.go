@@ -1,7 +1,6 @@
 package quarantine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -198,17 +197,14 @@ func (b *Bridge) Merge(ctx context.Context, m Merge) (tree gitops.OID, conflicts
 	if m.Own {
 		git = git.Configured("merge.directoryRenames=false")
 	}
-	var out bytes.Buffer
-	err = git.Change(ctx, gitops.Call{Args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", string(ours), string(theirs)}, Stdout: &out})
-	if err != nil && gitops.Status(err) != 1 {
+	tree, conflicts, err = git.MergeTree(ctx, ours, theirs)
+	if err != nil {
 		return "", nil, fmt.Errorf("merge %s and %s: %w", m.Ours, m.Theirs, err)
 	}
-	records := strings.Split(strings.TrimRight(out.String(), "\x00"), "\x00")
-	if err != nil {
-		return "", records[1:], nil
+	if conflicts != nil {
+		tree = ""
 	}
-	tree, err = gitops.ParseOID(records[0])
-	return tree, nil, err
+	return tree, conflicts, nil
 }
 
 // merger merges trees without a git process. git merge-tree is the reference: a merger returns the same tree, or

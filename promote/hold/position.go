@@ -18,6 +18,12 @@ type Error struct{ Hold ledger.Hold }
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("held (%s): %s", e.Hold.Reason, e.Hold.Message) }
 
+// IndexLocked returns the hold for an index that another git command has locked.
+func IndexLocked(gitDir string) ledger.Hold {
+	return ledger.Hold{Reason: ledger.IndexLocked, Message: "another git command holds the index lock; if none runs, it is left over from a crash",
+		Next: []string{"rm " + gitops.Pasteable(gitDir+"/index.lock")}}
+}
+
 // Positions returns the holds that follow from the user's HEAD and branch, in the order of the reasons: an operation
 // is in progress, the airlock's branch is deleted, another branch is checked out, or HEAD is detached. tip is the
 // outer branch's commit, or empty if the branch is deleted.

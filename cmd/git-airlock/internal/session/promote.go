@@ -140,16 +140,23 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 	}
 	l := s.landing(r)
 	defer l.engine.Close()
+	before, err := ledger.TotalLanded(s.Store.Dir(r.ID))
+	if err != nil {
+		return err
+	}
 	if _, err := l.drain(ctx, promote.Options{Unchecked: true}); err != nil {
 		return err
 	}
-	commit, err := l.engine.Resolve(ctx)
+	commit, merging, err := l.engine.Resolve(ctx)
 	if errors.Is(err, promote.ErrNoConflict) {
 		s.Report.Say("%s", err)
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if !merging {
+		return l.land(ctx, promote.Options{}, before)
 	}
 	return &environment.Refusal{
 		Text: fmt.Sprintf("merging %.12s into %s; resolve the conflicts and commit, then landing continues", commit, r.BranchName()),

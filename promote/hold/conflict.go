@@ -1,0 +1,56 @@
+package hold
+
+import (
+	"fmt"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/build"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// Resolve is the command that starts the merge of a conflicting commit.
+const Resolve = "git airlock promote --resolve"
+
+// Conflict returns the hold of a commit that changes the same lines as the user's commits, that git am does not apply, or that needs a
+// dropped commit. takenOff reports that the user has only taken landed commits off the branch.
+func Conflict(c build.Conflict, branch gitops.Text, takenOff bool) ledger.Hold {
+	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(c.Paths)}
+	switch {
+	case c.Lacking != nil:
+		return NotApplied(*c.Lacking, c.Paths)
+	case c.Refused != "":
+		return ledger.Hold{Reason: ledger.Conflict, Message: gitops.Text(c.Refused).String(), Next: []string{"git airlock promote --engine tree"}}
+	case c.Behind:
+		h.Message = fmt.Sprintf("commit %.12s and a commit on %s change the same lines; you can merge it once those have landed that do not need it", c.Commit, branch)
+		h.Next = []string{"git airlock status", "git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
+	case takenOff:
+		h.Message = fmt.Sprintf("commits that landed were taken off %s, and the agent's next change the same lines", branch)
+		h.Next = []string{Resolve + "  # brings them back"}
+	case c.Landed:
+		h.Message = fmt.Sprintf("landed commits on %s and older or rewritten ones of the agent change the same lines", branch)
+		h.Next = []string{"git airlock review", Resolve}
+	default:
+		h.Message = fmt.Sprintf("commits of your own on %s and the agent's change the same lines", branch)
+		h.Next = []string{Resolve}
+	}
+	return h
+}
+
+// Behind returns the hold of a conflict that cannot be merged yet, with the next commands of the one that keeps other commits from landing
+// before it. It is nil without a conflict.
+func Behind(holds []ledger.Hold) *ledger.Hold {
+	var conflict *ledger.Hold
+	for _, h := range holds {
+		if h.Reason == ledger.Conflict && conflict == nil {
+			conflict = &h
+		}
+	}
+	for _, h := range holds {
+		if conflict != nil && h.Reason != ledger.Conflict {
+			conflict.Message += fmt.Sprintf(" (%s: %s)", h.Reason, h.Message)
+			conflict.Next = h.Next
+			break
+		}
+	}
+	return conflict
+}

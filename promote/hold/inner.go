@@ -1,0 +1,40 @@
+package hold
+
+import (
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// InnerInvalid returns the hold for objects that the quarantine or the gate refused.
+func InnerInvalid(cause *inner.Invalid) ledger.Hold {
+	next := []string{"git airlock visit -- git fsck", "git airlock visit"}
+	switch {
+	case cause.For != "":
+		next = []string{"git airlock visit -- rm -rf -- " + gitops.Pasteable(cause.For)}
+	case cause.Stalled:
+		next = next[1:]
+	}
+	return ledger.Hold{Reason: ledger.InnerInvalid, Message: cause.Reason, Next: next}
+}
+
+// refsShown bounds the refs in the message of a hold.
+const refsShown = 10
+
+// InnerMain returns the hold for a workspace without a branch main. refs are those that it has.
+func InnerMain(refs []inner.Ref) ledger.Hold {
+	h := ledger.Hold{Reason: ledger.InnerMain, Message: "the inner repository has no branch main"}
+	if len(refs) == 0 {
+		h.Message += ", and no other ref"
+		return h
+	}
+	var shown []string
+	for _, r := range refs[:min(len(refs), refsShown)] {
+		shown = append(shown, gitops.Text(r.Name).String())
+	}
+	h.Message += "; it has " + strings.Join(shown, ", ")
+	h.Next = []string{"git airlock visit -- git branch main " + gitops.Pasteable(refs[0].Name)}
+	return h
+}
