@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -84,7 +85,7 @@ func TestConflictOffersWhatExists(t *testing.T) {
 			if err != nil || !o.Held(ledger.Conflict) {
 				t.Fatalf("%t: %+v, %v", after, o, err)
 			}
-			offered = slices.Contains(o.Holds[0].Next, "git merge "+pending)
+			offered = slices.Contains(o.Holds[0].Next, hold.Resolve)
 			if there := w.ref(pending) != ""; there != offered || !offered && o.Retry == 0 {
 				t.Fatalf("%t: pending exists: %t, %+v", after, there, o)
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -86,26 +87,7 @@ func (e *Engine) newestLandable(ctx context.Context, f facts, o ledger.Outcome, 
 	if len(positions) > 0 || o.Apart || o.Onto != f.refs.tip {
 		return "", waits, nil
 	}
-	return newestAllowed(f.ledger, p.target, j.mayLand), waits, nil
-}
-
-// newestAllowed returns the newest commit to land: as far as the rules allow, and no further than the target.
-func newestAllowed(l *ledger.Ledger, target, mayLand gitops.OID) gitops.OID {
-	if target == "" || mayLand == "" {
-		return mayLand
-	}
-	if l.Has(target) {
-		return "" // it has already landed
-	}
-	for _, t := range l.Tail { // the commits of the chain are in their order
-		if t.Inner == target {
-			return t.Outer
-		}
-		if t.Outer == mayLand {
-			break // the target is held, or was built later
-		}
-	}
-	return mayLand
+	return f.ledger.NewestAllowed(p.target, j.mayLand), waits, nil
 }
 
 // lander lands pending commits.
@@ -194,7 +176,10 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 	}
 	var collision *land.CollisionError
 	var locked *gitops.LockedError
+	var failed *land.FilterError
 	switch {
+	case errors.As(err, &failed):
+		return s.landBeforeFilter(ctx, at, to, err)
 	case e.command.Lasts(s.facts.now):
 		return landed{remarks: locking(hold.CommandAtWork(e.command.CommandError), s.facts.before, s.facts.now)}, nil
 	case errors.As(err, &collision):
@@ -208,6 +193,29 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 		return landed{remarks: locking(hold.RefLocked(locked.Lock), s.facts.before, s.facts.now)}, nil
 	}
 	return retried(err)
+}
+
+// landBeforeFilter lands some of the pending commits before the first one at which a filter of the user fails: half of them, a quarter, and so
+// on. The next cycle goes on from there. If none lands, the error names the first one.
+func (s lander) landBeforeFilter(ctx context.Context, at refs, to gitops.OID, cause error) (landed, error) {
+	steps, err := s.engine.Repo.Steps(ctx, at.tip, to)
+	for end := len(steps) / 2; end > 0 && err == nil; end /= 2 {
+		done, failed := landed{}, cause
+		if !s.refused[steps[end-1]] {
+			done, failed = s.move(ctx, at, steps[end-1])
+		}
+		if failed == nil {
+			s.engine.filter, done.retry = pause.Filter{}, retrySoon
+			return done, nil
+		}
+		if _, again := errors.AsType[*land.FilterError](failed); !again {
+			return retried(failed)
+		}
+	}
+	if err != nil || len(steps) == 0 {
+		return landed{}, errors.Join(err, cause)
+	}
+	return landed{}, fmt.Errorf("commit %.12s: %w (to leave it out: git airlock promote --drop %.12s)", steps[0], cause, steps[0])
 }
 
 // landBeforePaths lands the pending commits before the first one that changes one of the paths.

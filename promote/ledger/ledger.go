@@ -290,3 +290,22 @@ func (c *Cache) Keep(l *Ledger) {
 		c.ledger, c.stamp = l, stamp
 	}
 }
+
+// NewestAllowed returns the newest commit to land: as far as the rules allow, and no further than the target.
+func (l *Ledger) NewestAllowed(target, mayLand gitops.OID) gitops.OID {
+	if target == "" || mayLand == "" {
+		return mayLand
+	}
+	if l.Has(target) {
+		return "" // it has already landed
+	}
+	for _, t := range l.Tail { // the commits of the chain are in their order
+		if t.Inner == target {
+			return t.Outer
+		}
+		if t.Outer == mayLand {
+			break // the target is held, or was built later
+		}
+	}
+	return mayLand
+}
