@@ -471,3 +471,19 @@ E31() {
 	lands
 	clean_status || surprised "git status: $(git status --porcelain | head -n 1)"
 }
+
+E32() {
+	tries 'the user resolves a conflict by its hint, and the commit changes their filter'
+	fresh 'mkdir -p tools; echo cat >tools/f; echo "*.f filter=f" >.gitattributes; echo 1 >x.f; git add .; git commit -qm tools; git config filter.f.smudge "sh tools/f"; git config filter.f.clean cat' || return
+	attack work
+	if [ -z "$proving" ]; then lands; fi
+	echo ours >README
+	git commit -qam ours
+	attack 'echo theirs >README; echo "$fire cat" >tools/f; echo 2 >x.f; git add .; git commit -qm theirs; told'
+	plainly 'git fetch -q $plain main; git merge -q --no-commit --allow-unrelated-histories -X theirs FETCH_HEAD' && return
+	held_somehow 'conflict'
+	git airlock promote --resolve >"$said" 2>&1 && surprised 'promote --resolve ended with 0'
+	grep -q 'held (policy)' "$said" || surprised "promote --resolve: $(head -n 1 "$said")"
+	user_looks
+	[ "$(outside)" = "$before" ] || surprised 'something of the user changed'
+}
