@@ -25,6 +25,9 @@ var statusKeys = []string{
 // command. It starts as few programs as possible, because status waits for each. "plain" copies the inner configuration
 // if it contains only lines as the snapshot wrote them, none of which names a program, and ends with 77 if not. "given"
 // reads standard input.
+//
+// Git takes the agent's word for files that are marked as assume-unchanged or skip-worktree. With core.sparseCheckout it does so for
+// a skipped file only while the file is absent. The other mark is removed from changed files in a copy of the index.
 const statusScript = `set -e
 w=$1 d=$2 g=$1/.git from=$3
 shift 3
@@ -51,7 +54,15 @@ linked "$d/info" "$g/info/exclude" "$g/info/sparse-checkout"
 IFS= read -r head <"$g/HEAD" || [ "$head" ]
 printf '%s\n' "$head" >"$d/HEAD"
 if [ "$from" = plain ]; then plain <"$g/config"; else given; fi >"$d/config"
+printf '[core]\n\tsparseCheckout = true\n' >>"$d/config"
 export GIT_DIR="$d"
+case "
+$(git -c core.fsmonitor=false ls-files -v)" in *"
+"[a-z]" "*)
+	cp "$g/index" "$d/index.own"
+	export GIT_INDEX_FILE="$d/index.own"
+	git -c core.hooksPath=/dev/null -c core.fsmonitor=false update-index -q --really-refresh >"$d/stale" || [ $? = 1 ] ;;
+esac
 exec "$@"`
 
 // Uncommitted returns the number of paths that the agent changed and did not commit. It runs nothing that the agent

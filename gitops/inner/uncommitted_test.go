@@ -111,6 +111,57 @@ func TestUncommittedLikeGit(t *testing.T) {
 	}
 }
 
+// TestUncommittedBehindMarks counts the changes of files that git was told to take for unchanged, and leaves the agent's index as it is.
+func TestUncommittedBehindMarks(t *testing.T) {
+	for name, c := range map[string]struct {
+		commands [][]string
+		want     int
+	}{
+		"both":     {[][]string{{"update-index", "--skip-worktree", "f0"}, {"update-index", "--assume-unchanged", "f1", "f2"}}, 2},
+		"one file": {[][]string{{"update-index", "--assume-unchanged", "f1"}, {"update-index", "--skip-worktree", "f0", "f1"}}, 2},
+		"split":    {[][]string{{"update-index", "--split-index"}, {"update-index", "--skip-worktree", "f0"}, {"update-index", "--assume-unchanged", "f1"}}, 2},
+		"settings": {[][]string{{"config", "a.b", "c"}, {"config", "core.sparseCheckout", "false"}, {"update-index", "--skip-worktree", "f0"}, {"update-index", "--assume-unchanged", "f1"}}, 2},
+		"sparse":   {[][]string{{"sparse-checkout", "set", "--cone", "d"}}, 0},
+		"absent":   {[][]string{{"update-index", "--skip-worktree", "d/f"}, {"rm", "-r", "--cached", "-q", "d/g"}}, 2},
+	} {
+		dir := innerOf(t, 3)
+		write := func(name string) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("new\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, folder := range []string{"d", "e"} {
+			if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			write(folder + "/f")
+			write(folder + "/g")
+		}
+		gitIn(t, dir, "add", "-A")
+		gitIn(t, dir, "commit", "-qm", "folders")
+		for _, args := range c.commands {
+			gitIn(t, dir, args...)
+		}
+		if name == "absent" {
+			if err := os.Remove(filepath.Join(dir, "d/f")); err != nil {
+				t.Fatal(err)
+			}
+		} else if name != "sparse" {
+			write("f0")
+			write("f1")
+		}
+		index := gitIn(t, dir, "ls-files", "-v", "-s")
+		for range 2 {
+			if n, err := workspaceAt(dir).Uncommitted(t.Context()); err != nil || n != c.want {
+				t.Errorf("%s: %d changes, %v; want %d", name, n, err, c.want)
+			}
+		}
+		if after := gitIn(t, dir, "ls-files", "-v", "-s"); !bytes.Equal(index, after) {
+			t.Errorf("%s: the agent's index has become\n%s, and was\n%s", name, after, index)
+		}
+	}
+}
+
 // TestNothingOfTheAgentRuns configures all that git runs, and takes every look that there is.
 func TestNothingOfTheAgentRuns(t *testing.T) {
 	dir := innerOf(t, 3)
