@@ -130,7 +130,13 @@ func readPrograms(c gitops.Config, top string) Programs {
 			kind, _, _ := strings.Cut(m[1], ".")
 			p.drivers[m[1]], p.kinds[kind] = true, true
 		}
-		switch line := strings.TrimPrefix(homeVariable.Replace(value), "!"); {
+		line := strings.TrimPrefix(homeVariable.Replace(value), "!")
+		if command, ok := transport(key, value); ok {
+			p.words(key, command, top, match)
+			p.doubt(key, command, top)
+			continue
+		}
+		switch {
 		case match.path.MatchString(key):
 			p.add(key, configuredPath(key, value), top, true)
 		case match.source.MatchString(key):
@@ -149,6 +155,16 @@ func readPrograms(c gitops.Config, top string) Programs {
 	slices.SortFunc(p.doubts, func(a, b doubt) int { return strings.Compare(a.key, b.key) })
 	slices.SortFunc(p.files, func(a, b program) int { return strings.Compare(a.key+"\x00"+a.path, b.key+"\x00"+b.path) })
 	return p
+}
+
+// transport returns the command line that git runs for an address ext::COMMAND, see git-remote-ext(1). url.ADDRESS.insteadOf has the
+// address in its key. git must be allowed to run it by protocol.ext.allow, or by a variable for one command.
+func transport(key, value string) (command string, ok bool) {
+	if base, found := strings.CutPrefix(key, "url."); found {
+		value = base[:max(0, strings.LastIndexByte(base, '.'))]
+	}
+	command, ok = strings.CutPrefix(value, "ext::")
+	return strings.NewReplacer("%%", "%", "% ", " ").Replace(homeVariable.Replace(command)), ok
 }
 
 // source adds the files that a credential's value comes from. With a key of its own, an agent could use a service in another name.

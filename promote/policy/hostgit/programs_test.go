@@ -38,6 +38,27 @@ func TestProgramsBelowTheHome(t *testing.T) {
 	}
 }
 
+// TestAddressesThatRun has settings whose address is a command line for git-remote-ext(1).
+func TestAddressesThatRun(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	gitopstest.Check(t, err)
+	for _, c := range []struct{ key, value, want string }{
+		{"remote.x.url", "ext::./tools/x %S repo", "tools/x"},
+		{"remote.x.pushurl", "ext::sh -c ./tools/x% %S", "tools/x"},
+		{"branch.main.remote", "ext::tools/x", "tools/x"},
+		{"submodule.m.url", "ext::tools/x", "tools/x"},
+		{"url.ext::./tools/x %S .insteadof", "work:", "tools/x"},
+		{"url.ext::./tools/x.sh.pushinsteadof", "work:", "tools/x.sh"},
+		{"remote.x.url", "ext::" + top + "/tools/x", "tools/x"},
+		{"remote.x.url", "ssh://host/tools/x", ""},
+		{"url.https://host/tools/.insteadof", "ext::./tools/x", ""},
+	} {
+		if got := pathsOf(readPrograms(gitops.Config{c.key: c.value}, top)); !strings.HasSuffix(" "+got, " "+c.want) || c.want == "" && got != "" {
+			t.Errorf("%s %s: %q, want %q", c.key, c.value, got, c.want)
+		}
+	}
+}
+
 func pathsOf(p Programs) string {
 	var paths []string
 	for _, f := range p.files {
