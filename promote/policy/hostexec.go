@@ -41,20 +41,23 @@ var runByItself = pathname.NewTable(
 		.dir-locals-2.el .gdbinit .lldbinit .sublime-project *.sublime-project
 		eslint.config.js eslint.config.mjs eslint.config.cjs eslint.config.ts .eslintrc.js .eslintrc.cjs
 		prettier.config.js prettier.config.mjs prettier.config.cjs .prettierrc.js .prettierrc.mjs .prettierrc.cjs
-		.helix/languages.toml .helix/config.toml .vim/coc-settings.json directory.build.props directory.build.targets .rubocop.yml`),
+		.helix/languages.toml .helix/config.toml .vim/coc-settings.json directory.build.props directory.build.targets .rubocop.yml
+		.bsp/ buildserver.json .pylintrc pylintrc .solargraph.yml hie.yaml .luarc.json .luarc.jsonc .idx/dev.nix .gitpod.yml
+		tailwind.config.js tailwind.config.cjs tailwind.config.mjs tailwind.config.ts`),
 	pathname.Named("shells run it on entering the folder", `
 		.envrc .mise.toml mise.toml .mise.local.toml mise.local.toml .config/mise/ .mise/ .tool-versions .python-version .autoenv .autoenv.zsh .in .out shell.nix flake.nix
 		devenv.nix .devenv/ .bashrc .zshrc .profile`),
 	pathname.Named("package managers run it", `
 		.npmrc package.yaml .yarnrc .yarnrc.yml .yarn/releases/ .yarn/plugins/ .pnpmfile.cjs pnpmfile.js .pnp.cjs .pnp.loader.mjs binding.gyp
 		build.rs .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain gradle/wrapper/ .mvn/ init.gradle
-		pip.conf .condarc .bazelrc tools/bazel nuget.config`),
+		pip.conf .condarc .bazelrc tools/bazel nuget.config bunfig.toml .bunfig.toml`),
 	pathname.Named("git hooks call it", `
 		.husky/ .githooks/ .git-hooks/ git-hooks/ .hooks/ lefthook.yml lefthook.yaml .lefthook.yml .lefthook/
 		.pre-commit-config.yaml .pre-commit-hooks.yaml .overcommit.yml .lintstagedrc .lintstagedrc.js lint-staged.config.js`),
 	pathname.Named("git lfs sends files to the server that it names", `.lfsconfig`),
 	pathname.Named("test runners and interpreters run it", `
-		sitecustomize.py usercustomize.py *.pth .pdbrc .rspec .noserc .mocharc.js .mocharc.cjs`),
+		sitecustomize.py usercustomize.py *.pth .pdbrc .rspec .noserc .mocharc.js .mocharc.cjs
+		.rprofile .renviron .ghci .iex.exs .irbrc .pryrc .ocamlinit`),
 )
 
 // packagePart is a part of a file of which only some parts run.
