@@ -44,6 +44,7 @@ var behaviours = map[string][]string{
 	runsRoom:                   {"Keeper.Begin", "Active.End", "Keeper.FinishOver"},                 // records of runs
 	"promote/record":           {"Manifest", "Run"},                                                 // the record of a run
 	"promote/daemon":           {"Run", "Stop"},                                                     // when a cycle is made, how the daemon stops
+	"prison/passed":            {"Values.Find", "Forms"},                                            // values of variables in records
 	"prison/watch":             {"Guard"},                                                           // a disk that fills
 	"prison/native/walls":      {"Landlock", "PlanLimits"},                                          // filters and limits
 	"prison/native/inside":     {"Build"},                                                           // mounts and init

@@ -142,6 +142,7 @@ func TestValuesAreMasked(t *testing.T) {
 	for word, want := range map[string]string{
 		"abcdefgh": "***", "--key=abcdefghSECRET": "--key=***", "/9j4AAQSkZJRg+x/w==": "***",
 		"/usr/local/go/bin:/usr/bin": "/usr/local/go/bin:/usr/bin", "/home/me/secret": "/home/me/secret", "short": "short",
+		"YWJjZGVmZ2hTRUNSRVQ=": "***Q=", "x=%2F9j4AAQSkZJRg%2Bx%2Fw%3D%3D": "x=***",
 	} {
 		if got := mask([]string{word}); got[0] != want {
 			t.Errorf("%q: %q, want %q", word, got[0], want)

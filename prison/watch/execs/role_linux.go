@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/git-airlock/git-airlock/prison/native/wire"
+	"github.com/git-airlock/git-airlock/prison/passed"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,33 +22,18 @@ type Config struct {
 	Ends bool     // the recorder kills the process of the pidfd that it inherits when the link to the keeper is closed
 }
 
-// shortestValue is the length of the shortest value of a variable that is masked. Shorter ones are in many words.
-const shortestValue = 8
-
-// topFolders are the first folders of paths that are no secrets.
-var topFolders = strings.Fields("app bin boot build code data dev etc home lib lib64 media mnt nix opt proc repo root run sbin src srv sys tmp usr var work workspace")
-
-// isPath reports whether a value is a path or a list of paths, and no secret. A secret may begin with a slash, too, so the first folder
-// must be one that systems have.
-func isPath(value string) bool {
-	rest, rooted := strings.CutPrefix(value, "/")
-	first, _, _ := strings.Cut(rest, "/")
-	first, _, _ = strings.Cut(first, ":")
-	return rooted && slices.Contains(topFolders, first)
-}
-
 // withValues returns a function that masks what another one does, and the values of variables.
 func withValues(mask func([]string) []string, env []string) func([]string) []string {
 	var secret []string
 	for _, v := range env {
-		if _, value, _ := strings.Cut(v, "="); len(value) >= shortestValue && !isPath(value) {
-			secret = append(secret, value)
+		if _, value, _ := strings.Cut(v, "="); passed.Hidden(value) {
+			secret = append(secret, passed.Forms(value)...)
 		}
 	}
 	slices.SortFunc(secret, func(a, b string) int { return len(b) - len(a) }) // the first that matches is replaced, and one may begin another
 	var pairs []string
 	for _, value := range secret {
-		pairs = append(pairs, value, "***")
+		pairs = append(pairs, value, passed.Mask)
 	}
 	if len(pairs) == 0 || mask == nil {
 		return mask
