@@ -22,7 +22,7 @@ type Manifest struct {
 	// Previous is the commit of the session's run before this one, or empty.
 	Previous gitops.OID `json:"previous,omitempty"`
 	Kind     Kind       `json:"kind"`
-	Argv     []string   `json:"argv"`            // secrets are masked; bytes that are not UTF-8 are replaced
+	Argv     []string   `json:"argv"`            // secrets and values of variables are masked; bytes that are not UTF-8 are replaced
 	Agent    string     `json:"agent,omitempty"` // name of the agent's profile
 	Started  time.Time  `json:"started"`
 	Ended    time.Time  `json:"ended"` // the last sign of the run, if its end was not seen
@@ -207,7 +207,7 @@ func DecodeManifest(content []byte) (m Manifest, err error) {
 const (
 	UnseenReads    = "what the command read in the workspace is not recorded"
 	UnseenContents = "your files are compared by names, sizes, modes and times, not by contents"
-	UnseenSecrets  = "secrets are masked where a rule of the gate finds them: others can be in the output"
+	UnseenSecrets  = "secrets are masked where a rule of the gate finds them, and the values of variables: others can be in the output"
 	UnseenInside   = "shell builtins, code inside interpreters and loaders in user space are not seen as programs"
 	UnseenShared   = "memory is the sum of all processes: what they share counts several times"
 	UnseenKernel   = "what the kernel refused by itself is not recorded, such as a write to a read-only file"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints/resident"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/passed"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -48,11 +49,15 @@ func (k Keeper) Automatic(ctx context.Context, when string, argv []string) {
 	if mode == modeOff {
 		return
 	}
+	var values passed.Values
+	if err == nil {
+		values, err = k.Prisons.PassedValues(k.Record)
+	}
 	if err == nil {
 		bounded, cancel := context.WithTimeout(ctx, automaticTime)
 		defer cancel()
 		q := resident.Request{Message: []byte(when), OnlyNew: true, Whole: when == after}
-		for _, word := range argv {
+		for _, word := range values.Words(argv) {
 			q.Words = append(q.Words, []byte(word))
 		}
 		_, err = k.take(bounded, q)

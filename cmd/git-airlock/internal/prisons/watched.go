@@ -2,11 +2,13 @@ package prisons
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/passed"
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
@@ -24,9 +26,37 @@ const (
 	denyKey   = "airlock.exec.deny"
 )
 
+// passedName is the name of the file in the host state by which the values of variables are recognised, see [passed.Values].
+const passedName = "passed.json"
+
+// PassedValues returns what recognises the values of an airlock's variables, also of those of earlier starts.
+func (p Prisons) PassedValues(r airlock.Record) (values passed.Values, err error) {
+	_, err = gitops.ReadJSON(filepath.Join(p.Store.Dir(r.ID), passedName), &values)
+	return values, err
+}
+
+// learnValues notes how to recognise the values of variables NAME=VALUE, but for those that are committed.
+func (p Prisons) learnValues(r airlock.Record, env []string, committed map[string]string) error {
+	var secret []string
+	for _, v := range env {
+		if name, value, _ := strings.Cut(v, "="); committed[name] != value {
+			secret = append(secret, value)
+		}
+	}
+	values, err := p.PassedValues(r)
+	if err != nil || !values.Learn(secret) {
+		return err
+	}
+	return gitops.WriteJSON(filepath.Join(p.Store.Dir(r.ID), passedName), values)
+}
+
 // StartSpec returns the specification with what only a start needs: the values of the variables, and how programs are watched.
-func (p Prisons) StartSpec(ctx context.Context, r airlock.Record, env []string) (prison.Spec, error) {
+// committed are the variables whose values are in the recipe.
+func (p Prisons) StartSpec(ctx context.Context, r airlock.Record, env []string, committed map[string]string) (prison.Spec, error) {
 	spec, err := p.Spec(r)
+	if err == nil {
+		err = p.learnValues(r, env, committed)
+	}
 	if err != nil {
 		return spec, err
 	}

@@ -92,7 +92,7 @@ func (g *gathering) describe(ctx context.Context, lines []record.Commit) error {
 	for i, c := range lines {
 		tree, rest, _ := strings.Cut(found[c.Outer], "\t")
 		parents, subject, _ := strings.Cut(rest, "\t")
-		if len(secrets.Default().Find("", []byte(subject))) > 0 {
+		if subject = g.values.Text(subject); len(secrets.Default().Find("", []byte(subject))) > 0 {
 			subject = masked
 		}
 		lines[i].Tree, lines[i].Subject = gitops.OID(tree), gitops.Text(subject)

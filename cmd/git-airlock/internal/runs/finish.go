@@ -243,13 +243,17 @@ func (k Keeper) make(ctx context.Context, slot int, numberFile, mark string, res
 	if err != nil {
 		return err
 	}
+	values, err := k.Prisons.PassedValues(k.Record)
+	if err != nil {
+		return err
+	}
 	defer debug.SetGCPercent(debug.SetGCPercent(recordGarbage))
 	o.Manifest.Run, o.Manifest.Previous = n, previous
 	if err := gitops.WriteFile(numberFile, []byte(strconv.Itoa(n)), 0o600); err != nil {
 		return err
 	}
 	killpoint.Reach("before-gathering")
-	g := gathering{Keeper: k, opening: o, result: result, slot: slot, files: map[string][]byte{}, about: map[string]record.File{}, absent: map[string]string{}}
+	g := gathering{Keeper: k, opening: o, result: result, slot: slot, values: values, files: map[string][]byte{}, about: map[string]record.File{}, absent: map[string]string{}}
 	run, err := g.gather(ctx)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package runs
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/prison/passed"
 	"github.com/git-airlock/git-airlock/promote"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -28,6 +30,7 @@ type gathering struct {
 	opening
 	slot   int
 	result Result
+	values passed.Values // of variables
 	files  map[string][]byte
 	about  map[string]record.File
 	absent map[string]string
@@ -168,7 +171,10 @@ func (g *gathering) network(context.Context) error {
 		return err
 	}
 	var lines []record.Egress
-	if err := ledger.Range(dir, g.Egress, newest, func(r record.Egress) { lines = append(lines, r) }); err != nil {
+	if err := ledger.Range(dir, g.Egress, newest, func(r record.Egress) {
+		r.Name, r.Path = g.values.Text(r.Name), g.values.Text(r.Path)
+		lines = append(lines, r)
+	}); err != nil {
 		return err
 	}
 	content, err := record.EncodeLines(lines)
@@ -198,7 +204,10 @@ func (g *gathering) events(ctx context.Context) error {
 	}
 	all = slices.DeleteFunc(all, func(e record.Event) bool { return e.Time.After(g.until()) })
 	for i := range all {
-		all[i].Run = g.Manifest.Run
+		all[i].Run, all[i].Text = g.Manifest.Run, g.values.Text(all[i].Text)
+		for key, text := range all[i].Data {
+			all[i].Data[key] = g.values.Text(text)
+		}
 		switch e := all[i]; {
 		case e.Kind == record.EventLimit:
 			g.hit(e.Data["reason"])
@@ -251,7 +260,7 @@ func (g *gathering) addResults() {
 	m := &g.Manifest
 	switch {
 	case g.result.Failure != "":
-		g.found(record.Failed, "the command could not be started: "+gitops.Text(g.result.Failure).String())
+		g.found(record.Failed, "the command could not be started: "+gitops.Text(g.values.Text(g.result.Failure)).String())
 	case m.Exit == nil:
 		g.found(record.Stopped, "the end of the command was not seen")
 	case *m.Exit != 0 && !g.result.Late && !g.result.Spent && !g.result.Stopped:
@@ -273,6 +282,19 @@ func (g *gathering) addResults() {
 	if slices.ContainsFunc(m.LimitsHit, func(name string) bool { return slices.Contains([]string{"memory", "workspace", "requests"}, name) }) {
 		g.found(record.Limited, "a limit ended processes: "+strings.Join(m.LimitsHit, ", "))
 	}
+}
+
+// withoutValues returns the line of a program without the values of variables. The recorder knows those of the present prison alone.
+func (g *gathering) withoutValues(e record.Exec, line []byte) (record.Exec, []byte) {
+	words := g.values.Words(e.Argv)
+	if slices.Equal(words, e.Argv) {
+		return e, line
+	}
+	e.Argv = words
+	if masked, err := json.Marshal(e); err == nil {
+		line = masked
+	}
+	return e, line
 }
 
 // programs adds the programs that ran, from the file that the prison's watcher writes.
@@ -302,6 +324,7 @@ func (g *gathering) programs(ctx context.Context) error {
 		if e.Deny != nil {
 			g.found(record.Denied, "a rule refused a program")
 		}
+		e, line = g.withoutValues(e, line)
 		if i, known := latest[e.Seq]; known { // a later line replaces an earlier one
 			kept[i], lines[i] = e, line
 			return

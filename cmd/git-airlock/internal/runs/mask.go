@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-airlock/git-airlock/prison/passed"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
@@ -26,18 +27,19 @@ const (
 	maskRounds = 20
 )
 
-// maskedWords returns the words of a command line without secrets, as in the record of programs.
-func maskedWords(words []string) []string {
-	out := slices.Clone(secrets.Default().Mask(words))
+// maskedWords returns the words of a command line without secrets and the values of variables, as in the record of programs.
+func maskedWords(words []string, values passed.Values) []string {
+	out := slices.Clone(secrets.Default().Mask(values.Words(words)))
 	for i, word := range out {
 		out[i] = strings.ToValidUTF8(word, "\uFFFD")
 	}
 	return out
 }
 
-// maskedText returns a text in which lines with secrets are replaced, and their number. Of a very long line, the part around a
-// secret is replaced.
-func maskedText(text []byte) (out []byte, lines int) {
+// maskedText returns a text in which lines with secrets are replaced, and the values of variables, and the number of these lines. Of
+// a very long line, the part around a secret is replaced.
+func maskedText(text []byte, values passed.Values) (out []byte, lines int) {
+	known := values.Find(text)
 	pieces := piecesOf(text)
 	hidden := make([]bool, len(pieces))
 	for from := 0; from < len(pieces); {
@@ -54,13 +56,21 @@ func maskedText(text []byte) (out []byte, lines int) {
 		}
 	}
 	out = make([]byte, 0, len(text)+len(masked))
-	within := false // a hidden part of a line that has not ended
+	within, counted := false, false // a hidden part of a line that has not ended, and whether that line is in lines
+	at := 0
 	for i, p := range pieces {
-		if hidden[i] && !within {
-			lines++
+		before := len(out)
+		if hidden[i] {
+			out = append(out, shown(p, true, within)...)
+		} else {
+			out = passed.Cover(out, p, at, known)
 		}
-		out = append(out, shown(p, hidden[i], within)...)
-		within = hidden[i] && !bytes.HasSuffix(p, newline)
+		if !counted && (hidden[i] || !bytes.Equal(out[before:], p)) {
+			lines, counted = lines+1, true
+		}
+		ends := bytes.HasSuffix(p, newline)
+		within, counted = hidden[i] && !ends, counted && !ends
+		at += len(p)
 	}
 	return out, lines
 }
@@ -123,14 +133,14 @@ func hide(pieces [][]byte, hidden []bool) {
 	}
 }
 
-// maskedEvents returns the output of a terminal without secrets, and the number of masked lines. Output comes in pieces, so all of
+// maskedEvents returns the output of a terminal without secrets and the values of variables, and the number of masked lines. Output comes in pieces, so all of
 // it is searched at once. The first piece of a line with a secret has the mask, and the others lose their part of the line.
-func maskedEvents(events []record.CastEvent) (out []record.CastEvent, lines int) {
+func maskedEvents(events []record.CastEvent, values passed.Values) (out []record.CastEvent, lines int) {
 	var all []byte
 	for _, e := range events {
 		all = append(all, e.Text...)
 	}
-	clean, lines := maskedText(all)
+	clean, lines := maskedText(all, values)
 	if lines == 0 {
 		return events, 0
 	}

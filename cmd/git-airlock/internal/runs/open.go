@@ -160,7 +160,11 @@ func (k Keeper) next(ctx context.Context) (n int, previous gitops.OID, err error
 // stateBefore returns the state before a run.
 func (k Keeper) stateBefore(ctx context.Context, c Command) (o opening, err error) {
 	r := k.Record
-	m := record.Manifest{Session: r.Session, ID: r.ID, Kind: c.Kind, Argv: maskedWords(c.Argv), Agent: c.Agent, Started: k.Now().UTC(),
+	values, err := k.Prisons.PassedValues(r)
+	if err != nil {
+		return o, err
+	}
+	m := record.Manifest{Session: r.Session, ID: r.ID, Kind: c.Kind, Argv: maskedWords(c.Argv, values), Agent: c.Agent, Started: k.Now().UTC(),
 		Branch: gitops.ToText(r.Branch), Base: r.Base, Backend: r.Backend, Network: r.Isolation.Network,
 		Isolation: record.Isolation{Runtime: r.Isolation.Runtime, Memory: r.Isolation.Limits.Memory, CPUs: r.Isolation.Limits.CPUs, PIDs: r.Isolation.Limits.PIDs},
 		Program:   k.Program}

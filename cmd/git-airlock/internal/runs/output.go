@@ -152,7 +152,7 @@ func (g *gathering) readOutputs() {
 	for _, name := range []string{record.StdoutName, record.StderrName} {
 		read := sync.OnceValue(func() spooled {
 			content, left, err := readSpool(filepath.Join(g.folder(g.slot), name))
-			content, lines := maskedText(content)
+			content, lines := maskedText(content, g.values)
 			return spooled{content, lines, left, err}
 		})
 		go read()
@@ -193,7 +193,7 @@ func (g *gathering) shown(ctx context.Context) error {
 		return g.cast(record.CastHeader{Width: defaultCols, Height: defaultRows, Timestamp: g.Manifest.Started.Unix()}, timedOutput(content, moments, g.Manifest.Started), left)
 	}
 	g.absent[record.TerminalName] = "the times of the output are not known; " + record.StdoutName + " has it"
-	content, lines := maskedText(content)
+	content, lines := maskedText(content, g.values)
 	g.keep(record.StdoutName, spooled{content: content, lines: lines, left: left})
 	return nil
 }

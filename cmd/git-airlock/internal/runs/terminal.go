@@ -107,7 +107,7 @@ func (g *gathering) terminal() error {
 // cast adds the output of a terminal, of which bytes at the end may be left out. A line with a secret is masked in all events that it
 // is in.
 func (g *gathering) cast(header record.CastHeader, events []record.CastEvent, left int64) error {
-	events, lines := maskedEvents(events)
+	events, lines := maskedEvents(events, g.values)
 	content, err := record.EncodeCast(header, events)
 	about := record.File{Cut: left}
 	if left > 0 {

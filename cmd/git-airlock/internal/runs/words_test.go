@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/git-airlock/git-airlock/prison/passed"
+
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
@@ -16,14 +18,14 @@ func TestMaskedWords(t *testing.T) {
 		{"sh", "-c", "export GITHUB_TOKEN=" + secret + "; make"}, {"tool", "-token", secret, "\xff"},
 	} {
 		before := strings.Join(words, " ")
-		if got := strings.Join(maskedWords(words), " "); strings.Contains(got, "q8Zt2") || !strings.HasPrefix(got, words[0]+" ") {
+		if got := strings.Join(maskedWords(words, passed.Values{}), " "); strings.Contains(got, "q8Zt2") || !strings.HasPrefix(got, words[0]+" ") {
 			t.Errorf("%q: %q", words, got)
 		}
 		if after := strings.Join(words, " "); after != before {
 			t.Errorf("%q became %q", before, after)
 		}
 	}
-	if got := maskedWords([]string{"a\xffb", "c"}); got[0] != "a\uFFFDb" || got[1] != "c" {
+	if got := maskedWords([]string{"a\xffb", "c"}, passed.Values{}); got[0] != "a\uFFFDb" || got[1] != "c" {
 		t.Errorf("%q", got)
 	}
 }

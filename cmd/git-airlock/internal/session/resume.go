@@ -79,7 +79,7 @@ func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 	if s.Store.Restoring(r.ID) {
 		return airlock.ErrRestoring
 	}
-	spec, err := s.Prisons().StartSpec(ctx, *r, c.environ())
+	spec, err := s.Prisons().StartSpec(ctx, *r, c.environ(), c.setup.Env.Set)
 	if err != nil {
 		return err
 	}

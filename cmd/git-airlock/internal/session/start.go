@@ -185,7 +185,7 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 func (c resolved) preparePrison(ctx context.Context, r *airlock.Record) (box prisons.Making, err error) {
 	s := c.session
 	r.Session = identity.SessionID(s.Now(), r.ID)
-	spec, err := s.Prisons().StartSpec(ctx, *r, c.environ())
+	spec, err := s.Prisons().StartSpec(ctx, *r, c.environ(), c.setup.Env.Set)
 	if err != nil {
 		return box, err
 	}
