@@ -31,6 +31,7 @@ are in this folder, since they describe all commands. The other packages are:
   - internal/cmdline has what all commands share: usage, help, exit statuses. Its documentation shows how to add one.
   - internal/request reads the options and settings of start.
   - internal/session is the workflow: start, resume, run, promote, stop, clear, status. It prints nothing.
+  - internal/worktrees finds the worktree of an airlock again, which the user may move, copy and remove.
   - internal/settings checks all settings of an airlock before it starts.
   - internal/inbound brings the user's newer commits into a workspace.
   - internal/prisons has the prison of an airlock: its backend, what it is made of, the exporter's prison, the self-test.

@@ -37,6 +37,7 @@ const (
 	inboundRoom     = command + "/internal/inbound"
 	checkingRoom    = command + "/internal/checking"
 	settingsRoom    = command + "/internal/settings"
+	worktreesRoom   = command + "/internal/worktrees"
 	lifecycleRoom   = commandsRoom + "/lifecycle"
 	launchedRoom    = command + "/internal/launched"
 	terminalRoom    = command + "/internal/terminal"
@@ -51,7 +52,8 @@ var rooms = map[string][]string{
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},
 	settingsRoom:    {checkpointsRoom, runsRoom, "gitops", "promote"},
-	sessionRoom:     {agentsRoom, checkingRoom, inboundRoom, settingsRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
+	worktreesRoom:   {prisonsRoom, environmentRoom, "gitops", "prison", "promote"},
+	sessionRoom:     {agentsRoom, checkingRoom, inboundRoom, settingsRoom, worktreesRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
 	prisonsRoom:     {environmentRoom, networkRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
 	inboundRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/quarantine", "snapshot", "promote"},
 	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "gitops/killpoint", "snapshot", "prison", "promote", "promote/record"},

@@ -41,7 +41,7 @@ func (s *Session) Clear(ctx context.Context, discard bool) error {
 		return err
 	}
 	defer unlock()
-	return errors.Join(ErrNoAirlock, s.binding().sweepOrphans(ctx))
+	return errors.Join(ErrNoAirlock, s.binding().SweepOrphans(ctx))
 }
 
 func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) error {

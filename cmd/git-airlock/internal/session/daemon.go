@@ -90,7 +90,7 @@ func (s *Session) findMoved(ctx context.Context, r airlock.Record, reopen func()
 	if folder, err := workingFolder(); err == nil {
 		now.Top = folder // the workspace may still exist
 	}
-	return nil, now, s.binding().abandon(ctx, &now)
+	return nil, now, s.binding().Abandon(ctx, &now)
 }
 
 const (

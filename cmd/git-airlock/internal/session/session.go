@@ -27,6 +27,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/worktrees"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/identity"
@@ -104,10 +105,14 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 		repo.DryRun()
 	}
 	KeepEnvironment(s.Config)
-	if err := s.binding().bind(ctx); err != nil {
+	if err := s.binding().Bind(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.recover(ctx)
+}
+
+func (s *Session) binding() worktrees.Binding {
+	return worktrees.Binding{Repo: s.Repo, Store: s.Store, Prisons: s.Prisons(), Report: s.Report, Dry: s.Dry}
 }
 
 // KeepEnvironment passes the variables that the user's configuration names to programs on the host.
@@ -211,7 +216,7 @@ func (s *Session) Here(ctx context.Context) (airlock.Record, error) {
 	}
 	if r.Phase == airlock.Clearing {
 		err := ErrNoAirlock
-		if unfinished := s.binding().finishClearing(ctx, *r); unfinished != nil {
+		if unfinished := s.binding().FinishClearing(ctx, *r); unfinished != nil {
 			err = fmt.Errorf("%w: its clear is not finished: %w", ErrNoAirlock, unfinished)
 		}
 		return airlock.Record{}, err

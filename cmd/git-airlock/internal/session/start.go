@@ -46,7 +46,7 @@ func (s *Session) start(ctx context.Context, q Request, forRun bool) (r airlock.
 // situation has changed by then.
 func (s *Session) ensureRunning(ctx context.Context, q Request, forRun bool) (r airlock.Record, setup environment.Setup, started bool, err error) {
 	for tries := 3; ; tries-- {
-		here, err := s.binding().living()
+		here, err := s.binding().Living()
 		if err != nil {
 			return r, setup, false, err
 		}
@@ -76,7 +76,7 @@ func (s *Session) ensureRunning(ctx context.Context, q Request, forRun bool) (r 
 // startLocked starts or resumes the airlock of a resolved request. again reports that the situation has changed, and that nothing
 // was done. The caller holds the lock.
 func (s *Session) startLocked(ctx context.Context, c resolved, forRun bool) (r airlock.Record, started, again bool, err error) {
-	here, err := s.binding().swept(ctx)
+	here, err := s.binding().Swept(ctx)
 	if err != nil {
 		return r, false, false, err
 	}

@@ -194,7 +194,7 @@ func (s *Session) statusFrom(ctx context.Context, worktree *Session, r airlock.R
 	if worktree != nil {
 		return worktree.Status(ctx, r)
 	}
-	if err := s.binding().tellLost(ctx, &r); err != nil {
+	if err := s.binding().TellLost(ctx, &r); err != nil {
 		return Status{}, err
 	}
 	d, err := s.statusNow(ctx, r)
