@@ -20,8 +20,9 @@
 //
 // Where rules are about methods or paths, requests inside TLS are seen, too: the engine answers in the place of the server, with a
 // certificate that programs inside trust (package authority), and makes a connection with TLS of its own, which must prove the
-// server's name to this machine. A path is compared only if it has one meaning (package request). Servers without such rules are
-// not answered for.
+// server's name to this machine. A path is compared only if it has one meaning, and a denial counts for each way in which a server may
+// read it (package request). Headers by which servers replace what was decided about are removed. Servers without such rules are not
+// answered for.
 //
 // Records of connections and refusals wait in this process until its holder has written them (package control). While the
 // holder cannot write, no connection is made. New rules end the connections that they do not allow.

@@ -105,7 +105,7 @@ func (f *flow) enforce(p *Policy) bool {
 	default:
 		f.decision.PerRequest = d.PerRequest
 		for x := range f.trips {
-			if d.PerRequest && !p.Request(f.name, f.to.Port(), x.method, x.path).Allowed {
+			if d.PerRequest && (x.tunnel || !x.judge(p, f).Allowed) {
 				x.end()
 			}
 		}

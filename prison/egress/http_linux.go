@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -172,15 +173,27 @@ func (p *requests) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, also what Go cannot parse
 	x := roundTripOf(r.In.Context())
 	if x.perRequest {
-		for _, name := range overrides {
-			r.Out.Header.Del(name)
+		removeHeaders(r.Out.Header, overrides)
+		r.Out.Trailer = nil // some servers read it as headers
+		if x.tunnel {
+			removeHeaders(r.Out.Header, []string{"connection", "upgrade"}) // a server may ignore it, so it need not be refused
 		}
 	}
 	x.credentials(r.Out)
 }
 
-// overrides are headers by which some servers replace the method or the path of a request.
-var overrides = []string{"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url"}
+// overrides are headers by which some servers replace the method, the path or the host of a request.
+var overrides = []string{
+	"x-http-method", "x-http-method-override", "x-method-override", "x-original-method", "x-forwarded-method",
+	"x-original-url", "x-original-uri", "x-forwarded-url", "x-forwarded-uri", "x-rewrite-url", "x-rewrite-uri",
+	"x-original-path", "x-forwarded-path", "x-forwarded-prefix", "x-envoy-original-path",
+	"x-original-host", "x-forwarded-host", "x-forwarded-server", "x-host", "x-http-host-override", "forwarded",
+}
+
+// removeHeaders removes headers by their names, which are [credential.PlainName]'s, however they are written.
+func removeHeaders(h http.Header, names []string) {
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return slices.Contains(names, credential.PlainName(name)) })
+}
 
 // serveTLS answers a client in the place of a server whose requests are seen.
 func (e *Engine) serveTLS(f *flow, n end, near *countedConn, far net.Conn) {
@@ -207,6 +220,9 @@ type requests struct {
 // roundTrip is a request and its answer.
 type roundTrip struct {
 	method, path string // the path is decoded
+	target       string // the path to which WebDAV copies or moves; empty for none
+	unclear      error  // why rules about requests cannot describe the request
+	tunnel       bool   // a protocol other than WebSocket may follow, such as one with more requests
 	perRequest   bool   // the rules are about some requests to this server
 	guarded      bool   // there is a credential for this server
 	end          context.CancelFunc
@@ -283,19 +299,13 @@ func (p *requests) decide(r *http.Request, x *roundTrip) (Decision, error) {
 		return Decision{}, &deniedError{reason: err.Error()}
 	}
 	// Other rules may come into force at any moment. From here on they end the request.
-	var unclear error
-	if x.path, unclear = request.Path(r.URL.EscapedPath()); !p.flow.begin(x) {
+	if x.read(r); !p.flow.begin(x) {
 		return Decision{}, &deniedError{reason: "the connection has ended"}
 	}
 	rules := p.engine.current()
 	d := rules.Decide(p.flow.name, p.flow.to)
 	if x.perRequest = d.PerRequest; d.Allowed && d.PerRequest {
-		if d = rules.Request(p.flow.name, p.flow.to.Port(), x.method, x.path); d.Allowed && unclear != nil {
-			d = Decision{Reason: unclear.Error()}
-		}
-		if x.method == http.MethodTrace {
-			d = Decision{Reason: "TRACE is never passed on"}
-		}
+		d = x.judge(rules, p.flow)
 	}
 	if !d.Allowed {
 		return d, &deniedError{reason: d.Reason, allow: ruleFor(x, p.flow.name, r.URL.EscapedPath())}
@@ -304,6 +314,33 @@ func (p *requests) decide(r *http.Request, x *roundTrip) (Decision, error) {
 		return d, err
 	}
 	return d, nil
+}
+
+// read reads what rules about requests describe.
+func (x *roundTrip) read(r *http.Request) {
+	x.path, x.unclear = request.Path(r.URL.EscapedPath())
+	upgrade := strings.Join(r.Header.Values("Upgrade"), ",")
+	x.tunnel = upgrade != "" && !strings.EqualFold(upgrade, "websocket")
+	for name, values := range r.Header {
+		if credential.PlainName(name) == "destination" && x.unclear == nil {
+			x.target, x.unclear = request.Target(strings.Join(values, "\n"))
+		}
+	}
+}
+
+// judge decides about a request by rules about requests.
+func (x *roundTrip) judge(rules *Policy, f *flow) Decision {
+	d := rules.Request(f.name, f.to.Port(), x.method, x.path)
+	if d.Allowed && x.target != "" {
+		d = rules.Request(f.name, f.to.Port(), x.method, x.target)
+	}
+	switch {
+	case x.method == http.MethodTrace:
+		return Decision{Reason: "TRACE is never passed on"}
+	case d.Allowed && x.unclear != nil:
+		return Decision{Reason: x.unclear.Error()}
+	}
+	return d
 }
 
 // chooseCredential finds the credential that a request gets, and refuses a request with any other.
@@ -357,7 +394,7 @@ func (x *roundTrip) credentials(r *http.Request) {
 
 // ruleFor returns the rule about a request and no other, if the rules are about requests.
 func ruleFor(x *roundTrip, name, path string) string {
-	if !x.perRequest {
+	if !x.perRequest || !request.IsMethod(x.method) {
 		return ""
 	}
 	return fmt.Sprintf("'%s %s%s'", clip(x.method), name, clip(path))
@@ -370,7 +407,7 @@ func (p *requests) checkForm(r *http.Request) error {
 	switch {
 	case r.Method == http.MethodConnect, !strings.HasPrefix(r.RequestURI, "/") && r.RequestURI != "*":
 		return errors.New("the request is one for a proxy")
-	case r.TLS == nil && r.ProtoMajor != 1, upgrades(r, "h2c"):
+	case r.TLS == nil && r.ProtoMajor != 1, upgrades(r, "h2"), upgrades(r, "http/"):
 		return errors.New("only HTTP/1 is passed on without TLS")
 	case err != nil:
 		return err

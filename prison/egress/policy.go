@@ -218,17 +218,22 @@ func (p Policy) Decide(name string, to netip.AddrPort) Decision {
 	return Decision{Reason: "no rule allows it"}
 }
 
-// Request decides about a request on a connection with [Decision.PerRequest]. path is the result of [request.Path].
+// Request decides about a request on a connection with [Decision.PerRequest]. path is the result of [request.Path]. A rule that
+// denies counts however a server may read the request, and one that allows only for the request as it is.
 func (p Policy) Request(name string, port uint16, method, path string) Decision {
 	port = p.leaving(name, port)
-	about := func(r Rule) bool { return r.Names(name, port) && r.requests.Matches(method, path) }
+	denies := func(r Rule) bool { return r.Names(name, port) && r.requests.Denies(method, path) }
+	allows := func(r Rule) bool { return r.Names(name, port) && r.requests.Matches(method, path) }
 	if p.Lockdown {
 		return Decision{Reason: "lockdown"}
 	}
-	if i := slices.IndexFunc(p.Deny, about); i >= 0 {
+	if !request.IsMethod(method) {
+		return Decision{Reason: "the method is not in upper case"}
+	}
+	if i := slices.IndexFunc(p.Deny, denies); i >= 0 {
 		return Decision{Rule: p.Deny[i], Reason: control.ReasonDeniedRequest}
 	}
-	if i := slices.IndexFunc(p.Allow, about); i >= 0 {
+	if i := slices.IndexFunc(p.Allow, allows); i >= 0 {
 		return Decision{Allowed: true, Rule: p.Allow[i], PerRequest: true}
 	}
 	if p.Learn {

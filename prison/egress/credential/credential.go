@@ -123,12 +123,24 @@ func headersOf(all []Credential) (names []string) {
 // carriers are parts of the names of headers that carry credentials.
 var carriers = []string{"authorization", "api-key", "apikey", "auth-token", "access-token", "private-token", "job-token", "security-token", "x-auth", "x-token"}
 
-// carries reports whether a header carries credentials, as far as its name says so. others are further such names. Some servers
-// read an underscore as a hyphen.
+// PlainName returns the form in which names of headers are compared: lower case, with hyphens. Servers that give headers to programs
+// as variables (CGI, RFC 3875) read each character other than a letter or a digit in one way.
+func PlainName(header string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'A' && c <= 'Z':
+			return c - 'A' + 'a'
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+			return c
+		}
+		return '-'
+	}, header)
+}
+
+// carries reports whether a header carries credentials, as far as its name says so. others are further such names.
 func carries(name string, others ...string) bool {
-	plain := func(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "-")) }
-	name = plain(name)
-	return slices.ContainsFunc(others, func(o string) bool { return plain(o) == name }) ||
+	name = PlainName(name)
+	return slices.ContainsFunc(others, func(o string) bool { return PlainName(o) == name }) ||
 		slices.ContainsFunc(carriers, func(part string) bool { return strings.Contains(name, part) })
 }
 

@@ -1,7 +1,10 @@
 // Package request compares HTTP requests with the methods and paths of rules.
 //
 // A rule is only safe if this program and the server read a path in the same way. [Path] therefore refuses each spelling that
-// servers read differently: dot segments, empty segments, encoded slashes, backslashes, and characters that are encoded twice.
+// servers read differently: dot segments, empty segments, encoded slashes, backslashes, characters that are encoded twice, and bytes
+// that are not UTF-8. What remains can differ within a segment: servers ignore the case, parameters (";..."), and dots and blanks at
+// the end. A rule that allows describes the path as it is ([Pattern.Matches]); one that denies describes it as any such server reads it
+// ([Pattern.Denies]).
 package request
 
 import (
@@ -9,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -31,17 +35,29 @@ func Path(raw string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if !utf8.ValidString(decoded) {
+		return "", errors.New("the path is not UTF-8")
+	}
 	segments := strings.Split(decoded[1:], "/")
 	for i, s := range segments {
 		name, _, _ := strings.Cut(s, ";") // some servers remove parameters first
 		switch {
-		case name == "." || name == "..":
+		case name != "" && trim(name) == "": // Windows takes ".. " for ".."
 			return "", errors.New("the path has a dot segment")
-		case s == "" && i < len(segments)-1:
+		case name == "" && i < len(segments)-1:
 			return "", errors.New("the path has an empty segment")
 		}
 	}
 	return decoded, nil
+}
+
+// Target returns the path of a header Destination (RFC 4918, section 10.3), as [Path] does.
+func Target(destination string) (string, error) {
+	if _, rest, ok := strings.Cut(destination, "://"); ok {
+		host, _, _ := strings.Cut(rest, "/")
+		destination = rest[len(host):]
+	}
+	return Path(destination)
 }
 
 // decode replaces percent encodings once (RFC 3986, section 2.1).
@@ -86,6 +102,11 @@ func hex(c byte) int {
 type Pattern struct {
 	methods  []string // in upper case; empty: all
 	segments []string // of the path, decoded; nil: all paths
+}
+
+// IsMethod reports whether a request's method is in upper case. Some servers take "delete" for DELETE, others do not.
+func IsMethod(method string) bool {
+	return method != "" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == ""
 }
 
 // Every reports whether a pattern describes all requests.
@@ -138,12 +159,12 @@ func (p Pattern) Matches(method, path string) bool {
 	if p.methods != nil && !slices.Contains(p.methods, method) {
 		return false
 	}
-	return p.segments == nil || matchSegments(p.segments, strings.Split(strings.TrimPrefix(path, "/"), "/"))
+	return p.segments == nil || matchSegments(p.segments, strings.Split(strings.TrimPrefix(path, "/"), "/"), matchSegment)
 }
 
 // matchSegments compares all segments. After a mismatch it returns to the last "**" only, so the time is bounded by the
 // product of both lengths.
-func matchSegments(pattern, path []string) bool {
+func matchSegments[S any](pattern []string, path []S, match func(pattern string, segment S) bool) bool {
 	at, back, from := 0, -1, 0
 	for i := 0; i < len(path); {
 		switch {
@@ -153,7 +174,7 @@ func matchSegments(pattern, path []string) bool {
 			}
 			back, from = at, i
 			at++
-		case at < len(pattern) && matchSegment(pattern[at], path[i]):
+		case at < len(pattern) && match(pattern[at], path[i]):
 			at++
 			i++
 		case back >= 0:

@@ -10,18 +10,28 @@ import (
 // TestPath compares paths that have one meaning with their decoded form, and checks that the others are refused.
 func TestPath(t *testing.T) {
 	for raw, want := range map[string]string{
-		"/": "/", "/a": "/a", "/a/": "/a/", "/a%20b": "/a b", "/%61": "/a", "/a..b/...": "/a..b/...", "/@scope/x;v=1": "/@scope/x;v=1", "/a+b": "/a+b", "/%c3%bc": "/ü",
+		"/": "/", "/a": "/a", "/a/": "/a/", "/a%20b": "/a b", "/%61": "/a", "/a..b/...c": "/a..b/...c", "/@scope/x;v=1": "/@scope/x;v=1", "/a+b": "/a+b", "/%c3%bc": "/ü",
 	} {
 		if got, err := Path(raw); got != want || err != nil {
 			t.Errorf("%q is %q, %v; want %q", raw, got, err, want)
 		}
 	}
 	for _, raw := range []string{
-		"", "a", "*", "//", "/a//b", "//a", "/.", "/..", "/a/../b", "/a/.", "/a/..", "/%2e%2e/b", "/a/%2E./b", "/..;x/b", "/.;/b", "/a%2fb", "/a%2Fb", "/a%5cb", `/a\b`,
+		"", "a", "*", "//", "/a//b", "//a", "/.", "/..", "/a/../b", "/a/.", "/a/..", "/%2e%2e/b", "/a/%2E./b", "/..;x/b", "/.;/b", "/...", "/..%20/b", "/%20/b", "/a/.%20;x", "/;x/b", "/a%fc", "/%c0%afb", "/a%2fb", "/a%2Fb", "/a%5cb", `/a\b`,
 		"/%252e%252e/b", "/%25", "/a%00b", "/a\nb", "/a%0a", "/a b", "/a?b", "/a%3fb", "/a#b", "/a%23", "/a%3b", "/%", "/%1", "/%zz", "/ü", "/" + strings.Repeat("a", maxPath),
 	} {
 		if got, err := Path(raw); err == nil {
 			t.Errorf("%q is %q", raw, got)
+		}
+	}
+}
+
+func TestTarget(t *testing.T) {
+	for destination, want := range map[string]string{
+		"https://a.test/b%20c": "/b c", "/b": "/b", "https://a.test": "", "https://a.test/b?c": "", "//a.test/b": "", "b": "", "/b\n/c": "", "/b/../c": "",
+	} {
+		if got, err := Target(destination); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q is %q, %v", destination, got, err)
 		}
 	}
 }

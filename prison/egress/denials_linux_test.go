@@ -1,0 +1,68 @@
+package egress
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+)
+
+// TestDenialsHold writes denied requests as some servers read them, too. None may reach the server.
+func TestDenialsHold(t *testing.T) {
+	e, s := newSeen(t, tell, "files.test", "!DELETE files.test", "!files.test/admin/**")
+	for _, request := range []string{
+		"DELETE /x", "delete /x", "Delete /x", "get /x", "GET /admin/x", "GET /Admin/x", "GET /admin;a/x", "GET /admin;/x", "GET /admin./x", "GET /admin%20/x", "GET /admin%2e/x",
+		"GET /x/.%20./admin/x", "GET /;/admin/x", "GET /x/..%20/admin/x", "GET /admin", "GET /%41dmin/x", "TRACE /x",
+	} {
+		wantAnswers(t, speak(t, e, s, "files.test"), request, request+" HTTP/1.1\r\nHost: files.test\r\n\r\n", []int{403})
+		wantAnswers(t, mustDial(t, s, "files.test", 80), request+", without TLS", request+" HTTP/1.1\r\nHost: files.test\r\n\r\n", []int{403})
+	}
+	for _, request := range []string{"GET /", "POST /administrator", "M-SEARCH /x;a=b", "GET /x/admin/y"} {
+		wantAnswers(t, speak(t, e, s, "files.test"), request, request+" HTTP/1.1\r\nHost: files.test\r\n\r\n", []int{200})
+	}
+	for destination, want := range map[string]int{"https://files.test/Admin/x": 403, "/admin/x": 403, "/x/../admin/y": 403, "/y\r\nDestination: /admin/x": 403, "https://files.test/y": 200} {
+		sent := "MOVE /x HTTP/1.1\r\nHost: files.test\r\nDestination: " + destination + "\r\n\r\n"
+		wantAnswers(t, speak(t, e, s, "files.test"), "move to "+destination, sent, []int{want})
+	}
+	r := lastRecord(t, e, func(r control.Record) bool { return r.Kind == control.KindRefusal && r.Method == "delete" })
+	if r.Reason != "the method is not in upper case" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestOverridesAreRemoved sends headers and trailers by which servers replace what was decided about.
+func TestOverridesAreRemoved(t *testing.T) {
+	e, s := newSeen(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body) //nolint:errcheck // a test
+		fmt.Fprint(w, r.Header, r.Trailer)
+	}, "files.test", "!DELETE files.test")
+	for _, name := range []string{
+		"X-HTTP-Method-Override", "X_http_method_override", "x.http-method_override", "X-Http-Method", "X-Original-Url", "X-Original-Uri", "x_original_uri", "X-Forwarded-Uri",
+		"X-Rewrite-Url", "X-Forwarded-Method", "X_Forwarded_Host", "X-Host",
+	} {
+		sent := "POST /x HTTP/1.1\r\nHost: files.test\r\n" + name + ": evil\r\nTransfer-Encoding: chunked\r\nTrailer: " + name + "\r\n\r\n0\r\n" + name + ": evil\r\n\r\n"
+		if text := wantAnswers(t, speak(t, e, s, "files.test"), name, sent, []int{200}); strings.Contains(text, "evil") {
+			t.Errorf("%s: the server sees %s", name, text)
+		}
+	}
+}
+
+// TestNoOtherProtocol asks for a protocol that has requests of its own, and for one that does not.
+func TestNoOtherProtocol(t *testing.T) {
+	e, s := newSeen(t, func(w http.ResponseWriter, r *http.Request) {
+		if upgrade := r.Header.Get("Upgrade"); upgrade != "" {
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", upgrade)
+			w.WriteHeader(http.StatusSwitchingProtocols)
+		}
+	}, "files.test", "!DELETE files.test")
+	for upgrade, want := range map[string]int{
+		"websocket": 101, "WebSocket": 101, "h2": 403, "h2c": 403, "HTTP/2.0": 403, "TLS/1.2": 200, "SPDY/3.1": 200, "websocket, SPDY/3.1": 200, "websocket\r\nUpgrade: SPDY/3.1": 200,
+	} {
+		sent := "GET /x HTTP/1.1\r\nHost: files.test\r\nConnection: Upgrade\r\nUpgrade: " + upgrade + "\r\n\r\n"
+		wantAnswers(t, speak(t, e, s, "files.test"), upgrade, sent, []int{want})
+	}
+}

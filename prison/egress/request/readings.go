@@ -1,0 +1,73 @@
+package request
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Denies reports whether a pattern describes a request as some server may read it. path is the result of [Path]. Each of its
+// segments counts as it is, without parameters, and without dots and blanks at its end, always in any case. A slash at the
+// end of the path may be there or not.
+func (p Pattern) Denies(method, path string) bool {
+	if p.methods != nil && !slices.Contains(p.methods, method) {
+		return false
+	}
+	if p.segments == nil {
+		return true
+	}
+	var pattern []string
+	for _, s := range p.segments {
+		pattern = append(pattern, fold(s))
+	}
+	begin, _, _ := strings.Cut(path, ";") // some servers end the path there
+	return slices.ContainsFunc(slices.Compact([]string{path, begin}), func(path string) bool {
+		var segments [][]string
+		for s := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+			segments = append(segments, readings(s))
+		}
+		return matchReadings(pattern, segments) || matchReadings(pattern, otherEnd(segments))
+	})
+}
+
+// matchReadings compares a pattern with a path of which each segment has several readings.
+func matchReadings(pattern []string, path [][]string) bool {
+	return matchSegments(pattern, path, func(pattern string, all []string) bool {
+		return slices.ContainsFunc(all, func(segment string) bool { return matchSegment(pattern, segment) })
+	})
+}
+
+// otherEnd removes the slash at the end of a path, or adds one.
+func otherEnd(path [][]string) [][]string {
+	if last := len(path) - 1; last > 0 && path[last][0] == "" {
+		return path[:last]
+	}
+	return append(slices.Clip(path), []string{""})
+}
+
+// readings returns the forms in which servers read a segment of a path. The first is the segment as it is.
+func readings(segment string) (all []string) {
+	name, _, _ := strings.Cut(segment, ";")
+	for _, form := range []string{segment, name} {
+		stream, _, _ := strings.Cut(form, ":$") // Windows takes "a::$DATA" for "a"
+		all = append(all, fold(form), fold(trim(form)), fold(trim(strings.TrimSuffix(stream, ":"))))
+	}
+	return slices.Compact(all)
+}
+
+// trim removes what Windows ignores in a name: dots and blanks at its end. Other servers remove blanks at its beginning as well.
+func trim(segment string) string {
+	ignored := func(r rune) bool { return r == '.' || unicode.IsSpace(r) }
+	return strings.TrimRightFunc(strings.TrimLeftFunc(segment, unicode.IsSpace), ignored)
+}
+
+// fold returns one text for all texts that differ in case alone.
+func fold(text string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		return least
+	}, text)
+}
