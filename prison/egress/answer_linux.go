@@ -1,9 +1,12 @@
 package egress
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"sync"
 
@@ -47,7 +50,7 @@ func (p *requests) answered(r *http.Response) error {
 		p.engine.journal.Add(alarm)
 	}
 	err := x.echoes.Guard(r, found)
-	if err != nil {
+	if errors.Is(err, credential.ErrEcho) {
 		found()
 	}
 	return err
@@ -69,16 +72,45 @@ func (w finalOnly) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (p *requests) fail(w http.ResponseWriter, r *http.Request, err error) {
 	x := roundTripOf(r.Context())
 	var denied *deniedError
-	var wrong *tls.CertificateVerificationError
-	switch x.failed = err.Error(); {
-	case errors.As(err, &denied) || errors.Is(err, pending.ErrUnrecorded):
+	if x.failed = err.Error(); errors.As(err, &denied) || errors.Is(err, pending.ErrUnrecorded) {
 		x.status = http.StatusForbidden
 		answerDenied(w, r, err)
 		return
-	case errors.As(err, &wrong):
-		x.failed = "the server's certificate is not trusted: " + wrong.Err.Error()
 	}
+	x.failed = x.reason(err)
 	x.status = http.StatusBadGateway
 	w.WriteHeader(x.status)
 	fmt.Fprintln(w, clip(x.failed)) // the client may be gone
 }
+
+// reason describes why a request failed. net/http quotes the server in its errors, which therefore are not described where the server
+// knows the value of a credential.
+func (x *roundTrip) reason(err error) string {
+	const untrusted = "the server's certificate is not trusted"
+	wrong, isWrong := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case isWrong && x.used == nil:
+		return untrusted + ": " + wrong.Err.Error()
+	case isWrong:
+		return untrusted
+	case x.used == nil:
+		return err.Error()
+	}
+	for _, known := range []error{credential.ErrEcho, credential.ErrUnsearchable, context.Canceled, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	if own, ok := errors.AsType[*dialError](err); ok {
+		return own.Error()
+	}
+	if own, ok := errors.AsType[*net.OpError](err); ok {
+		return own.Error()
+	}
+	return "the server has sent no answer that can be read"
+}
+
+// A dialError is why a connection to a server could not be made.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }

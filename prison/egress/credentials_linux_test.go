@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"compress/gzip"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -244,6 +245,22 @@ func TestEchoedCredentials(t *testing.T) {
 		case "/v1/length":
 			w.Header().Set("Content-Length", fmt.Sprint(len(key)+len("text")))
 			io.WriteString(w, key)
+		case "/v1/gzip":
+			w.Header().Set("Content-Encoding", "gzip")
+			compressed := gzip.NewWriter(w)
+			io.WriteString(compressed, key)
+			compressed.Close()
+			return
+		case "/v1/part":
+			w.WriteHeader(http.StatusPartialContent)
+			io.WriteString(w, key[:len(key)-1])
+		case "/v1/escaped":
+			io.WriteString(w, `"sk\u002D`+key[3:])
+		case "/v1/name":
+			w.Header()[key] = []string{"x"}
+		case "/v1/trailers":
+			w.Header()["Trailer"] = []string{key}
+			defer func() { w.Header()[key] = []string{"x"} }()
 		case "/v1/401":
 			w.WriteHeader(http.StatusUnauthorized)
 		}
@@ -252,7 +269,7 @@ func TestEchoedCredentials(t *testing.T) {
 	client := clientOf(t, e, s)
 	var hints string
 	trace := &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { hints += fmt.Sprint(h); return nil }}
-	for path, want := range map[string]int{"/v1/header": 502, "/v1/hint": 200, "/v1/trailer": 0, "/v1/parts": 0, "/v1/length": 0, "/v1/401": 401} {
+	for path, want := range map[string]int{"/v1/header": 502, "/v1/hint": 200, "/v1/trailer": 0, "/v1/parts": 0, "/v1/length": 0, "/v1/401": 401, "/v1/gzip": 502, "/v1/part": 502, "/v1/escaped": 0, "/v1/name": 502, "/v1/trailers": 502} {
 		r, err := http.NewRequest("GET", "https://api.test"+path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -283,6 +300,32 @@ func TestEchoedCredentials(t *testing.T) {
 		}
 	default:
 		t.Error("nobody hears about the 401")
+	}
+}
+
+// TestServerIsNotQuoted has a server put the value where the errors of net/http quote it.
+func TestServerIsNotQuoted(t *testing.T) {
+	answers := map[string]string{
+		"/v1/length": "HTTP/1.1 200 OK\r\nContent-Length: KEY\r\n\r\n", "/v1/coding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: KEY\r\n\r\n", "/v1/status": "HTTP/1.1 KEY\r\n\r\n",
+		"/v1/version": "KEY 200 OK\r\n\r\n", "/v1/line": "HTTP/1.1 200 OK\r\nKEY\r\n\r\n", "/v1/upgrade": "HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: KEY\r\n\r\n",
+	}
+	e, s := newCredentialed(t, func(w http.ResponseWriter, r *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		io.WriteString(c, strings.ReplaceAll(answers[r.URL.Path], "KEY", strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))
+		c.Close()
+	})
+	for path := range answers {
+		sent := "GET " + path + " HTTP/1.1\r\nHost: api.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer " + placeholder + "\r\n\r\n"
+		if text := wantAnswers(t, speak(t, e, s, "api.test"), path, sent, []int{502}); strings.Contains(text, realKey[:4]) || text == "" {
+			t.Errorf("%s: %q", path, text)
+		}
+		r := lastRecord(t, e, func(r control.Record) bool { return r.Kind == control.KindRequest && r.Path == path })
+		if strings.Contains(fmt.Sprint(r), realKey[:4]) || r.Reason == "" || r.Status != 502 {
+			t.Errorf("%+v", r)
+		}
 	}
 }
 

@@ -388,9 +388,12 @@ func (x *roundTrip) credentials(r *http.Request) {
 		return
 	}
 	x.used.Apply(r.Header, x.value)
-	r.Header.Set("Accept-Encoding", "identity") // so that the value is found in an answer, and whole
-	r.Header.Del("Range")
+	removeHeaders(r.Header, variants)
+	r.Header.Set("Accept-Encoding", "identity") // so that the value is found in an answer
 }
+
+// variants are headers that ask for a part of an answer, or for another form of it, in which the value would not be found.
+var variants = []string{"accept-encoding", "accept-charset", "range", "request-range", "x-range", "if-range", "a-im"}
 
 // ruleFor returns the rule about a request and no other, if the rules are about requests.
 func ruleFor(x *roundTrip, name, path string) string {
@@ -430,7 +433,11 @@ func (p *requests) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if c != nil {
 		return c, nil
 	}
-	return p.engine.dial(ctx, p.flow)
+	c, err := p.engine.dial(ctx, p.flow)
+	if err != nil {
+		return nil, &dialError{err}
+	}
+	return c, nil
 }
 
 // countedConn counts the bytes of a connection inside.

@@ -2,9 +2,13 @@ package credential
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"html"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -114,10 +118,11 @@ func TestApply(t *testing.T) {
 
 // guard returns what a client reads of an answer.
 func guard(content io.Reader, header, trailer http.Header) (got string, found bool, err error) {
-	answer := &http.Response{StatusCode: 200, Header: header, Trailer: trailer, Body: io.NopCloser(content)}
+	answer := &http.Response{StatusCode: 200, Header: header, Body: io.NopCloser(content)}
 	if err = echoesOf(value).Guard(answer, func() { found = true }); err != nil {
 		return "", found, err
 	}
+	answer.Trailer = trailer
 	text, err := io.ReadAll(answer.Body)
 	return string(text), found, err
 }
@@ -135,7 +140,7 @@ func TestEchoesAreCut(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "x", value[:len(value)-1], strings.Repeat(value[:9], 1000), strings.Repeat("x", 3*maxRead) + value[:5]} {
+	for _, text := range []string{"%", "a&", `\u00`, "100 % & more", `{"a":"\n\"b\""}`, "%" + value[:5], "", "x", value[:len(value)-1], strings.Repeat(value[:9], 1000), strings.Repeat("x", 3*maxRead) + value[:5]} {
 		for _, content := range []io.Reader{strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text))} {
 			if got, found, err := guard(content, http.Header{"A": {"b"}}, nil); got != text || found || err != nil {
 				t.Errorf("%.20q: %.20q, %v, %v", text, got, found, err)
@@ -150,6 +155,65 @@ func TestEchoesAreCut(t *testing.T) {
 	}
 }
 
+// special has characters that no escape leaves as they are.
+const special = `sk/real+0123=45&6789"ab'cd\ef<gh>ij%kl`
+
+// TestEscapedEchoesAreCut writes a value as libraries for JSON, HTML and URLs do.
+func TestEscapedEchoesAreCut(t *testing.T) {
+	asJSON, _ := json.Marshal(special)
+	all := func(form func(byte) string) (text string) {
+		for i := range len(special) {
+			text += form(special[i])
+		}
+		return text
+	}
+	for name, text := range map[string]string{
+		"query": url.QueryEscape(special), "path": url.PathEscape(special), "JSON": string(asJSON), "slashes": strings.ReplaceAll(string(asJSON), "/", `\/`), "HTML": html.EscapeString(special),
+		"all, percent": all(func(c byte) string { return fmt.Sprintf("%%%02x", c) }), "all, JSON": all(func(c byte) string { return fmt.Sprintf(`\u%04X`, c) }),
+		"all, HTML": all(func(c byte) string { return fmt.Sprintf("&#x%x;", c) }), "all, JavaScript": all(func(c byte) string { return fmt.Sprintf(`\x%02x`, c) }),
+		"login": url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("u:" + special))),
+	} {
+		text = "100% & \\more, " + text + " and more"
+		for _, content := range []io.Reader{strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text)), iotest.HalfReader(strings.NewReader(text))} {
+			answer := &http.Response{StatusCode: 200, Body: io.NopCloser(content)}
+			if err := echoesOf(special).Guard(answer, func() {}); err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(answer.Body)
+			if !errors.Is(err, ErrEcho) || !strings.HasPrefix(text, string(got)) || len(got) > strings.Index(text, "more, ")+len("more, ")+3 {
+				t.Errorf("%s: %q, %v", name, got, err)
+			}
+		}
+		if err := echoesOf(special).Guard(&http.Response{Header: http.Header{"Location": {"/?" + text}}}, func() {}); !errors.Is(err, ErrEcho) {
+			t.Errorf("%s, in a header: %v", name, err)
+		}
+	}
+}
+
+// TestUnsearchable has a server send what cannot be searched.
+func TestUnsearchable(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		header http.Header
+		method string
+		want   error
+	}{
+		{200, http.Header{"Content-Encoding": {"gzip"}}, "GET", ErrUnsearchable}, {200, http.Header{"Content-Encoding": {"identity, BR"}}, "GET", ErrUnsearchable},
+		{500, http.Header{"Content-Encoding": {"identity", "x"}}, "POST", ErrUnsearchable}, {200, http.Header{"Transfer-Encoding": {"gzip"}}, "GET", ErrUnsearchable},
+		{206, nil, "GET", ErrUnsearchable}, {226, nil, "GET", ErrUnsearchable},
+		{200, http.Header{"Content-Encoding": {"Identity"}}, "GET", nil}, {200, http.Header{"Content-Encoding": {"gzip"}}, "HEAD", nil}, {304, http.Header{"Content-Encoding": {"gzip"}}, "GET", nil},
+		{200, http.Header{strings.ToUpper(value): {"x"}}, "GET", ErrEcho},
+	} {
+		answer := &http.Response{StatusCode: c.status, Header: c.header, Request: &http.Request{Method: c.method}, Body: http.NoBody}
+		if err := echoesOf(value).Guard(answer, t.FailNow); !errors.Is(err, c.want) {
+			t.Errorf("%d %v: %v", c.status, c.header, err)
+		}
+	}
+	if err := echoesOf(value).Guard(&http.Response{Trailer: http.Header{http.CanonicalHeaderKey(value): nil}}, t.FailNow); !errors.Is(err, ErrEcho) {
+		t.Errorf("the value is the name of a trailer: %v", err)
+	}
+}
+
 // TestEventsAreNotHeldBack checks that each part of a stream is passed on as soon as it was read.
 func TestEventsAreNotHeldBack(t *testing.T) {
 	events, write := io.Pipe()
@@ -158,8 +222,8 @@ func TestEventsAreNotHeldBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		go io.WriteString(write, "data: {}\n\n")
-		if n, err := answer.Body.Read(make([]byte, 100)); n != 10 || err != nil {
+		go io.WriteString(write, "data: {\"%&\\n\"}\n\n")
+		if n, err := answer.Body.Read(make([]byte, 100)); n != 16 || err != nil {
 			t.Fatal(n, err)
 		}
 	}
@@ -234,8 +298,13 @@ func FuzzEchoes(f *testing.F) {
 	f.Add("a", "b", uint8(3), uint8(0))
 	f.Add(value[:5], value[3:], uint8(9), uint8(1))
 	f.Add(value[:5], "", uint8(5), uint8(2))
+	f.Add("x", "y", uint8(6), uint8(3))
+	f.Add("x", "y", uint8(12), uint8(4))
 	f.Fuzz(func(t *testing.T, before, after string, at, kind uint8) {
-		echo := []string{value, base64.StdEncoding.EncodeToString([]byte(value)), ""}[kind%3]
+		echo := []string{value, base64.StdEncoding.EncodeToString([]byte(value)), "", strings.ReplaceAll(value, "-", "%2D"), strings.ReplaceAll(value, "r", "&#114;")}[kind%5]
+		if kind%5 > 2 && strings.ContainsAny(before[max(0, len(before)-maxEntity):], `%&\`) {
+			return // which may make another escape of it
+		}
 		text := before + echo + after
 		cut := min(int(at), len(text))
 		got, found, err := guard(io.MultiReader(strings.NewReader(text[:cut]), strings.NewReader(text[cut:])), nil, nil)

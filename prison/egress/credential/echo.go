@@ -14,7 +14,13 @@ import (
 // ErrEcho reports that an answer contains the value of a credential.
 var ErrEcho = errors.New("the answer contains the value of a credential")
 
-// Echoes are the forms in which a value may come back: as it is, and in base64, wherever it begins there.
+// ErrUnsearchable reports that an answer cannot be searched for the value of a credential.
+var ErrUnsearchable = errors.New("the answer is compressed or a part, although the request with a credential asked for neither")
+
+// Echoes are the forms in which a value may come back by an accident, such as a page that shows the request: as it is, and in
+// base64, wherever it begins there. Each of these is also found if any of its characters are written as percent encodings, as
+// escapes of JSON or JavaScript, or as entities of HTML. Forms within forms, such as base64 of base64, are not found. A server that
+// wants to give the value away can always write it in yet another form.
 type Echoes struct{ all []pattern }
 
 // pattern is a text to search for, and for each of its prefixes the length of the longest proper prefix that also ends it
@@ -59,12 +65,33 @@ func (p pattern) step(n int, c byte) int {
 	return n
 }
 
-// Guard searches an answer for the value. It returns [ErrEcho] if a header has it. Otherwise the content ends before the value, if
-// it is there, with the same error. Content is held back only while it may be the beginning of the value. found is called when
+// search continues after n bytes that matched, and returns how many match at the end of what was read.
+func (p pattern) search(n int, read []byte) (matched int, found bool) {
+	for at := 0; at < len(read); at++ {
+		if n == 0 { // the usual case, and much faster
+			skip := bytes.IndexByte(read[at:], p.text[0])
+			if skip < 0 {
+				break
+			}
+			at += skip
+		}
+		if n = p.step(n, read[at]); n == len(p.text) {
+			return n, true
+		}
+	}
+	return n, false
+}
+
+// Guard searches an answer for the value. It returns [ErrEcho] if a header has it, and [ErrUnsearchable] if the content has a
+// coding or is one of several parts, each of which may have a part of the value. Otherwise the content ends before the value, if
+// it is there, with ErrEcho. Content is held back only while it may be the beginning of the value. found is called when
 // the value was found in the content or in what follows it. The bytes of another protocol, after the status 101, are not searched.
 func (e Echoes) Guard(answer *http.Response, found func()) error {
-	if e.inHeader(answer.Header) {
+	if e.inHeader(answer.Header) || e.inHeader(answer.Trailer) {
 		return ErrEcho
+	}
+	if !searchable(answer) {
+		return ErrUnsearchable
 	}
 	if answer.StatusCode != http.StatusSwitchingProtocols {
 		answer.Body = &reader{ReadCloser: answer.Body, answer: answer, echoes: e, matched: make([]int, len(e.all)), found: found}
@@ -72,16 +99,62 @@ func (e Echoes) Guard(answer *http.Response, found func()) error {
 	return nil
 }
 
-// inHeader reports whether headers have the value.
+// searchable reports whether an answer has its content as it is, and whole. Of the transfer codings of HTTP/1, net/http takes only
+// chunks, which it decodes, and with HTTP/2 there are none.
+func searchable(answer *http.Response) bool {
+	switch head := answer.Request != nil && answer.Request.Method == http.MethodHead; {
+	case head, answer.StatusCode == http.StatusNotModified:
+		return true // without content
+	case answer.StatusCode == http.StatusPartialContent, answer.StatusCode == http.StatusIMUsed:
+		return false
+	}
+	codings := slices.Concat(answer.Header.Values("Content-Encoding"), answer.Header.Values("Transfer-Encoding"))
+	return !slices.ContainsFunc(codings, func(c string) bool { return c != "" && !strings.EqualFold(c, "identity") })
+}
+
+// inHeader reports whether headers have the value. Names are in no particular case.
 func (e Echoes) inHeader(h http.Header) bool {
 	for name, values := range h {
-		for _, text := range append([]string{name}, values...) {
-			if slices.ContainsFunc(e.all, func(p pattern) bool { return strings.Contains(text, string(p.text)) }) {
+		name = strings.ToLower(name)
+		if slices.ContainsFunc(e.all, func(p pattern) bool { return strings.Contains(name, strings.ToLower(string(p.text))) }) {
+			return true
+		}
+		for _, text := range values {
+			if e.in([]byte(text)) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// in reports whether a whole text has the value.
+func (e Echoes) in(text []byte) bool {
+	for _, p := range e.all {
+		if bytes.Contains(text, p.text) {
+			return true
+		}
+	}
+	_, found := e.escaped(text)
+	return found
+}
+
+// escaped reports whether the value is in a text with escapes. Otherwise it returns how many bytes at the end of the text may be the
+// value's beginning, if there are escapes.
+func (e Echoes) escaped(text []byte) (held int, found bool) {
+	if !bytes.ContainsAny(text, escapes) {
+		return 0, false
+	}
+	plain, before := unescape(text)
+	longest := 0
+	for _, p := range e.all {
+		n, found := p.search(0, plain)
+		if found {
+			return 0, true
+		}
+		longest = max(longest, n)
+	}
+	return len(text) - before(len(plain)-longest), false
 }
 
 // maxRead is how much is read at a time while something is held back. Otherwise a read goes into the caller's buffer.
@@ -131,19 +204,10 @@ func (r *reader) cut() {
 func (r *reader) search(read []byte) {
 	longest := 0
 	for i, p := range r.echoes.all {
-		n := r.matched[i]
-		for at := 0; at < len(read); at++ {
-			if n == 0 { // the usual case, and much faster
-				skip := bytes.IndexByte(read[at:], p.text[0])
-				if skip < 0 {
-					break
-				}
-				at += skip
-			}
-			if n = p.step(n, read[at]); n == len(p.text) {
-				r.cut()
-				return
-			}
+		n, found := p.search(r.matched[i], read)
+		if found {
+			r.cut()
+			return
 		}
 		r.matched[i] = n
 		longest = max(longest, n)
@@ -152,5 +216,11 @@ func (r *reader) search(read []byte) {
 	if len(r.held) > 0 {
 		all = append(r.held, read...)
 	}
+	held, found := r.echoes.escaped(all)
+	if found {
+		r.cut()
+		return
+	}
+	longest = max(longest, held)
 	r.ready, r.held = all[:len(all)-longest], bytes.Clone(all[len(all)-longest:])
 }

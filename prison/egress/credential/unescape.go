@@ -1,0 +1,104 @@
+package credential
+
+import (
+	"bytes"
+	"html"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// maxEntity is the maximum length of an entity of HTML that stands for an ASCII character, such as "&#x0002f;".
+const maxEntity = 10
+
+// escapes are the characters that begin an escape.
+const escapes = `%\&`
+
+// unescape replaces percent encodings, escapes of JSON and JavaScript, and entities of HTML that stand for an ASCII character. What
+// may be the beginning of an escape is left out at the end. before returns the place in text of a byte of plain, or of its end.
+func unescape(text []byte) (plain []byte, before func(int) int) {
+	plain = make([]byte, 0, len(text))
+	var places, sizes []int // of escapes, in plain and in text
+	at := 0
+	for at < len(text) {
+		next := bytes.IndexAny(text[at:], escapes)
+		if next < 0 {
+			plain, at = append(plain, text[at:]...), len(text)
+			break
+		}
+		plain, at = append(plain, text[at:at+next]...), at+next
+		c, size := unescapeOne(text[at:])
+		if size == 0 {
+			break
+		}
+		places, sizes = append(places, len(plain)), append(sizes, size)
+		plain, at = append(plain, c), at+size
+	}
+	return plain, func(place int) int {
+		at := place
+		for i := 0; i < len(places) && places[i] < place; i++ {
+			at += sizes[i] - 1
+		}
+		return at
+	}
+}
+
+// unescapeOne returns the first character of a text, and the length of how it is written; 0 if more must be known.
+func unescapeOne(text []byte) (c byte, size int) {
+	switch text[0] {
+	case '%':
+		return unescapeHex(text, "%", 2)
+	case '\\':
+		if len(text) == 1 {
+			return 0, 0
+		}
+		switch text[1] {
+		case 'u':
+			return unescapeHex(text, `\u`, 4)
+		case 'x':
+			return unescapeHex(text, `\x`, 2)
+		case '/', '\\', '"', '\'':
+			return text[1], 2
+		}
+	case '&':
+		return unescapeEntity(text)
+	}
+	return text[0], 1
+}
+
+// unescapeHex reads a number of hexadecimal digits after what begins the escape.
+func unescapeHex(text []byte, begin string, digits int) (byte, int) {
+	end := len(begin) + digits
+	for i := len(begin); i < min(end, len(text)); i++ {
+		if strings.IndexByte("0123456789abcdefABCDEF", text[i]) < 0 {
+			return text[0], 1
+		}
+	}
+	if len(text) < end {
+		return 0, 0
+	}
+	code, err := strconv.ParseUint(string(text[len(begin):end]), 16, 16)
+	if err != nil || code > unicode.MaxASCII {
+		return text[0], 1
+	}
+	return byte(code), end
+}
+
+// unescapeEntity reads an entity.
+func unescapeEntity(text []byte) (byte, int) {
+	for i := 1; i < maxEntity; i++ {
+		if i == len(text) {
+			return 0, 0
+		}
+		switch c := text[i]; {
+		case c == ';':
+			if s := html.UnescapeString(string(text[:i+1])); len(s) == 1 {
+				return s[0], i + 1
+			}
+			return text[0], 1
+		case c != '#' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z'):
+			return text[0], 1
+		}
+	}
+	return text[0], 1
+}
