@@ -50,6 +50,43 @@ func TestOverridesAreRemoved(t *testing.T) {
 	}
 }
 
+// TestRequestsHaveOneForm sends names of the host and of headers that some servers take for others than this program does.
+func TestRequestsHaveOneForm(t *testing.T) {
+	e, s := newSeen(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		delete(r.Header, "Content-Length")
+		fmt.Fprintf(w, "%s %v %s", r.Host, r.Header, body)
+	}, "files.test", "!DELETE files.test")
+	for host, want := range map[string]string{
+		"files.test": "files.test", "FILES.test.": "files.test", "files.test:443": "files.test:443", "files.test.:443": "files.test:443",
+		"files.test\r\nTransfer_Encoding: chunked\r\nContent_length: 3\r\nX_Own: a": "files.test",
+	} {
+		sent := "POST /x HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: 5\r\n\r\n0\r\n\r\n"
+		got := wantAnswers(t, speak(t, e, s, "files.test"), host, sent, []int{200})
+		own := "map[]"
+		if strings.Contains(host, "Own") {
+			own = "map[X_own:[a]]"
+		}
+		if got != want+" "+own+" 0\r\n\r\n" {
+			t.Errorf("%s: the server sees %q", host, got)
+		}
+	}
+	// The same over HTTP/2.
+	r, err := http.NewRequest("GET", "https://files.test/x", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "FILES.test."
+	answer, err := clientOf(t, e, s).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, _ := io.ReadAll(answer.Body); !strings.HasPrefix(string(text), "files.test map[") {
+		t.Errorf("the server sees %q", text)
+	}
+}
+
 // TestNoOtherProtocol asks for a protocol that has requests of its own, and for one that does not.
 func TestNoOtherProtocol(t *testing.T) {
 	e, s := newSeen(t, func(w http.ResponseWriter, r *http.Request) {

@@ -165,15 +165,18 @@ func (p *requests) transport() (*http.Transport, error) {
 
 // rewrite makes the request to the server of an allowed one, with its credential.
 func (p *requests) rewrite(r *httputil.ProxyRequest) {
-	host := r.In.Host
-	if p.flow.secured {
-		host = p.flow.name
-	}
-	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = p.scheme, host, host
-	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, also what Go cannot parse
 	x := roundTripOf(r.In.Context())
+	switch port := strings.HasSuffix(r.In.Host, p.port); {
+	case p.flow.secured, x.perRequest && !port:
+		r.Out.Host = p.flow.name // a server can have another site for the same name with a dot at its end
+	case x.perRequest:
+		r.Out.Host = p.flow.name + p.port
+	}
+	r.Out.URL.Scheme, r.Out.URL.Host = p.scheme, p.flow.name
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, also what Go cannot parse
 	if x.perRequest {
 		removeHeaders(r.Out.Header, overrides)
+		removeVariants(r.Out.Header)
 		r.Out.Trailer = nil // some servers read it as headers
 		if x.tunnel {
 			removeHeaders(r.Out.Header, []string{"connection", "upgrade"}) // a server may ignore it, so it need not be refused
@@ -188,6 +191,17 @@ var overrides = []string{
 	"x-original-url", "x-original-uri", "x-forwarded-url", "x-forwarded-uri", "x-rewrite-url", "x-rewrite-uri",
 	"x-original-path", "x-forwarded-path", "x-forwarded-prefix", "x-envoy-original-path",
 	"x-original-host", "x-forwarded-host", "x-forwarded-server", "x-host", "x-http-host-override", "forwarded",
+}
+
+// framing are headers by which servers find the end of a request, or the site that it is for.
+var framing = []string{"content-length", "transfer-encoding", "te", "trailer", "connection", "upgrade", "expect", "host", "content-encoding"}
+
+// removeVariants removes what is spelled almost as one of the headers of framing, such as Transfer_Encoding, and could be taken for it.
+func removeVariants(h http.Header) {
+	maps.DeleteFunc(h, func(name string, _ []string) bool {
+		plain := credential.PlainName(name)
+		return slices.Contains(framing, plain) && name != http.CanonicalHeaderKey(plain)
+	})
 }
 
 // removeHeaders removes headers by their names, which are [credential.PlainName]'s, however they are written.
