@@ -202,8 +202,9 @@ func within(text string, all []Credential) *Credential {
 	return &all[i]
 }
 
-// parameters are the names of query parameters in which services take credentials.
-var parameters = []string{"key", "api_key", "api-key", "apikey", "access_token", "access-token", "auth_token", "oauth_token", "private_token", "token"}
+// parameters are the names of query parameters in which services take credentials, in lower case and without other characters: some
+// services take "$key" for "key", and PHP takes "api.key" for "api_key".
+var parameters = []string{"key", "apikey", "accesskey", "accesstoken", "authtoken", "oauthtoken", "privatetoken", "jobtoken", "token", "xapikey", "xgoogapikey", "authorization"}
 
 // checkQuery returns an error for a query that may have a credential. Placeholders in it are not replaced, because addresses are
 // written into logs.
@@ -211,7 +212,7 @@ func checkQuery(query string) error {
 	for part := range strings.FieldsFuncSeq(query, func(c rune) bool { return c == '&' || c == ';' }) {
 		name, value, _ := strings.Cut(part, "=")
 		decoded, err := url.QueryUnescape(name)
-		if err != nil || value != "" && slices.Contains(parameters, strings.ToLower(decoded)) {
+		if err != nil || value != "" && slices.Contains(parameters, strings.ReplaceAll(PlainName(decoded), "-", "")) {
 			return errors.New("the query has a credential, or cannot be read; only headers may have one")
 		}
 	}
@@ -220,8 +221,11 @@ func checkQuery(query string) error {
 
 // checkProtocols returns an error for a WebSocket whose list of protocols has a credential, as browsers send it.
 func checkProtocols(h http.Header) error {
-	for _, value := range h.Values("Sec-WebSocket-Protocol") {
-		value = strings.ToLower(value)
+	for name, values := range h {
+		if PlainName(name) != "sec-websocket-protocol" {
+			continue
+		}
+		value := strings.ToLower(strings.Join(values, ","))
 		if strings.Contains(value, "key") || strings.Contains(value, "token") || strings.Contains(value, "bearer") || strings.Contains(value, "auth") {
 			return errors.New("the credential in Sec-WebSocket-Protocol is not this prison's")
 		}

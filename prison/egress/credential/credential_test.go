@@ -62,6 +62,12 @@ func TestFind(t *testing.T) {
 		"query, encoded":        {http.Header{}, "%6bey=foreign", false, true},
 		"query, semicolon":      {http.Header{}, "a;access_token=foreign", false, true},
 		"query, broken":         {http.Header{}, "%zz=1", false, true},
+		"foreign, dots":         {http.Header{"X.api.key": {"foreign"}}, "", false, true},
+		"query, dollar":         {http.Header{}, "$key=foreign", false, true},
+		"query, brackets":       {http.Header{}, "a=b&Access.Token[]=foreign", false, true},
+		"query, blank":          {http.Header{}, "+key=foreign", false, true},
+		"query, others":         {http.Header{}, "keys=1&page_token=x&keyword=y&monkey=z", false, false},
+		"protocols, underscore": {http.Header{"Sec_websocket-Protocol": {"openai-insecure-api-key.sk-foreign"}}, "", false, true},
 		"protocols":             {http.Header{"Sec-Websocket-Protocol": {"realtime, openai-insecure-api-key.sk-foreign"}}, "", false, true},
 	} {
 		used, err := Find(c.header, c.query, true, here, elsewhere)
