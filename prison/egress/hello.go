@@ -61,6 +61,8 @@ func (h Hello) Check(name string, hidden bool) error {
 		return errors.New("the client names no server")
 	case err != nil:
 		return err
+	case !isASCII(h.Name): // a server compares it as it is
+		return errors.New("the client names the server in characters other than ASCII")
 	case said != name:
 		return fmt.Errorf("the client names %q", clip(said))
 	case h.Encrypted && !hidden:

@@ -94,6 +94,8 @@ func TestHelloWithOtherName(t *testing.T) {
 		"an address":     {Name: "192.0.2.1"},
 		"NUL":            {Name: "files.test\x00.evil.test"},
 		"a subdomain":    {Name: "www.files.test"},
+		"full width":     {Name: "\uff46iles.test"},
+		"a soft hyphen":  {Name: "fi\u00adles.test"},
 		"hiding another": {Name: "files.test", Encrypted: true},
 	} {
 		if h.Check("files.test", false) == nil {
