@@ -30,8 +30,9 @@ func Begin(dir string, rules control.Rules, secrets []secret.Secret, now time.Ti
 	return rules, control.WriteRules(dir, rules)
 }
 
-// With returns the rules with one more that allows, or denies, what a text describes, until a moment; zero means for ever. A
-// rule that was added to the running airlock before for the opposite is removed.
+// With returns the rules with one more that allows, or denies, what a text describes, until a moment; zero means for ever. Rules with
+// the same text that were added to the running airlock before are removed, but for those that outlast the new one: they decide again
+// when it has ended. A denial that outlasts a permission wins.
 func With(rules control.Rules, text string, deny bool, until time.Time) (control.Rules, []control.Rule, error) {
 	members, err := sets.Expand(text)
 	if err != nil {
@@ -43,7 +44,8 @@ func With(rules control.Rules, text string, deny bool, until time.Time) (control
 	}
 	without := func(of []control.Rule) []control.Rule {
 		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool {
-			return r.Source == Live && slices.ContainsFunc(added, func(a control.Rule) bool { return a.Text == r.Text })
+			outlasts := !until.IsZero() && (r.Until.IsZero() || r.Until.After(until))
+			return r.Source == Live && !outlasts && slices.ContainsFunc(added, func(a control.Rule) bool { return a.Text == r.Text })
 		})
 	}
 	rules.Allow, rules.Deny = without(rules.Allow), without(rules.Deny)

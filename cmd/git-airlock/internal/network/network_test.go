@@ -140,6 +140,50 @@ func TestLiveRules(t *testing.T) {
 	}
 }
 
+// TestRulesThatEnd adds rules to a network that allows *.sub.test, and asks while they hold and afterwards. A rule that ends
+// changes nothing for later, and a permission that ends before a denial does not win over it.
+func TestRulesThatEnd(t *testing.T) {
+	now := time.Now()
+	short, long := now.Add(2*time.Second), now.Add(time.Hour)
+	type change struct {
+		deny bool
+		end  time.Time
+	}
+	for name, c := range map[string]struct {
+		changes     []change
+		then, after bool
+	}{
+		"a lasting denial stays":            {[]change{{true, time.Time{}}, {true, short}}, false, false},
+		"a permission for a lasting denial": {[]change{{true, time.Time{}}, {false, short}}, false, false},
+		"a permission for a longer denial":  {[]change{{true, long}, {false, short}}, false, false},
+		"a permission for a shorter denial": {[]change{{true, short}, {false, long}}, true, true},
+		"a lasting permission is back":      {[]change{{false, time.Time{}}, {true, short}}, false, true},
+		"a lasting permission of a denial":  {[]change{{true, long}, {false, time.Time{}}}, true, true},
+		"a lasting denial of a permission":  {[]change{{false, time.Time{}}, {true, time.Time{}}}, false, false},
+		"a denial alone":                    {[]change{{true, short}}, false, true},
+	} {
+		rules := control.Rules{Allow: []control.Rule{{Text: "*.sub.test", Source: "config"}}}
+		for _, one := range c.changes {
+			var err error
+			if rules, _, err = With(rules, "x.sub.test", one.deny, one.end); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for at, want := range map[time.Time]bool{now: c.then, short.Add(time.Second): c.after} {
+			if v := Decide(rules, Target{Host: "x.sub.test", Port: 443}, at); v.Allowed != want {
+				t.Errorf("%s: after %v: %+v", name, at.Sub(now), v)
+			}
+		}
+	}
+	rules, _, err := With(control.Rules{}, "keep.test", false, time.Time{})
+	if err == nil {
+		rules, _, err = With(rules, "keep.test", false, short)
+	}
+	if v := Decide(rules, Target{Host: "keep.test", Port: 443}, long); err != nil || !v.Allowed {
+		t.Errorf("a lasting permission: %+v, %v", v, err)
+	}
+}
+
 func TestSuggestions(t *testing.T) {
 	for _, c := range []struct {
 		target  Target

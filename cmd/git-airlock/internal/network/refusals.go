@@ -62,6 +62,14 @@ func Next(rules control.Rules, r control.Record, at time.Time) (next []string) {
 	return next
 }
 
+// Lift returns the command that ends a denial, or shows where it is set.
+func Lift(denial control.Rule) string {
+	if denial.Source == Live {
+		return "git airlock net allow " + gitops.Pasteable(denial.Text)
+	}
+	return "git config --show-origin --get-all " + DenyKey
+}
+
 // recentWindow is how old a refusal may be that the status shows.
 const recentWindow = time.Hour
 

@@ -158,7 +158,8 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 	return nil
 }
 
-// deniedAnyway refuses to allow a host that a rule of the settings denies.
+// deniedAnyway refuses to allow a host that another rule denies: one of the settings, or one of net deny that is about more or holds
+// for longer.
 func deniedAnyway(rules control.Rules, added []control.Rule, deny bool, now time.Time) error {
 	if deny {
 		return nil
@@ -166,7 +167,7 @@ func deniedAnyway(rules control.Rules, added []control.Rule, deny bool, now time
 	for _, a := range added {
 		if by := network.DeniedBy(rules, a, now); by != nil {
 			return &environment.Refusal{Text: "the rule " + gitops.Text(by.Text).String() + " (" + gitops.Text(by.Source).String() + ") denies " + gitops.Text(a.Text).String() + ", and a denial wins",
-				Next: []string{"git config --show-origin --get-all " + network.DenyKey}}
+				Next: []string{network.Lift(*by)}}
 		}
 	}
 	return nil
