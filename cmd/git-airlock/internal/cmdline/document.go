@@ -16,7 +16,7 @@ import (
 )
 
 // RefusedHosts returns refused hosts for a document, with the commands that would allow what was refused.
-func RefusedHosts(rules control.Rules, records []control.Record) []ui.Refused {
+func RefusedHosts(rules network.Rules, records []control.Record) []ui.Refused {
 	all := []ui.Refused{}
 	for _, r := range records {
 		t := network.TargetOf(r)
@@ -50,7 +50,7 @@ func Credentials(rules control.Rules, uses []control.CredentialUse) []ui.Network
 
 // RefusedCredentials returns the credentials whose value a server refused last, or the network has lost, for a document.
 func RefusedCredentials(recent network.Recent) []ui.NetworkCredential {
-	return slices.DeleteFunc(Credentials(recent.Rules, recent.Uses), func(c ui.NetworkCredential) bool { return !c.Refused && !c.Lost })
+	return slices.DeleteFunc(Credentials(recent.Rules.Rules, recent.Uses), func(c ui.NetworkCredential) bool { return !c.Refused && !c.Lost })
 }
 
 // Holds returns holds for a document.

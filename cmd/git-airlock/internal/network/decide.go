@@ -73,19 +73,22 @@ type Answer struct {
 }
 
 // Decide returns the answer of rules about a target.
-func Decide(rules control.Rules, t Target, now time.Time) Answer {
-	policy, err := egress.NewPolicy(rules, now)
+func Decide(rules Rules, t Target, now time.Time) Answer {
+	policy, err := egress.NewPolicy(rules.Rules, now)
 	if err != nil {
 		return Answer{Reason: err.Error()}
 	}
+	policy.Open = rules.Open
 	d, err := policy.Ask(t.question())
 	if err != nil {
 		return Answer{Reason: err.Error()}
 	}
-	v := Answer{Allowed: d.Allowed, Reason: d.Reason, PerRequest: d.PerRequest, Rule: original(rules, d)}
+	v := Answer{Allowed: d.Allowed, Reason: d.Reason, PerRequest: d.PerRequest, Rule: original(rules.Rules, d)}
 	switch {
 	case rules.Lockdown:
 		v.Reason = "lockdown: everything is refused"
+	case v.Allowed && v.Rule == nil && rules.Open:
+		v.Reason = "no rule is about it, and the network is open"
 	case v.Allowed && v.Rule == nil:
 		v.Reason = "no rule is about it, and " + LearnKey + " allows all public hosts"
 	}
@@ -174,7 +177,7 @@ type Checked struct {
 
 // Check decides about a target as the network of a prison does. It looks a name up only if a rule allows it: one address that is closed
 // spoils the name.
-func Check(ctx context.Context, rules control.Rules, t Target, now time.Time) Checked {
+func Check(ctx context.Context, rules Rules, t Target, now time.Time) Checked {
 	c := Checked{Answer: Decide(rules, t, now)}
 	if !c.Allowed || t.IsAddress {
 		return c

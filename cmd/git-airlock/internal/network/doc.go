@@ -24,6 +24,12 @@ const (
 	UpstreamKey = "airlock.upstreamProxy"
 )
 
+// Rules are the rules of a network, with its mode.
+type Rules struct {
+	control.Rules
+	Open bool // every public host is reached that no rule denies
+}
+
 // Live is the source of rules that were added to a running airlock.
 const Live = "git airlock net"
 

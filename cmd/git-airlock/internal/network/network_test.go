@@ -41,7 +41,7 @@ func TestLearnedRulesAllowWhatWasReached(t *testing.T) {
 		for _, host := range hosts {
 			for _, port := range ports {
 				target := Target{Host: host, Port: port, IsAddress: host[0] <= '9'}
-				if got := Decide(rules, target, time.Now()).Allowed; got != reached[exact(target)] {
+				if got := Decide(Rules{Rules: rules}, target, time.Now()).Allowed; got != reached[exact(target)] {
 					t.Errorf("seed %d: %v is allowed: %v, reached: %v, by %q", seed, target, got, !got, learned.Rules())
 				}
 			}
@@ -73,7 +73,7 @@ func TestRequestsAreDecided(t *testing.T) {
 		{Target{Host: "a.test", Port: 443, Method: "PUT", Path: "/pub/x"}, false, false, ""}, {Target{Host: "a.test", Port: 443, Method: "GET", Path: "/pub/../x"}, false, false, ""},
 		{Target{Host: "b.test", Port: 443, Method: "GET", Path: "/x"}, false, false, "b.test/x"}, {Target{Host: "b.test", Port: 443}, true, true, "b.test"},
 	} {
-		v := Decide(rules, c.target, time.Now())
+		v := Decide(Rules{Rules: rules}, c.target, time.Now())
 		rule := ""
 		if v.Rule != nil {
 			rule = v.Rule.Text
@@ -114,7 +114,7 @@ func TestLiveRules(t *testing.T) {
 		}
 	}
 	for host, want := range map[string]bool{"a.test": true, "b.test": false, "c.test": true, "d.test": false} {
-		if v := Decide(rules, Target{Host: host, Port: 443}, now); v.Allowed != want {
+		if v := Decide(Rules{Rules: rules}, Target{Host: host, Port: 443}, now); v.Allowed != want {
 			t.Errorf("%s: %+v", host, v)
 		}
 	}
@@ -170,7 +170,7 @@ func TestRulesThatEnd(t *testing.T) {
 			}
 		}
 		for at, want := range map[time.Time]bool{now: c.then, short.Add(time.Second): c.after} {
-			if v := Decide(rules, Target{Host: "x.sub.test", Port: 443}, at); v.Allowed != want {
+			if v := Decide(Rules{Rules: rules}, Target{Host: "x.sub.test", Port: 443}, at); v.Allowed != want {
 				t.Errorf("%s: after %v: %+v", name, at.Sub(now), v)
 			}
 		}
@@ -179,8 +179,42 @@ func TestRulesThatEnd(t *testing.T) {
 	if err == nil {
 		rules, _, err = With(rules, "keep.test", false, short)
 	}
-	if v := Decide(rules, Target{Host: "keep.test", Port: 443}, long); err != nil || !v.Allowed {
+	if v := Decide(Rules{Rules: rules}, Target{Host: "keep.test", Port: 443}, long); err != nil || !v.Allowed {
 		t.Errorf("a lasting permission: %+v, %v", v, err)
+	}
+}
+
+// TestOpenNetwork decides in a network that needs no permission. A refusal of a closed address stays listed, without a command.
+func TestOpenNetwork(t *testing.T) {
+	now := time.Now()
+	rules := Rules{Rules: control.Rules{Deny: []control.Rule{{Text: "*.a.test", Source: Live}, {Text: "b.test", Source: "config"}}}, Open: true}
+	var records []control.Record
+	for i, c := range []struct {
+		record  control.Record
+		allowed bool
+		next    []string
+	}{
+		{control.Record{Name: "x.a.test", Reason: control.ReasonDenied}, false, []string{"git airlock net allow '*.a.test'"}},
+		{control.Record{Name: "b.test", Reason: control.ReasonDenied}, false, []string{"git config --show-origin --get-all airlock.deny"}},
+		{control.Record{Name: "c.test", Reason: "address 10.0.0.1 is not public"}, true, []string{}},
+		{control.Record{Address: "169.254.169.254", Reason: "address 169.254.169.254 is not public"}, true, []string{}},
+		{control.Record{Name: "d.test", Reason: control.ReasonDenied}, true, []string{}},
+	} {
+		c.record.Kind, c.record.Port, c.record.Time = control.KindRefusal, 443, now.Add(time.Duration(i)*time.Millisecond)
+		records = append(records, c.record)
+		if v := Decide(rules, TargetOf(c.record), now); v.Allowed != c.allowed || v.Allowed == (v.Rule != nil) {
+			t.Errorf("%+v: %+v", c.record, v)
+		}
+		if next := Next(rules, c.record, now); !slices.Equal(next, c.next) || next == nil {
+			t.Errorf("%+v: %q", c.record, next)
+		}
+	}
+	var shown []string
+	for _, r := range Refusals(records, rules, now.Add(-time.Hour), now, 9) {
+		shown = append(shown, r.Name+r.Address)
+	}
+	if want := []string{"169.254.169.254", "c.test", "b.test", "x.a.test"}; !slices.Equal(shown, want) {
+		t.Errorf("%q, want %q", shown, want)
 	}
 }
 
@@ -205,7 +239,7 @@ func TestSuggestions(t *testing.T) {
 		for _, text := range got {
 			var rules control.Rules
 			var err error
-			if rules.Allow, err = add(nil, []string{text}, ""); err != nil || !Decide(rules, c.target, time.Now()).Allowed {
+			if rules.Allow, err = add(nil, []string{text}, ""); err != nil || !Decide(Rules{Rules: rules}, c.target, time.Now()).Allowed {
 				t.Errorf("%q does not allow %v: %v", text, c.target, err)
 			}
 		}

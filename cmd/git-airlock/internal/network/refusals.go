@@ -10,8 +10,9 @@ import (
 )
 
 // Refusals returns one record for each target that was refused after a moment, the newest first, with the number of attempts. It
-// leaves out targets that the rules allow by now, and records of no single target.
-func Refusals(records []control.Record, rules control.Rules, after, now time.Time, most int) []control.Record {
+// leaves out targets that the rules allow by now, and records of no single target. In an open network these are the targets that a rule
+// denied: the others were refused for their addresses or contents.
+func Refusals(records []control.Record, rules Rules, after, now time.Time, most int) []control.Record {
 	all := []control.Record{}
 	at := map[Target]int{}
 	for _, r := range slices.Backward(records) {
@@ -24,7 +25,7 @@ func Refusals(records []control.Record, rules control.Rules, after, now time.Tim
 			all[i].Count += r.Count
 			continue
 		}
-		if len(all) == most || Decide(rules, t, now).Allowed {
+		if byRule := !rules.Open || r.Denied(); len(all) == most || byRule && Decide(rules, t, now).Allowed {
 			continue
 		}
 		at[t] = len(all)
@@ -41,15 +42,18 @@ func Shown(r control.Record) control.Record {
 	return r
 }
 
-// Next returns the commands that would allow what a record is about, the narrowest first.
-func Next(rules control.Rules, r control.Record, at time.Time) (next []string) {
+// Next returns the commands that would allow what a record is about, the narrowest first. There is none where no rule helps.
+func Next(rules Rules, r control.Record, at time.Time) []string {
 	t := TargetOf(r)
 	now := Decide(rules, t, at)
+	next := []string{}
 	switch {
 	case rules.Lockdown:
 		return []string{"git airlock net unlock"}
-	case now.Rule != nil && !now.Allowed && now.Rule.Source != Live:
-		return []string{"git config --show-origin --get-all " + DenyKey}
+	case now.Rule != nil && !now.Allowed:
+		return []string{Lift(*now.Rule)}
+	case rules.Open:
+		return next
 	}
 	for i, rule := range Suggestions(t, r.Address) {
 		allow := "git airlock net allow " + gitops.Pasteable(rule)
@@ -78,14 +82,14 @@ const shownRefusals = 5
 
 // Recent lists the recent refusals of a network, with its current rules.
 type Recent struct {
-	Rules   control.Rules
+	Rules   Rules
 	Records []control.Record // one a host, the newest first, with the number of attempts; without what is allowed by now
 	Uses    []control.CredentialUse
 }
 
 // RecentRefusals returns what a network has refused in the last hour. If its files cannot be read it is empty.
-func RecentRefusals(dir string, now time.Time) Recent {
-	rules, err := control.ReadRules(dir)
+func RecentRefusals(dir string, open bool, now time.Time) Recent {
+	read, err := control.ReadRules(dir)
 	if err != nil {
 		return Recent{}
 	}
@@ -93,6 +97,7 @@ func RecentRefusals(dir string, now time.Time) Recent {
 	if err != nil {
 		return Recent{}
 	}
+	rules := Rules{read, open}
 	recent := Recent{Rules: rules, Records: Refusals(records, rules, now.Add(-recentWindow), now, shownRefusals)}
 	if state, err := control.ReadState(dir); err == nil { // it is missing while no prison runs
 		recent.Uses = state.Credentials

@@ -108,6 +108,7 @@ type Network struct {
 	Rules control.Rules
 	State control.State // zero if the network has not run
 	Runs  bool          // the prison is running
+	Open  bool          // it reaches every public host that no rule denies
 }
 
 // Network reads the network of an airlock. It refuses for an airlock without a network.
@@ -120,7 +121,7 @@ func (s *Session) Network(ctx context.Context, r airlock.Record) (n Network, err
 		return n, &environment.Refusal{Text: "the network of this airlock is none: it reaches nothing",
 			Next: []string{"git airlock stop && git airlock start --network allowlist --allow HOST"}}
 	}
-	n.Dir = spec.Dir
+	n.Dir, n.Open = spec.Dir, spec.Network == prison.NetworkOpen
 	if n.Rules, err = control.ReadRules(n.Dir); err != nil {
 		return n, err
 	}
@@ -166,24 +167,27 @@ func (s *Session) ChangeNetwork(ctx context.Context, r airlock.Record, change fu
 }
 
 // RulesHere returns the rules of the airlock here, or those of the settings if there is no airlock.
-func (s *Session) RulesHere(ctx context.Context) (control.Rules, error) {
+func (s *Session) RulesHere(ctx context.Context) (network.Rules, error) {
 	r, err := s.Here(ctx)
 	if errors.Is(err, ErrNoAirlock) {
-		return network.Compile(ctx, s.Repo, s.Config, airlock.Rules{})
+		rules, err := network.Compile(ctx, s.Repo, s.Config, airlock.Rules{})
+		return network.Rules{Rules: rules, Open: s.Config.String("airlock.network", "") == prison.NetworkOpen.String()}, err
 	}
 	if err != nil {
-		return control.Rules{}, err
+		return network.Rules{}, err
 	}
 	n, err := s.Network(ctx, r)
-	return n.Rules, err
+	return network.Rules{Rules: n.Rules, Open: n.Open}, err
 }
 
 // Credential returns the network of the airlock here, or that of the settings if there is none, with one credential alone. problem is
 // the error of reading its value.
 func (s *Session) Credential(ctx context.Context, name string) (n Network, problem, err error) {
-	if n.Rules, err = s.RulesHere(ctx); err != nil {
+	rules, err := s.RulesHere(ctx)
+	if err != nil {
 		return n, nil, err
 	}
+	n.Rules = rules.Rules
 	if r, err := s.Here(ctx); err == nil {
 		if n, err = s.Network(ctx, r); err != nil {
 			return n, nil, err
@@ -222,5 +226,5 @@ func (s *Session) RecentRefusals(r airlock.Record) network.Recent {
 	if err != nil || spec.Network == prison.NetworkNone {
 		return network.Recent{}
 	}
-	return network.RecentRefusals(spec.Dir, s.Now())
+	return network.RecentRefusals(spec.Dir, spec.Network == prison.NetworkOpen, s.Now())
 }

@@ -58,7 +58,8 @@ func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 	if err != nil && !none {
 		return err
 	}
-	d := networkDocument(n, r, cmdline.RefusedHosts(n.Rules, s.RecentRefusals(r).Records))
+	recent := s.RecentRefusals(r)
+	d := networkDocument(n, r, cmdline.RefusedHosts(recent.Rules, recent.Records))
 	return errors.Join(cmdline.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }), err)
 }
 
@@ -128,9 +129,6 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 	if err != nil {
 		return err
 	}
-	if !deny && r.Isolation.Network == prison.NetworkOpen.String() {
-		return &environment.Refusal{Text: "the network of this airlock is open: it reaches all public hosts that no rule denies", Next: []string{"git airlock net"}}
-	}
 	var before control.Rules
 	var added []control.Rule
 	n, err := s.ChangeNetwork(c.Context, r, func(rules control.Rules) (control.Rules, error) {
@@ -139,7 +137,13 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 		if rules, added, err = network.With(rules, text, deny, until); err != nil {
 			return rules, err
 		}
-		return rules, deniedAnyway(rules, added, deny, s.Now())
+		if deny {
+			return rules, nil
+		}
+		if err := deniedAnyway(rules, added, s.Now()); err != nil || r.Isolation.Network != prison.NetworkOpen.String() {
+			return rules, err
+		}
+		return endDenial(before, rules)
 	})
 	if err != nil {
 		return err
@@ -160,10 +164,7 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 
 // deniedAnyway refuses to allow a host that another rule denies: one of the settings, or one of net deny that is about more or holds
 // for longer.
-func deniedAnyway(rules control.Rules, added []control.Rule, deny bool, now time.Time) error {
-	if deny {
-		return nil
-	}
+func deniedAnyway(rules control.Rules, added []control.Rule, now time.Time) error {
 	for _, a := range added {
 		if by := network.DeniedBy(rules, a, now); by != nil {
 			return &environment.Refusal{Text: "the rule " + gitops.Text(by.Text).String() + " (" + gitops.Text(by.Source).String() + ") denies " + gitops.Text(a.Text).String() + ", and a denial wins",
@@ -171,4 +172,13 @@ func deniedAnyway(rules control.Rules, added []control.Rule, deny bool, now time
 		}
 	}
 	return nil
+}
+
+// endDenial takes a rule that allows something for the end of denials in an open network, which needs no permission.
+func endDenial(before, after control.Rules) (control.Rules, error) {
+	if len(after.Deny) == len(before.Deny) {
+		return before, &environment.Refusal{Text: "the network of this airlock is open: it reaches all public hosts that no rule denies", Next: []string{"git airlock net"}}
+	}
+	after.Allow = before.Allow
+	return after, nil
 }

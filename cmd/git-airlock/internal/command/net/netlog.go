@@ -163,7 +163,7 @@ func (d checkDocument) print(out io.Writer) error {
 	}
 	fmt.Fprintf(&b, "%s: %s", ui.HostPort(d.Host, d.Port), word)
 	switch {
-	case d.spoiled:
+	case d.spoiled && d.Rule != "":
 		fmt.Fprintf(&b, ", although the rule %s allows it: %s", rule, gitops.Text(d.Reason).String())
 	case d.Rule != "":
 		fmt.Fprintf(&b, " by the rule %s", rule)
