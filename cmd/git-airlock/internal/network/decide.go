@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -179,12 +180,18 @@ type Checked struct {
 // spoils the name.
 func Check(ctx context.Context, rules Rules, t Target, now time.Time) Checked {
 	c := Checked{Answer: Decide(rules, t, now)}
-	if !c.Allowed || t.IsAddress {
+	if !c.Allowed {
 		return c
 	}
 	var rule egress.Rule
 	if c.Rule != nil {
 		rule, _ = egress.ParseRule(c.Rule.Text) // it was found by what it is about
+	}
+	if t.IsAddress {
+		if err := vet(rule, t.Host); err != nil {
+			c.Allowed, c.Spoiled, c.Reason = false, true, err.Error()
+		}
+		return c
 	}
 	var err error
 	if c.Addresses, err = lookUp(ctx, rule, t.Host); err != nil {
@@ -199,9 +206,37 @@ func Check(ctx context.Context, rules Rules, t Target, now time.Time) Checked {
 	return c
 }
 
+// vet returns an error for an address that a prison is not led to, although the rule allows it.
+func vet(rule egress.Rule, address string) error {
+	a, err := netip.ParseAddr(address)
+	if err == nil {
+		err = rule.Vet(a)
+	}
+	if err == nil {
+		err = own(a)
+	}
+	return err
+}
+
+// Void returns why a rule about a single address allows nothing; nil for other rules.
+func Void(r control.Rule) error {
+	t, err := ParseTarget(r.Text)
+	if err != nil || !t.IsAddress {
+		return nil
+	}
+	rule, err := egress.ParseRule(r.Text)
+	if err != nil {
+		return err
+	}
+	return vet(rule, t.Host)
+}
+
 // Suggestions returns the rules that would allow a target, the narrowest first. Those that others can have names below are left
-// out. address is the one that the name led to, if that is known.
+// out. address is the one that the name led to, if that is known. There is no rule for an address that none can open.
 func Suggestions(t Target, address string) (rules []string) {
+	if t.IsAddress && Void(control.Rule{Text: exact(t)}) != nil {
+		return nil
+	}
 	if !t.IsAddress && egress.IsPrivate(address) {
 		if strings.Contains(address, ":") {
 			address = "[" + address + "]"

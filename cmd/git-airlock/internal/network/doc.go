@@ -47,6 +47,9 @@ func (e *RuleError) Unwrap() error { return e.Err }
 // Warnings returns what a user may not expect of rules that allow something.
 func Warnings(rules []control.Rule) (all []string) {
 	for _, r := range rules {
+		if err := Void(r); err != nil {
+			all = append(all, fmt.Sprintf("rule %q allows nothing: %v", r.Text, err))
+		}
 		parsed, err := egress.ParseRule(r.Text)
 		if err == nil && parsed.Shared() != "" {
 			all = append(all, fmt.Sprintf("rule %q covers the names of many tenants of %s: anyone can get one there", r.Text, parsed.Shared()))

@@ -3,6 +3,7 @@ package network
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -184,6 +185,28 @@ func TestRulesThatEnd(t *testing.T) {
 	}
 }
 
+// TestCheckVetsAddresses checks addresses that a rule is about, or that an open network reaches without one.
+func TestCheckVetsAddresses(t *testing.T) {
+	named := Rules{Rules: control.Rules{Allow: []control.Rule{{Text: "0.0.0.0/0:80"}, {Text: "10.0.0.5:443"}, {Text: "169.254.169.254:443"}}}}
+	for target, want := range map[string][2]bool{
+		"203.0.113.7:80": {true, true}, "10.0.0.5:443": {true, false}, "169.254.169.254": {false, false}, "127.0.0.1:80": {false, false},
+	} {
+		at, err := ParseTarget(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, rules := range []Rules{named, {Open: true}} {
+			c := Check(t.Context(), rules, at, time.Now())
+			if c.Allowed != want[i] || c.Spoiled == want[i] {
+				t.Errorf("%s: open %v: %+v", target, rules.Open, c)
+			}
+		}
+	}
+	if all := Warnings(named.Allow); len(all) != 1 || !strings.HasPrefix(all[0], `rule "169.254.169.254:443" allows nothing`) {
+		t.Errorf("%q", all)
+	}
+}
+
 // TestOpenNetwork decides in a network that needs no permission. A refusal of a closed address stays listed, without a command.
 func TestOpenNetwork(t *testing.T) {
 	now := time.Now()
@@ -231,6 +254,9 @@ func TestSuggestions(t *testing.T) {
 		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/x%20y"}, "", []string{"PUT a.example/x%20y", "a.example"}},
 		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/a/../b"}, "", []string{"a.example"}},
 		{Target{Host: "2001:db8::1", Port: 22, IsAddress: true}, "2001:db8::1", []string{"[2001:db8::1]:22"}},
+		{Target{Host: "169.254.169.254", Port: 80, IsAddress: true}, "169.254.169.254", nil},
+		{Target{Host: "::1", Port: 80, IsAddress: true}, "::1", nil},
+		{Target{Host: "10.0.0.5", Port: 80, IsAddress: true}, "10.0.0.5", []string{"10.0.0.5:80"}},
 	} {
 		got := Suggestions(c.target, c.address)
 		if !slices.Equal(got, c.want) {

@@ -162,10 +162,13 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 	return nil
 }
 
-// deniedAnyway refuses to allow a host that another rule denies: one of the settings, or one of net deny that is about more or holds
-// for longer.
+// deniedAnyway refuses to allow an address that is closed, and a host that another rule denies: one of the settings, or one of net deny
+// that is about more or holds for longer.
 func deniedAnyway(rules control.Rules, added []control.Rule, now time.Time) error {
 	for _, a := range added {
+		if err := network.Void(a); err != nil {
+			return &environment.Refusal{Text: gitops.Text(err.Error()).String() + ", and no rule can open it"}
+		}
 		if by := network.DeniedBy(rules, a, now); by != nil {
 			return &environment.Refusal{Text: "the rule " + gitops.Text(by.Text).String() + " (" + gitops.Text(by.Source).String() + ") denies " + gitops.Text(a.Text).String() + ", and a denial wins",
 				Next: []string{network.Lift(*by)}}
