@@ -175,7 +175,7 @@ func (d *draft) credential() (c control.Credential, err error) {
 		c.BaseURL = variable + "=http://" + d.hosts[0] + path
 	}
 	for _, host := range d.hosts {
-		if strings.ContainsAny(host, "/: =") {
+		if egress.IsAddress(host) || strings.ContainsAny(host, "/: =") {
 			return c, fmt.Errorf("host: %q is not the name of a host", clip(host))
 		}
 		for _, path := range paths {

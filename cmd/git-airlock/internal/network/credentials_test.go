@@ -45,7 +45,8 @@ func TestCredentialSettings(t *testing.T) {
 		t.Errorf("a limit alone: %+v, %v", all, err)
 	}
 	for _, bad := range []string{"own.source=env:A", "own.host=a.test", "openai.colour=x", "openai.limit=0", "openai.mode=plain", "Own.source=x", "openai.format=x", "openai.host=*.com",
-		"openai.host=a.test/x", "openai.header=a b", "openai.env=1", "openai.methods=get", "openai.paths=x"} {
+		"openai.host=a.test/x", "openai.header=a b", "openai.env=1", "openai.methods=get", "openai.paths=x",
+		"openai.host=203.0.113.5", "openai.host=203.0.113.0/24", "openai.host=[2001:db8::1]", "openai.host=127.1"} {
 		lines := []string{bad}
 		if strings.HasPrefix(bad, "openai") {
 			lines = append(lines, "openai.source=env:A")
