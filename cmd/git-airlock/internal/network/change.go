@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress"
@@ -45,7 +46,7 @@ func With(rules control.Rules, text string, deny bool, until time.Time) (control
 	without := func(of []control.Rule) []control.Rule {
 		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool {
 			outlasts := !until.IsZero() && (r.Until.IsZero() || r.Until.After(until))
-			return r.Source == Live && !outlasts && slices.ContainsFunc(added, func(a control.Rule) bool { return a.Text == r.Text })
+			return r.Source == Live && !outlasts && slices.ContainsFunc(added, func(a control.Rule) bool { return same(a.Text, r.Text) })
 		})
 	}
 	rules.Allow, rules.Deny = without(rules.Allow), without(rules.Deny)
@@ -55,6 +56,26 @@ func With(rules control.Rules, text string, deny bool, until time.Time) (control
 		rules.Allow = append(rules.Allow, added...)
 	}
 	return rules, added, nil
+}
+
+// same reports whether two rules have the same text, apart from the form of the host's name.
+func same(a, b string) bool { return canonical(a) == canonical(b) }
+
+// canonical returns the text of a rule with the host's name in the one form that look-ups use. It is for comparing only: methods are
+// taken for a name.
+func canonical(text string) string {
+	fields := strings.Fields(text)
+	for i, f := range fields {
+		host, rest := f, ""
+		if end := strings.IndexAny(f, ":/"); end >= 0 {
+			host, rest = f[:end], f[end:]
+		}
+		labels := strings.TrimLeft(host, "*.")
+		if name, err := egress.Canonical(labels); err == nil {
+			fields[i] = strings.TrimSuffix(host, labels) + name + rest
+		}
+	}
+	return strings.Join(fields, " ")
 }
 
 // Write writes changed rules as the next generation. The caller holds the lock of starts since it has read them.

@@ -136,7 +136,7 @@ func Decides(rules control.Rules, other control.Rule, denies bool, now time.Time
 		among = rules.Deny
 	}
 	for _, r := range among {
-		if r.Text == other.Text && InForce(r, now) {
+		if same(r.Text, other.Text) && InForce(r, now) {
 			return &r
 		}
 	}

@@ -207,6 +207,24 @@ func TestCheckVetsAddresses(t *testing.T) {
 	}
 }
 
+// TestNamesAreCompared adds rules whose names are written in other ways.
+func TestNamesAreCompared(t *testing.T) {
+	for _, c := range []struct{ deny, allow string }{
+		{"C.test.", "c.test"}, {"*.c.test", "*.C.TEST"}, {"Bücher.test:22", "xn--bcher-kva.test:22"}, {"GET A.test/X", "GET a.test./X"},
+	} {
+		rules, _, err := With(control.Rules{}, c.deny, true, time.Time{})
+		if err == nil {
+			rules, _, err = With(rules, c.allow, false, time.Time{})
+		}
+		if err != nil || len(rules.Deny) != 0 || len(rules.Allow) != 1 {
+			t.Errorf("%q, then %q: %+v, %v", c.deny, c.allow, rules, err)
+		}
+	}
+	if same("GET a.test/x", "GET a.test/X") || same("a.test", "a.test:443") || same("*.a.test", "**.a.test") {
+		t.Error("other rules are the same")
+	}
+}
+
 // TestOpenNetwork decides in a network that needs no permission. A refusal of a closed address stays listed, without a command.
 func TestOpenNetwork(t *testing.T) {
 	now := time.Now()
