@@ -32,7 +32,7 @@ func sayChange(s *session.Session, n session.Network, before control.Rules, adde
 	}
 	for _, a := range added {
 		text := fmt.Sprintf("%s is %s", a.Text, word)
-		if was := network.Decides(before, a, deny, s.Now()); was != nil {
+		if was := network.Decides(before, a, deny, s.Now()); was != nil && (deny || network.DeniedBy(before, a, s.Now()) == nil) {
 			text = fmt.Sprintf("%s was %s before, by the rule %s (%s)", a.Text, word, was.Text, was.Source)
 		} else if !until.IsZero() {
 			text += " until " + until.Local().Format(timeFormat)
