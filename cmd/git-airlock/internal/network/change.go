@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
@@ -56,6 +57,32 @@ func With(rules control.Rules, text string, deny bool, until time.Time) (control
 		rules.Allow = append(rules.Allow, added...)
 	}
 	return rules, added, nil
+}
+
+// Saved reports whether the repository's own settings have a rule already, and returns a rule of all settings that denies what the rule
+// allows: it would win at the next start.
+func Saved(ctx context.Context, repo *gitops.Repository, key, text string, now time.Time) (have bool, denial *control.Rule, err error) {
+	members, err := sets.Expand(text)
+	if err != nil {
+		return false, nil, &RuleError{Source: Live, Err: err}
+	}
+	settings, err := repo.Settings(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	for _, s := range inForce(settings, key) {
+		have = have || s.Scope == "local" && same(s.Value, text)
+	}
+	var rules control.Rules
+	if rules.Deny, err = ofSettings(repo, settings, DenyKey); err != nil || key == DenyKey {
+		return have, nil, err
+	}
+	for _, m := range members {
+		if denial = DeniedBy(rules, control.Rule{Text: m.String()}, now); denial != nil {
+			break
+		}
+	}
+	return have, denial, nil
 }
 
 // same reports whether two rules have the same text, apart from the form of the host's name.

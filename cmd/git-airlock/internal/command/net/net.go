@@ -129,6 +129,16 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 	if err != nil {
 		return err
 	}
+	saved := false
+	if c.Bool(saveFlag.Name) {
+		var denial *control.Rule
+		if saved, denial, err = network.Saved(c.Context, s.Repo, key, text, s.Now()); err != nil {
+			return err
+		}
+		if denial != nil {
+			return denied(*denial, text)
+		}
+	}
 	var before control.Rules
 	var added []control.Rule
 	n, err := s.ChangeNetwork(c.Context, r, func(rules control.Rules) (control.Rules, error) {
@@ -148,7 +158,7 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 	if err != nil {
 		return err
 	}
-	if c.Bool(saveFlag.Name) {
+	if c.Bool(saveFlag.Name) && !saved {
 		if err := s.SaveRule(c.Context, key, text); err != nil {
 			return err
 		}
@@ -162,6 +172,12 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 	return nil
 }
 
+// denied refuses to allow what a rule denies.
+func denied(by control.Rule, text string) error {
+	return &environment.Refusal{Text: "the rule " + gitops.Text(by.Text).String() + " (" + gitops.Text(by.Source).String() + ") denies " + gitops.Text(text).String() + ", and a denial wins",
+		Next: []string{network.Lift(by)}}
+}
+
 // deniedAnyway refuses to allow an address that is closed, and a host that another rule denies: one of the settings, or one of net deny
 // that is about more or holds for longer.
 func deniedAnyway(rules control.Rules, added []control.Rule, now time.Time) error {
@@ -170,8 +186,7 @@ func deniedAnyway(rules control.Rules, added []control.Rule, now time.Time) erro
 			return &environment.Refusal{Text: gitops.Text(err.Error()).String() + ", and no rule can open it"}
 		}
 		if by := network.DeniedBy(rules, a, now); by != nil {
-			return &environment.Refusal{Text: "the rule " + gitops.Text(by.Text).String() + " (" + gitops.Text(by.Source).String() + ") denies " + gitops.Text(a.Text).String() + ", and a denial wins",
-				Next: []string{network.Lift(*by)}}
+			return denied(*by, a.Text)
 		}
 	}
 	return nil
