@@ -2,6 +2,7 @@ package net
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -158,17 +159,17 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 	if err != nil {
 		return err
 	}
-	if c.Bool(saveFlag.Name) && !saved {
-		if err := s.SaveRule(c.Context, key, text); err != nil {
-			return err
-		}
-	}
 	for _, warning := range network.Warnings(added) {
 		if !deny {
 			s.Report.Say("%s", gitops.Text(warning).String())
 		}
 	}
 	sayChange(s, n, before, added, deny, until)
+	if c.Bool(saveFlag.Name) && !saved {
+		if err := s.SaveRule(c.Context, key, text); err != nil {
+			return fmt.Errorf("the rule holds for this airlock, but is not saved: %w", err)
+		}
+	}
 	return nil
 }
 
