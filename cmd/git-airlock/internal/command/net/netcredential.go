@@ -29,7 +29,13 @@ func netCredential(c *cli.Context, s *session.Session, args []string) error {
 	} else if _, err := fmt.Fprintln(c.App.Writer, shown.Text(ui.Paint(false), ui.Now())); err != nil {
 		return err
 	}
-	if problem == nil || shown.Value {
+	switch {
+	case problem == nil:
+		return nil
+	case shown.Value:
+		if !c.Bool(cmdline.JSONFlag.Name) {
+			s.Report.Say("%s", shown.Problem)
+		}
 		return nil
 	}
 	return environment.Advise(problem, "git config --show-origin --get-regexp '^airlock.credential."+shown.Name+"'")
