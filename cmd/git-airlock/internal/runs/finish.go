@@ -109,7 +109,7 @@ func (k Keeper) directOver(slot int, result Result, known bool) (Result, bool, e
 	}
 	unlock()
 	if !known {
-		result.Recovered, result.Stopped, result.At = true, true, k.lastSign(slot)
+		result.Recovered, result.At = true, k.lastSign(slot)
 	}
 	return result, true, nil
 }

@@ -261,9 +261,11 @@ func (g *gathering) addResults() {
 	switch {
 	case g.result.Failure != "":
 		g.found(record.Failed, "the command could not be started: "+gitops.Text(g.values.Text(g.result.Failure)).String())
+	case g.result.Stopped:
+		g.found(record.Stopped, "the command was stopped with its prison")
 	case m.Exit == nil:
 		g.found(record.Stopped, "the end of the command was not seen")
-	case *m.Exit != 0 && !g.result.Late && !g.result.Spent && !g.result.Stopped:
+	case *m.Exit != 0 && !g.result.Late && !g.result.Spent:
 		g.found(record.Failed, fmt.Sprintf("the command ended with exit status %d", *m.Exit))
 	}
 	if g.result.Late {
@@ -272,9 +274,6 @@ func (g *gathering) addResults() {
 	}
 	if g.result.Spent {
 		g.hit("requests")
-	}
-	if g.result.Stopped && m.Exit != nil {
-		g.found(record.Stopped, "the command was stopped with its prison")
 	}
 	if len(g.pending) > 0 {
 		g.found(record.CompletedHeld, fmt.Sprintf("commits wait: %d", len(g.pending)))

@@ -40,7 +40,7 @@ type opening struct {
 // Result is how a run ended.
 type Result struct {
 	Exit *int `json:"exit"` // exit status, or 128+n after signal n; nil if it is not known
-	// Late reports that the time limit ended the run. Stopped reports that the user ended the run, or the end of its prison.
+	// Late reports that the time limit ended the run. Stopped reports that the end of its prison did.
 	Late    bool      `json:"late,omitempty"`
 	Stopped bool      `json:"stopped,omitempty"`
 	Spent   bool      `json:"spent,omitempty"` // the limit of its credential ended the run

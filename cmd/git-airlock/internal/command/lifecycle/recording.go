@@ -3,11 +3,13 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"syscall"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
@@ -36,8 +38,9 @@ func (o *recording) ended(ctx context.Context, s *session.Session, err error) {
 	case known:
 		o.result.Exit = &status
 		o.result.Late, o.result.Spent = errors.Is(err, errLate), errors.Is(err, errSpent)
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, prison.ErrNotRunning):
 		o.result.Stopped = true
+	case errors.Is(err, context.Canceled), errors.Is(err, syscall.EPIPE): // the command had begun, and this process did not wait for its end
 	default:
 		o.result = cmdline.NotStarted(err)
 	}
