@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -73,7 +75,7 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 	if d.ID == "" {
 		return err
 	}
-	if err := d.end(context.WithoutCancel(c.Context), s, err); err != nil {
+	if err := d.end(c.Context, s, err); err != nil {
 		return err
 	}
 	return errors.Join(err, ui.PrintJSON(c.App.Writer, d))
@@ -122,16 +124,14 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 		})
 	})
 	recorded.finish(context.WithoutCancel(ctx), s)
-	var refused *environment.Refusal
-	switch {
-	case errors.Is(ran, syscall.EPIPE) && ctx.Err() == nil: // a ^C also breaks pipes to other processes
-		return cmdline.Shown(cmdline.ErrUnread)
-	case ran != nil:
-		return ran
-	case errors.As(held, &refused):
-		s.Report.Say("%s", refused.Text)
-		s.Report.Hint(refused.Next...)
-		return cmdline.Shown(held)
+	if errors.Is(ran, syscall.EPIPE) && ctx.Err() == nil { // a ^C also breaks pipes to other processes
+		ran = cmdline.Shown(cmdline.ErrUnread)
 	}
-	return held
+	_, refused := errors.AsType[*environment.Refusal](held)
+	if held != nil && (ran != nil || refused) {
+		s.Report.Say("%s", gitops.Text(held.Error()))
+		s.Report.Hint(session.Next(held)...)
+		held = cmdline.Shown(held)
+	}
+	return cmp.Or(ran, held)
 }
