@@ -99,6 +99,11 @@ func ExitStatus(err error) int {
 	return 1
 }
 
+// RunStatus returns the exit status of a visit or run that ended with err. ctx is that of the command.
+func RunStatus(ctx context.Context, err error) int {
+	return ExitStatus(bySignal(ctx, asOwnFailure(err)))
+}
+
 // is reports whether err is an error of type T, or was caused by one.
 func is[T error](err error) bool {
 	_, ok := errors.AsType[T](err)

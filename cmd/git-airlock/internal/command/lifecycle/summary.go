@@ -53,8 +53,8 @@ func (d *summary) begin(ctx context.Context, s *session.Session, r airlock.Recor
 
 // end completes the document when the command has ended and its commits have landed. err is the error that run returns.
 func (d *summary) end(ctx context.Context, s *session.Session, err error) error {
-	d.Version, d.Exit, d.Late = ui.DocumentVersion, cmdline.ExitStatus(err), errors.Is(err, errLate)
-	d.Spent = errors.Is(err, errSpent)
+	d.Version, d.Exit, d.Late, d.Spent = ui.DocumentVersion, cmdline.RunStatus(ctx, err), errors.Is(err, errLate), errors.Is(err, errSpent)
+	ctx = context.WithoutCancel(ctx) // the document is complete also if the run was interrupted
 	d.Seconds = ui.Now().Sub(d.begun).Seconds()
 	d.Message = ui.PlainText(string(d.output.kept[max(0, len(d.output.kept)-tailSize):]))
 	engine := s.Engine(d.record)
