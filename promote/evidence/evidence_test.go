@@ -278,11 +278,27 @@ func TestSigners(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
-		if got := list.Who(e.Key, at); got != want {
+		if got, _ := list.Who(e.Key, at); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
-	for _, text := range []string{"ada", "ada nonsense", "ada cert-authority " + public, `ada valid-after="soon" ` + public, public} {
+	for text, want := range map[string]string{
+		"bob ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEgSLcThOlm8hmGyGDm7nYXP2EvZJkW1xZ4tk+0+Jx7P": "is not in the list of signers",
+		`ada namespaces="*,!git-airlock" ` + public:                                            "is in the list of signers, but not for the namespace git-airlock",
+		`ada valid-before="20261101115959Z" ` + public:                                         "is in the list of signers, but only until 2026-11-01T11:59:59Z, and the statement is of 2026-11-01T12:00:00Z",
+		`ada valid-after="20261102Z" ` + public:                                                "is in the list of signers, but only from 2026-11-02T00:00:00Z on, and the statement is of 2026-11-01T12:00:00Z",
+		"!ada " + public:                                                                       "is in the list of signers, but its principals match nobody",
+	} {
+		list, err := ParseSigners([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := list.Who(e.Key, at); err == nil || err.Error() != want || !Missing(err) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	for _, text := range []string{"ada", "ada nonsense", "ada cert-authority " + public, `ada valid-after="soon" ` + public, public,
+		"ada namespaces=git-airlock " + public, `ada namespaces="a",namespaces="git-airlock" ` + public, `a"da ` + public} {
 		if _, err := ParseSigners([]byte("\n" + text)); err == nil || !strings.HasPrefix(err.Error(), "line 2: ") {
 			t.Errorf("%q: %v", text, err)
 		}

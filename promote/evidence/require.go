@@ -45,8 +45,8 @@ func ParseRequirements(list string) ([]Requirement, error) {
 
 var requirements = map[string]func(Verdict) error{
 	"signed": func(v Verdict) error {
-		if v.listed && v.Who == "" {
-			return missing("the key %s is not in the list of signers", v.Fingerprint)
+		if v.listed && v.unlisted != nil {
+			return missing("the key %s %v", v.Fingerprint, v.unlisted)
 		}
 		return nil // the signature was verified before
 	},

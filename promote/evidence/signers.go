@@ -2,8 +2,10 @@ package evidence
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,7 @@ type Signers []signer
 type signer struct {
 	principals    string
 	key           string // in wire format
+	namespaces    string // patterns
 	after, before time.Time
 }
 
@@ -40,44 +43,57 @@ func ParseSigners(content []byte) (Signers, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		if s != nil {
-			list = append(list, *s)
-		}
+		list = append(list, s)
 	}
 	return list, nil
 }
 
-// parseSigner reads one line. It returns nil for a key that may not sign in our namespace.
-func parseSigner(line []byte) (*signer, error) {
-	principals, rest, ok := bytes.Cut(line, []byte(" "))
+// parseSigner reads one line.
+func parseSigner(line []byte) (s signer, err error) {
+	end := bytes.IndexAny(line, " \t\"")
+	rest := line[max(end, 0):]
 	if quoted, ok := bytes.CutPrefix(line, []byte(`"`)); ok {
-		principals, rest, _ = bytes.Cut(quoted, []byte(`"`))
+		end = bytes.IndexByte(quoted, '"')
+		line, rest = quoted, quoted[end+1:]
 	}
 	key, _, options, _, err := ssh.ParseAuthorizedKey(bytes.TrimSpace(rest))
-	if !ok || err != nil {
-		return nil, errors.New("want principals and a public key")
+	if end < 0 || err != nil {
+		return s, errors.New("want principals and a public key")
 	}
-	s := &signer{principals: string(principals), key: string(key.Marshal())}
+	s = signer{principals: string(line[:end]), key: string(key.Marshal()), namespaces: "*"}
+	seen := map[string]bool{}
 	for _, o := range options {
 		name, value, _ := strings.Cut(o, "=")
-		value = strings.Trim(value, `"`)
-		switch strings.ToLower(name) {
-		case "namespaces":
-			if !matchesAny(value, Namespace) {
-				return nil, nil
-			}
-		case "valid-after":
-			s.after, err = parseTime(value)
-		case "valid-before":
-			s.before, err = parseTime(value)
-		default:
+		name = strings.ToLower(name)
+		value, ok := unquote(value)
+		switch {
+		case !slices.Contains([]string{"namespaces", "valid-after", "valid-before"}, name):
 			err = fmt.Errorf("option %q is not supported", name)
+		case !ok || seen[name]:
+			err = fmt.Errorf("want %s once, and its value in quotes", name)
+		case name == "namespaces":
+			s.namespaces = value
+		case name == "valid-after":
+			s.after, err = parseTime(value)
+		default:
+			s.before, err = parseTime(value)
 		}
 		if err != nil {
-			return nil, err
+			return s, err
 		}
+		seen[name] = true
 	}
-	return s, nil
+	if !s.after.IsZero() && !s.before.IsZero() && !s.after.Before(s.before) {
+		err = errors.New("valid-before is not later than valid-after")
+	}
+	return s, err
+}
+
+// unquote returns a value without its quotes. ok reports that it has them.
+func unquote(value string) (text string, ok bool) {
+	text, begun := strings.CutPrefix(value, `"`)
+	text, ended := strings.CutSuffix(text, `"`)
+	return strings.ReplaceAll(text, `\"`, `"`), begun && ended && !strings.Contains(strings.ReplaceAll(text, `\"`, ""), `"`)
 }
 
 // parseTime reads a time as ssh-keygen(1) has it: YYYYMMDD[HHMM[SS]], in local time unless a Z follows.
@@ -95,41 +111,80 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time", text)
 }
 
-// matchesAny reports whether a list of patterns, which are separated by commas, has one that matches. A "*" stands for any text.
-func matchesAny(patterns, text string) bool {
+// patternLimit bounds the length of a pattern. ssh-keygen(1) takes a list with a longer one for a list that does not match.
+const patternLimit = 1022
+
+// matchesList reports whether a list of patterns, which are separated by commas, matches a text as in ssh_config(5), PATTERNS: one of them
+// matches, and none that is negated with a "!".
+func matchesList(patterns, text string) (matched bool) {
 	for p := range strings.SplitSeq(patterns, ",") {
-		if matches(strings.TrimSpace(p), text) {
-			return true
+		p, negated := strings.CutPrefix(p, "!")
+		switch {
+		case len(p) > patternLimit:
+			return false
+		case !matches(p, text):
+		case negated:
+			return false
+		default:
+			matched = true
 		}
 	}
-	return false
+	return matched
 }
 
+// matches reports whether a pattern matches a text. A "*" stands for any text, and a "?" for one character.
 func matches(pattern, text string) bool {
-	head, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == text
-	}
-	text, ok := strings.CutPrefix(text, head)
-	for ok {
-		if matches(rest, text) {
-			return true
+	star, from := -1, 0 // the last star, and the text after what it stands for
+	p := 0
+	for t := 0; t < len(text); {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, from = p, t
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
+			p++
+			t++
+		case star >= 0:
+			from++
+			p, t = star+1, from
+		default:
+			return false
 		}
-		if text == "" {
-			break
-		}
-		text = text[1:]
 	}
-	return false
+	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// Who returns the principals of a key that may sign at a time, empty if it may not.
-func (list Signers) Who(key ssh.PublicKey, at time.Time) string {
+// Who returns the principals of a key that may sign at a time. The error is the reason why it may not, if it may not.
+func (list Signers) Who(key ssh.PublicKey, at time.Time) (principals string, err error) {
 	wire := string(key.Marshal())
 	for _, s := range list {
-		if s.key == wire && (s.after.IsZero() || !at.Before(s.after)) && (s.before.IsZero() || at.Before(s.before)) {
-			return s.principals
+		if s.key != wire {
+			continue
 		}
+		refused := s.refuses(at)
+		if refused == nil {
+			return s.principals, nil
+		}
+		err = cmp.Or(err, refused)
 	}
-	return ""
+	return "", cmp.Or(err, errUnlisted)
+}
+
+var errUnlisted error = &MissingError{"is not in the list of signers"}
+
+// refuses returns the reason why a line does not let its key sign at a time. It is nil if it does.
+func (s signer) refuses(at time.Time) error {
+	const listed = "is in the list of signers, but "
+	one := func(principal string) bool { return principal != "" && matchesList(s.principals, principal) }
+	switch {
+	case !slices.ContainsFunc(strings.Split(s.principals, ","), one):
+		return missing(listed + "its principals match nobody")
+	case !matchesList(s.namespaces, Namespace):
+		return missing(listed+"not for the namespace %s", Namespace)
+	case at.Before(s.after):
+		return missing(listed+"only from %s on, and the statement is of %s", s.after.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339))
+	case !s.before.IsZero() && !at.Before(s.before):
+		return missing(listed+"only until %s, and the statement is of %s", s.before.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339))
+	}
+	return nil
 }

@@ -41,7 +41,8 @@ type Verdict struct {
 	// Faults are the reasons why the commit is not verified.
 	Faults []error
 
-	listed bool // there is a list of signers
+	listed   bool  // there is a list of signers
+	unlisted error // why the key does not count in it
 }
 
 // Verified reports whether the commit has evidence that meets all requirements.
@@ -104,7 +105,7 @@ func (v *Verifier) judge(c Commit, e Envelope, by string) Verdict {
 		d.Faults = []error{err}
 		return d
 	}
-	if d.Who = v.Signers.Who(e.Key, e.Statement.Predicate.At); d.Who != "" {
+	if d.Who, d.unlisted = v.Signers.Who(e.Key, e.Statement.Predicate.At); d.Who != "" {
 		d.Level = LevelTeam
 	}
 	if c.Again && (d.Who != "" || !d.listed) {
