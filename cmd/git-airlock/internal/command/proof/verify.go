@@ -126,7 +126,7 @@ func verifierOf(c *cli.Context, s *session.Session) (*evidence.Verifier, error) 
 // signersOf returns the list of signers, nil if there is none.
 func signersOf(c *cli.Context, s *session.Session) (evidence.Signers, error) {
 	if name := c.String(signersFlag); c.IsSet(signersFlag) {
-		content, err := os.ReadFile(name)
+		content, err := readSigners(name)
 		if err != nil {
 			return nil, environment.Advise(&session.RequestError{Text: fmt.Sprintf("--%s: %v", signersFlag, err)}, "man ssh-keygen  # ALLOWED SIGNERS")
 		}
@@ -153,6 +153,18 @@ func signersOf(c *cli.Context, s *session.Session) (evidence.Signers, error) {
 		return nil, fmt.Errorf("%s:%s: %w", policy.TeamRef, evidence.SignersFile, err)
 	}
 	return signers, nil
+}
+
+// readSigners reads a list of signers from a regular file: the open of a pipe would wait for a writer, also after a ^C.
+func readSigners(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > evidence.SignersLimit {
+		return nil, fmt.Errorf("%q is not a regular file of at most %d bytes", gitops.Text(name), evidence.SignersLimit)
+	}
+	return os.ReadFile(name)
 }
 
 // hasSigners reports whether a policy has a list of signers. A policy of a single file has none.
