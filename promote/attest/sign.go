@@ -2,6 +2,7 @@ package attest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,7 +111,7 @@ func (a Attester) key(ctx context.Context, s *state) (kind, fingerprint string, 
 		}
 		// The key may need a passphrase or a touch, and nobody is asked. One session has one key, so its statements stay together.
 		s.Refused = err.Error()
-		a.Say("your key cannot sign evidence without asking, so that a key of the session signs: %v", err)
+		a.Say("your key cannot sign evidence, so that a key of the session signs: %v", err)
 	}
 	file := filepath.Join(a.dir(), keyName)
 	content, err := os.ReadFile(file)
@@ -180,6 +181,10 @@ func (a Attester) signAsUser(ctx context.Context, signed []byte) ([]byte, error)
 			return nil, err
 		}
 		key = filepath.Join(home, rest)
+	} else if !filepath.IsAbs(key) { // git, too, reads it from there
+		if key = filepath.Join(a.Repo.Top, key); hostenv.Inside(key) {
+			return nil, fmt.Errorf("user.signingKey is %q in the work tree, where an agent's commit could replace the key", gitops.Text(a.userKey()))
+		}
 	}
 	bounded, cancel := context.WithTimeout(ctx, signTime)
 	defer cancel()
@@ -188,7 +193,17 @@ func (a Attester) signAsUser(ctx context.Context, signed []byte) ([]byte, error)
 	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setsid: true}, time.Second
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("sign with %s: %w", filepath.Base(program), errors.Join(err, bounded.Err()))
+		return nil, fmt.Errorf("sign with %s: %w%s", filepath.Base(program), cmp.Or(bounded.Err(), err), lastSaid(err))
 	}
 	return out, nil
+}
+
+// lastSaid returns the last line that a program wrote to its standard error before it failed, with a separator before it.
+func lastSaid(err error) string {
+	failed, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || len(bytes.TrimSpace(failed.Stderr)) == 0 {
+		return ""
+	}
+	said := bytes.TrimSpace(failed.Stderr)
+	return ": " + gitops.Text(bytes.TrimSpace(said[bytes.LastIndexByte(said, '\n')+1:])).String()
 }
