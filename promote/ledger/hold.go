@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -70,4 +71,13 @@ func SortHolds(holds, before []Hold, now time.Time) []Hold {
 		}
 	}
 	return holds
+}
+
+// WithStart returns commands to type next, with one that starts the prison before the first that needs it, unless the prison runs.
+func WithStart(commands []string, runs bool) []string {
+	first := slices.IndexFunc(commands, func(c string) bool { return strings.HasPrefix(c, "git airlock visit") })
+	if runs || first < 0 {
+		return commands
+	}
+	return slices.Insert(slices.Clone(commands), first, "git airlock start")
 }

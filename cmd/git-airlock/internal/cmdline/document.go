@@ -53,11 +53,11 @@ func RefusedCredentials(recent network.Recent) []ui.NetworkCredential {
 	return slices.DeleteFunc(Credentials(recent.Rules.Rules, recent.Uses), func(c ui.NetworkCredential) bool { return !c.Refused && !c.Lost })
 }
 
-// Holds returns holds for a document.
-func Holds(holds []ledger.Hold) []ui.Hold {
+// Holds returns holds for a document of an airlock whose prison runs, or does not.
+func Holds(holds []ledger.Hold, runs bool) []ui.Hold {
 	all := []ui.Hold{}
 	for _, h := range holds {
-		all = append(all, ui.Hold{Reason: string(h.Reason), Paths: h.Paths, Message: h.Message, Next: h.Next, Since: h.Since})
+		all = append(all, ui.Hold{Reason: string(h.Reason), Paths: h.Paths, Message: h.Message, Next: ledger.WithStart(h.Next, runs), Since: h.Since})
 	}
 	return all
 }

@@ -219,7 +219,7 @@ func (q Request) waiting(ctx context.Context, w *incoming.Waiting) error {
 	if len(hold.Paths) > 0 {
 		refusal.Text += ": " + strings.Join(hold.Paths[:min(len(hold.Paths), pathsShown)], ", ")
 	}
-	refusal.Next = hold.Next
+	refusal.Next = ledger.WithStart(hold.Next, q.Record.Phase == airlock.Running)
 	return refusal
 }
 

@@ -334,26 +334,22 @@ func (l landing) losses(ctx context.Context) error {
 // refusal returns an [environment.Refusal] that lists the work that a clear would lose, nil if there is none. err is the error of looking.
 func (l landing) refusal(outcome ledger.Outcome, state promote.State, err error) error {
 	discard := "git airlock clear --" + DiscardFlag + "  # loses what has not landed"
-	var start []string
-	if l.engine.Record.Phase != airlock.Running {
-		start = []string{"git airlock start"}
-	}
 	var refused *environment.Refusal
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, airlock.ErrBusy):
 		return err
 	case err != nil:
 		return &environment.Refusal{Text: "the workspace cannot be read: " + err.Error(), Next: append(slices.Clip(Next(err)), discard)}
-	case errors.As(heldIn(outcome), &refused):
+	case errors.As(l.heldIn(outcome), &refused):
 		refused.Next = append(refused.Next, "git airlock clear", discard)
 		return refused
 	case state.Uncommitted > 0:
 		return &environment.Refusal{Text: words.Count(state.Uncommitted, "uncommitted change") + " in the workspace would be lost",
-			Next: append(start, "git airlock visit -- git status", "git airlock promote --rescue  # keeps it, as a commit", discard)}
+			Next: ledger.WithStart([]string{"git airlock visit -- git status", "git airlock promote --rescue  # keeps it, as a commit", discard}, l.runs())}
 	case len(state.OtherRefs) > 0:
 		w := state.OtherRefs[0]
 		return &environment.Refusal{Text: fmt.Sprintf("%s on %s would be lost: only main lands", words.Count(w.Commits, "commit"), w.Ref),
-			Next: append(start, MergeCommand(w), discard)}
+			Next: ledger.WithStart([]string{MergeCommand(w), discard}, l.runs())}
 	}
 	return nil
 }
@@ -365,10 +361,10 @@ func (s *Session) losses(ctx context.Context, r airlock.Record) error {
 	return l.losses(ctx)
 }
 
-func heldIn(o ledger.Outcome) error {
+func (l landing) heldIn(o ledger.Outcome) error {
 	o.Holds = slices.DeleteFunc(slices.Clone(o.Holds), func(h ledger.Hold) bool { return h.Reason == ledger.WorkspaceFull })
 	if len(o.Holds) == 0 && o.Pending == 0 {
 		return nil // stopping a workspace that is too large loses no work
 	}
-	return held(o)
+	return l.held(o)
 }

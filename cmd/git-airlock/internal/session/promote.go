@@ -82,7 +82,7 @@ func (l landing) wouldLand(ctx context.Context, decided bool) error {
 		return err
 	}
 	if state.Pending > 0 && len(state.Holds) > 0 && !decided {
-		return held(ledger.Outcome{Holds: state.Holds, Pending: state.Pending})
+		return l.held(ledger.Outcome{Holds: state.Holds, Pending: state.Pending})
 	}
 	l.report.Say("would promote %s to %s", words.Count(state.Pending, "commit"), l.engine.Record.BranchName())
 	return nil
@@ -109,7 +109,7 @@ func (l landing) tellLanded(o ledger.Outcome, before int) error {
 		}
 		return nil
 	}
-	return held(o)
+	return l.held(o)
 }
 
 // HintAtNotes prints once, after the first commit of an airlock has landed, how to show its notes.
@@ -119,8 +119,11 @@ func HintAtNotes(store airlock.Store, report Reporter, id string, landed int) {
 	}
 }
 
+// runs reports whether the prison runs, unless it has died.
+func (l landing) runs() bool { return l.engine.Record.Phase == airlock.Running }
+
 // held returns the refusal for an outcome with a hold.
-func held(o ledger.Outcome) error {
+func (l landing) held(o ledger.Outcome) error {
 	if len(o.Holds) == 0 {
 		return &environment.Refusal{Text: words.Count(o.Pending, "commit") + " still pending", Next: []string{"git airlock promote"}}
 	}
@@ -129,7 +132,7 @@ func held(o ledger.Outcome) error {
 	if o.Pending > 0 {
 		text = fmt.Sprintf("%s pending, %s", words.Count(o.Pending, "commit"), text)
 	}
-	return &environment.Refusal{Text: text, Next: h.Next}
+	return &environment.Refusal{Text: text, Next: ledger.WithStart(h.Next, l.runs())}
 }
 
 // ResolveConflict starts a merge of the held commit with the conflict. The user finishes it like any merge.
@@ -225,7 +228,7 @@ func (l landing) addElsewhere(ctx context.Context, ref string, promoted error) e
 	w := state.OtherRefs[i]
 	return &environment.Refusal{
 		Text: fmt.Sprintf("the agent's uncommitted changes are now on %s, which does not land by itself: %s", w.Ref, words.Count(w.Commits, "commit")),
-		Next: []string{MergeCommand(w)}}
+		Next: ledger.WithStart([]string{MergeCommand(w)}, l.runs())}
 }
 
 // MergeCommand returns the command that merges the commits of an inner ref into main, so that they land. It works with any inner

@@ -63,7 +63,11 @@ func (d *summary) end(ctx context.Context, s *session.Session, err error) error 
 	if err != nil {
 		return err
 	}
-	d.Landed, d.Pending, d.Holds = state.Landed-d.total, state.Pending, cmdline.Holds(state.Holds)
+	runs, err := s.Prisons().Runs(ctx, d.record)
+	if err != nil {
+		return err
+	}
+	d.Landed, d.Pending, d.Holds = state.Landed-d.total, state.Pending, cmdline.Holds(state.Holds, runs)
 	d.After, err = s.Repo.Ref(ctx, d.record.Branch)
 	return err
 }

@@ -131,7 +131,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ve
 		return err
 	}
 	if wanted.Word == review.Approve {
-		return waiting(outcome, decided, list)
+		return waiting(outcome, decided, list, r.Phase == airlock.Running)
 	}
 	for _, x := range list {
 		if x.State == review.StateBlocked {
@@ -152,8 +152,8 @@ func handlesOf(ids []gitops.OID, all []reviewed) string {
 	return words
 }
 
-// waiting returns the refusal for the approved commits that have not landed.
-func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewable) error {
+// waiting returns the refusal for the approved commits that have not landed. runs reports that the prison runs.
+func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewable, runs bool) error {
 	var all []reviewed
 	for _, x := range list {
 		all = append(all, reviewedOf(x))
@@ -175,7 +175,7 @@ func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewa
 			}
 		} else if i := slices.IndexFunc(o.Holds, func(h ledger.Hold) bool { return h.Reason != ledger.Review }); i >= 0 {
 			why += fmt.Sprintf(": held (%s): %s", o.Holds[i].Reason, o.Holds[i].Message)
-			next = o.Holds[i].Next
+			next = ledger.WithStart(o.Holds[i].Next, runs)
 		}
 		if len(waits[why]) == 0 {
 			reasons = append(reasons, why)
