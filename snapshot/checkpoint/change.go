@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -51,10 +52,10 @@ func (s *Store) State(c Checkpoint) (State, error) {
 }
 
 // Present returns the present state of the workspace that c serves, and stores nothing. The error is an [Unreadable] if a file is
-// closed to its owner.
-func (s *Store) Present(ctx context.Context, c *files.Client) (State, error) {
-	top, _, err := s.present(ctx, c, Options{})
-	return State{top}, err
+// closed to its owner. With opens such files are opened and closed again; nothing of the agent's may run then.
+func (s *Store) Present(ctx context.Context, c *files.Client, opens bool) (State, error) {
+	top, _, err := s.present(ctx, c, Options{Opens: opens, Whole: opens})
+	return State{top}, errors.Join(err, shut(c, top))
 }
 
 // Compare returns the differences between two states, sorted as a walk finds them.
@@ -89,6 +90,27 @@ func changes(path string, old, recent *node, scope Scope, found []Change) []Chan
 		found = changes(join(path, name), old.child(name), recent.child(name), scope, found)
 	}
 	return found
+}
+
+// Missing returns the paths of a scope at which neither state has a file.
+func (s Scope) Missing(a, b State) (missing []string) {
+	for _, p := range s {
+		if a.top.at(p) == nil && b.top.at(p) == nil {
+			missing = append(missing, p)
+		}
+	}
+	return missing
+}
+
+// at returns the file at a path of a scope, nil if there is none.
+func (n *node) at(path string) *node {
+	if path = strings.Trim(path, "/"); path == "" || path == "." {
+		return n
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		n = n.child(name)
+	}
+	return n
 }
 
 // namesIn returns the names of the entries of two folders, sorted. Both may be nil.

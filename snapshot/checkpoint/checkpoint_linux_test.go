@@ -365,7 +365,7 @@ func TestRestoreOfPart(t *testing.T) {
 		states = append(states, state)
 	}
 	const different = "[{ time folder} {a/one changed file} {b/two changed file} {new added file}]"
-	now, err := w.store.Present(t.Context(), w.Client)
+	now, err := w.store.Present(t.Context(), w.Client, false)
 	for got, want := range map[string]string{
 		fmt.Sprint(Compare(states[1], states[2], nil)):        different,
 		fmt.Sprint(Compare(states[1], now, nil)):              different,

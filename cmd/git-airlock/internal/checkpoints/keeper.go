@@ -173,14 +173,6 @@ func (k Keeper) List(ctx context.Context) (all []checkpoint.Checkpoint, bytes in
 	return all, bytes, err
 }
 
-// Check returns an error if there is no checkpoint with that number.
-func (k Keeper) Check(ctx context.Context, number int) error {
-	return k.with(ctx, func(s *checkpoint.Store) error {
-		_, err := s.Find(number)
-		return err
-	})
-}
-
 // Show returns a checkpoint and its files.
 func (k Keeper) Show(ctx context.Context, number int, scope checkpoint.Scope) (c checkpoint.Checkpoint, all []checkpoint.Change, err error) {
 	err = k.with(ctx, func(s *checkpoint.Store) error {
@@ -210,9 +202,19 @@ func (k Keeper) Diff(ctx context.Context, from, to int, scope checkpoint.Scope) 
 			return between(s, func() (checkpoint.State, error) { return stateOf(s, to) })
 		})
 	}
-	return all, k.inside(ctx, false, func(s *checkpoint.Store, c *files.Client) error {
-		return between(s, func() (checkpoint.State, error) { return s.Present(ctx, c) })
+	before, now, err := k.states(ctx, from, false)
+	return checkpoint.Compare(before, now, scope), err
+}
+
+// states returns the state of a checkpoint and the present one. With opens it reads files that are closed to their owner, too.
+func (k Keeper) states(ctx context.Context, number int, opens bool) (saved, now checkpoint.State, err error) {
+	err = k.inside(ctx, opens, func(s *checkpoint.Store, c *files.Client) error {
+		if saved, err = stateOf(s, number); err == nil {
+			now, err = s.Present(ctx, c, opens)
+		}
+		return err
 	})
+	return saved, now, err
 }
 
 func stateOf(s *checkpoint.Store, number int) (checkpoint.State, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
@@ -42,6 +43,9 @@ func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Check
 	}
 	defer unlock()
 	runs, err := k.idle(ctx, o)
+	if err == nil {
+		err = k.Check(ctx, o, runs)
+	}
 	if err != nil {
 		return before, err
 	}
@@ -56,6 +60,69 @@ func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Check
 			return k.act(w, s, c, plan, journal{To: o.Number, Before: before.Number, Scope: bytesOf(o.Scope), KeepNew: o.KeepNew})
 		})
 	})
+}
+
+// Check returns an error if there is no checkpoint with the number, or if a path of the scope is neither in it nor in the workspace. runs
+// reports that the prison may run. Files that are closed to their owner are not opened then, and what is below them is not known.
+func (k Keeper) Check(ctx context.Context, o Restore, runs bool) error {
+	var saved, now checkpoint.State
+	err := k.with(ctx, func(s *checkpoint.Store) (err error) {
+		saved, err = stateOf(s, o.Number)
+		return err
+	})
+	if err != nil || len(o.Scope.Missing(saved, now)) == 0 {
+		return err
+	}
+	if _, now, err = k.states(ctx, o.Number, !runs); errors.As(err, new(*checkpoint.Unreadable)) {
+		return nil
+	}
+	missing := o.Scope.Missing(saved, now)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return fmt.Errorf("neither checkpoint %d nor the workspace has %s", o.Number, Paths(missing))
+}
+
+// Paths names the paths of a scope for people.
+func Paths(scope checkpoint.Scope) string {
+	const most = 10
+	text := strings.Join(gitops.Escaped(scope[:min(len(scope), most)]), ", ")
+	if more := len(scope) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Foretell shows the plan of a restore, for which it does not freeze or stop a prison. stop reports that the restore would stop it first.
+func (k Keeper) Foretell(ctx context.Context, o Restore, stop bool) error {
+	unlock, err := k.Prisons.Store.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	asked := o
+	asked.Freeze = o.Freeze || stop
+	runs, err := k.idle(ctx, asked)
+	if err == nil {
+		err = k.Check(ctx, o, runs)
+	}
+	if err != nil {
+		return err
+	}
+	saved, now, err := k.states(ctx, o.Number, !runs)
+	if err != nil {
+		return err
+	}
+	var write, remove []string
+	for _, x := range checkpoint.Compare(saved, now, o.Scope) {
+		switch {
+		case x.What != checkpoint.Added:
+			write = append(write, x.Path)
+		case !o.KeepNew:
+			remove = append(remove, x.Path)
+		}
+	}
+	return o.Show(write, remove)
 }
 
 // plan plans a restore and shows the plan.

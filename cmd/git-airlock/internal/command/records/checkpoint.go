@@ -208,10 +208,10 @@ func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers [
 		return printPlan(c.App.Writer, write, remove)
 	}}
 	if s.Dry {
-		return foretell(c, k, o)
+		return k.Foretell(c.Context, o, c.Bool("stop"))
 	}
 	if c.Bool("stop") {
-		if err := k.Check(c.Context, o.Number); err != nil {
+		if err := k.Check(c.Context, o, true); err != nil {
 			return err
 		}
 		err := s.Stop(c.Context, k.Record)
@@ -225,27 +225,13 @@ func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers [
 	if err != nil {
 		return err
 	}
-	s.Report.Say("checkpoint %d is restored, and the ids of the workspace are as they must be", o.Number)
+	what := fmt.Sprintf("checkpoint %d is restored", o.Number)
+	if len(o.Scope) > 0 {
+		what = fmt.Sprintf("restored from checkpoint %d: %s", o.Number, checkpoints.Paths(o.Scope))
+	}
+	s.Report.Say("%s, and the ids of the workspace are as they must be", what)
 	s.Report.Hint(checkpoints.Command(before.Number, o.Freeze) + "  # undoes it")
 	return nil
-}
-
-// foretell prints what a restore would do.
-func foretell(c *cli.Context, k checkpoints.Keeper, o checkpoints.Restore) error {
-	all, err := k.Diff(c.Context, o.Number, 0, o.Scope)
-	if err != nil {
-		return err
-	}
-	var write, remove []string
-	for _, x := range all {
-		switch {
-		case x.What != checkpoint.Added:
-			write = append(write, x.Path)
-		case !o.KeepNew:
-			remove = append(remove, x.Path)
-		}
-	}
-	return o.Show(write, remove)
 }
 
 func printPlan(out io.Writer, write, remove []string) (err error) {
