@@ -88,6 +88,19 @@ func OtherDevice(a, b string) bool {
 	return syscall.Stat(a, &x) == nil && syscall.Stat(b, &y) == nil && x.Dev != y.Dev
 }
 
+// RenameNew renames a file. If the new name exists, it returns an error for which errors.Is(err, [fs.ErrExist]) holds. Where the system
+// cannot check that while it renames, RenameNew checks immediately before.
+func RenameNew(from, to string) error {
+	err := renameNew(from, to)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
+	}
+	return os.Rename(from, to)
+}
+
 // CopyFile creates a durable copy of a file or symbolic link.
 func CopyFile(from, to string) error {
 	info, err := os.Lstat(from)

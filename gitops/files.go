@@ -102,12 +102,15 @@ func readHead(out *bufio.Reader, limit int64) (head []byte, size int64, err erro
 
 // Lstat returns information about a path of the working tree. Like git it follows no symbolic link in the path:
 // below a link nothing exists.
-func (r *Repository) Lstat(name string) (fs.FileInfo, error) {
+func (r *Repository) Lstat(name string) (fs.FileInfo, error) { return LstatBelow(r.Top, name) }
+
+// LstatBelow returns the file info of a path below a folder. A path below a symbolic link does not exist.
+func LstatBelow(folder, name string) (fs.FileInfo, error) {
 	for i, char := range name {
 		if char != '/' {
 			continue
 		}
-		info, err := os.Lstat(filepath.Join(r.Top, name[:i]))
+		info, err := os.Lstat(filepath.Join(folder, name[:i]))
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +118,7 @@ func (r *Repository) Lstat(name string) (fs.FileInfo, error) {
 			return nil, fs.ErrNotExist
 		}
 	}
-	return os.Lstat(filepath.Join(r.Top, name))
+	return os.Lstat(filepath.Join(folder, name))
 }
 
 // Within reports whether a path is a folder or below it.

@@ -3,6 +3,7 @@
 package gitops
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"syscall"
@@ -30,3 +31,8 @@ func SyncFileSystem(string) error {
 	_ = syscall.Sync() // it returns an error on some systems and nothing on others
 	return nil
 }
+
+// Exchange would exchange two files in one step, which needs Linux.
+func Exchange(string, string) error { return errors.ErrUnsupported }
+
+func renameNew(string, string) error { return errors.ErrUnsupported }

@@ -19,6 +19,14 @@
 //   - It keeps the index locked all the while, 420 ms for 2,000 files. Writing beside (140 ms),
 //     renaming (120 ms) and refreshing (50 ms) keep it locked for the last two.
 //
+// The user can save a file between the last check and the rename, and a large commit makes this time long. So a new file is exchanged
+// with the one in its place, a file to be removed is moved to the host state, and a path that was free must still be free (renameat2(2)).
+// Then the landing looks at the file that it has displaced. If this is not the file of the check, it gets its place back, and the landing
+// is taken back and fails with a [CollisionError]. Displaced files are kept until the index is in place, and are looked at twice more,
+// before the refs move and before they are removed, since an editor may write into a file that it had opened before. What a program
+// writes into such a file later is lost, as with git checkout. Where the file system cannot exchange files, a landing checks each file
+// immediately before its rename.
+//
 // Git reads files that are as young as the index twice, and would not find these in our working tree.
 // So the new index is as old as the user's until it has the stat data of the files in the user's work
 // tree. Otherwise an edit in the same second would count as committed, and the next landing would
@@ -51,6 +59,9 @@
 // if the branch has moved, and taken back if it has not. A path is written only if its bytes are those
 // of the old or the new commit; otherwise recovery stops with a hold, and the journal stays. A list of
 // files and their states would have to keep in step with events, which two commit ids need not.
+//
+// A displaced file that has the bytes of neither commit is the user's. Recovery puts it back in its place. If something else is there by
+// now, the file gets a name beside it that ends in .mine.
 //
 // The lock on the index holds a token that is drawn once for each airlock and kept in the host state.
 // The journal names the locks that git made for us with inode and time. Recovery removes a lock only

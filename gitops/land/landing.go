@@ -37,13 +37,15 @@ func (e *CollisionError) Error() string {
 
 // The steps at which a test can kill a landing, in order (package killpoint).
 const (
-	stepPrepared = "prepared"
-	stepLocked   = "locked"
-	stepJournal  = "journal"
-	stepSwing    = "swing" // before each file
-	stepTree     = "tree"
-	stepRefs     = "refs"
-	stepIndex    = "index"
+	stepPrepared  = "prepared"
+	stepLocked    = "locked"
+	stepJournal   = "journal"
+	stepSwing     = "swing"     // before each file
+	stepDisplaced = "displaced" // after each file that displaces or removes one
+	stepTree      = "tree"
+	stepRefs      = "refs"
+	stepIndex     = "index"
+	stepDropped   = "dropped"
 )
 
 // Landing moves a checked-out branch, its index and its working tree from one commit to a descendant, or back to an ancestor.
@@ -88,7 +90,7 @@ type landing struct {
 // next is the new index, and staged the folder of new files, ready to be renamed into place. Until it is complete, next is a copy of
 // the user's index if git works on it, and otherwise not there.
 func (l *landing) next() string   { return filepath.Join(l.scratch, "index") }
-func (l *landing) staged() string { return filepath.Join(l.scratch, "tree") }
+func (l *landing) staged() string { return treeOf(l.scratch) }
 
 // Land makes the landing, or changes nothing and returns the reason: [ErrElsewhere], [ErrRefMoved],
 // [ErrIndexLocked], [ErrUnsettled], a *[CommandError] or a *[CollisionError]. It builds everything first. Then it locks index and
@@ -316,16 +318,16 @@ func (l *landing) absent() []gitops.AnyName {
 	return names
 }
 
-// commit moves files, refs and index, in this order. After a crash, the journal is used to undo the files if the
-// refs have not moved, and to finish the index if they have. ctx ends only the refresh.
+// commit moves files, refs and index, in this order, and then removes the displaced files. After a crash, the journal is used to undo the
+// files if the refs have not moved, and to finish the index if they have. ctx ends only the refresh.
 func (l *landing) commit(ctx context.Context, tx *gitops.Transaction) error {
-	placed, err := moveIn(l.r, l.changes, l.scratch, l.staged())
-	if err != nil {
+	m := mover{r: l.r, dir: l.scratch, scratch: l.scratch, seen: l.seen}
+	if err := m.move(l.changes); err != nil {
 		tx.Abort()
 		return fmt.Errorf("update the working tree: %w", err)
 	}
 	killpoint.Reach(stepTree)
-	if err := l.refresh(ctx, placed); err != nil {
+	if err := cmp.Or(l.refresh(ctx, m.placed), m.verify()); err != nil {
 		tx.Abort()
 		return err
 	}
@@ -338,7 +340,9 @@ func (l *landing) commit(ctx context.Context, tx *gitops.Transaction) error {
 		return fmt.Errorf("replace the index: %w", err)
 	}
 	killpoint.Reach(stepIndex)
-	return nil
+	err := m.drop()
+	killpoint.Reach(stepDropped)
+	return err
 }
 
 // mend takes back or finishes a swing that failed. If it finishes the swing, the landing has not failed.

@@ -88,6 +88,13 @@ type recovery struct {
 	filters landingFilters
 	changes []gitops.Change
 	left    map[string]bool // paths that git was told to skip and that were missing before the landing
+
+	old, new  staged
+	seen      map[string]os.FileInfo // the files of the working tree, from before their content was last checked
+	untouched map[string]bool        // paths whose prepared file the landing has not put into its place
+	displaced map[string]string      // files that the landing has displaced, by path
+	kept      []keptFile             // those that have the content of the old commit
+	saved     []keptFile             // those displaced by the landing or an earlier recovery that neither commit has
 }
 
 func (c *recovery) run(ctx context.Context) error {
@@ -108,11 +115,26 @@ func (c *recovery) run(ctx context.Context) error {
 	if err := os.MkdirAll(c.scratch, 0o700); err != nil {
 		return err
 	}
-	sweepWaiting(c.r, c.scratch, c.changes)
-	if c.hasMoved(ctx, tip) {
-		return c.forward(ctx)
+	former := append([]string{c.scratch}, gitops.Glob(c.scratch, stagePrefix+"*")...)
+	if c.old, err = c.stageCommit(ctx, c.Old); err != nil {
+		return err
 	}
-	return c.back(ctx)
+	if c.new, err = c.stageCommit(ctx, c.New); err != nil {
+		return err
+	}
+	c.find(ctx, former)
+	direction := c.back
+	if c.hasMoved(ctx, tip) {
+		direction = c.forward
+	}
+	err = direction(ctx)
+	if kept := c.keep(ctx); kept != nil {
+		return errors.Join(err, kept)
+	}
+	if err == nil {
+		c.sweepBeside(append(former, c.old.dir, c.new.dir))
+	}
+	return err
 }
 
 // hasMoved reports whether the landing has moved the branch, which the user may have moved on since.
@@ -140,7 +162,7 @@ func (c *recovery) forward(ctx context.Context) error {
 	if err := c.forwardIndex(ctx); err != nil {
 		return err
 	}
-	old, err := c.side(ctx, c.Old, c.changes)
+	old, err := c.side(ctx, c.old)
 	if err != nil {
 		return err
 	}
@@ -154,7 +176,8 @@ func (c *recovery) forward(ctx context.Context) error {
 			rest = append(rest, change)
 		}
 	}
-	return c.move(ctx, c.New, rest)
+	written := mover{kept: c.kept}
+	return cmp.Or(c.move(c.new, rest, nil), written.verify())
 }
 
 // complete makes an update that may have been made already.
@@ -212,7 +235,7 @@ func (c *recovery) back(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	old, err := c.side(ctx, c.Old, c.changes)
+	old, err := c.side(ctx, c.old)
 	if err != nil {
 		return err
 	}
@@ -222,7 +245,7 @@ func (c *recovery) back(ctx context.Context) error {
 			rest = append(rest, gitops.Change{Path: p, Old: change.New, New: change.Old})
 		}
 	}
-	landed, err := c.side(ctx, c.New, c.changes)
+	landed, err := c.side(ctx, c.new)
 	if err != nil {
 		return err
 	}
@@ -231,11 +254,11 @@ func (c *recovery) back(ctx context.Context) error {
 	for _, change := range rest {
 		if landed[change.Path] {
 			undo = append(undo, change)
-		} else if !c.left[change.Path] {
+		} else if !c.left[change.Path] && !c.untouched[change.Path] {
 			collided = append(collided, change.Path)
 		}
 	}
-	if err := c.move(ctx, c.Old, undo); err != nil {
+	if err := c.move(c.old, undo, c.displaced); err != nil {
 		return err
 	}
 	if len(collided) > 0 {
@@ -244,17 +267,10 @@ func (c *recovery) back(ctx context.Context) error {
 	return nil
 }
 
-// move changes the working tree to the content of a commit, in the same way as a landing.
-func (c *recovery) move(ctx context.Context, commit gitops.OID, changes []gitops.Change) error {
-	if len(changes) == 0 {
-		return nil
-	}
-	_, tree, err := c.stageCommit(ctx, commit, present(changes))
-	if err != nil {
-		return err
-	}
-	_, err = moveIn(c.r, changes, c.scratch, tree)
-	return err
+// move changes the working tree to the content of a commit, in the same way as a landing. from has files to be used instead of staged ones.
+func (c *recovery) move(s staged, changes []gitops.Change, from map[string]string) error {
+	m := mover{r: c.r, dir: s.dir, scratch: c.scratch, seen: c.seen, from: from}
+	return cmp.Or(m.move(changes), m.verify())
 }
 
 // moved returns the set of changed paths at which the user's index differs from its state before the landing.
@@ -309,34 +325,19 @@ func set(names []string) map[string]bool {
 // side returns the set of changed paths whose content in the working tree is the same as in a commit, either
 // according to git, or byte for byte as a checkout writes it. The second check is needed when .gitattributes itself
 // has changed.
-func (c *recovery) side(ctx context.Context, commit gitops.OID, changes []gitops.Change) (map[string]bool, error) {
-	entryOf := func(change gitops.Change) gitops.Entry {
-		if commit == c.Old {
-			return change.Old
-		}
-		return change.New
-	}
-	var files []string
-	for _, change := range changes {
-		if e := entryOf(change); e.Present() && !e.Gitlink() {
-			files = append(files, change.Path)
-		}
-	}
-	index, tree, err := c.stageCommit(ctx, commit, files)
-	if err != nil {
-		return nil, err
-	}
-	unstaged, err := unstagedPaths(ctx, c.r.Configured(c.filters.config...).With("GIT_INDEX_FILE="+index), changes)
+func (c *recovery) side(ctx context.Context, s staged) (map[string]bool, error) {
+	c.seen = lstatAll(c.r, c.changes)
+	unstaged, err := unstagedPaths(ctx, c.r.Configured(c.filters.config...).With("GIT_INDEX_FILE="+s.index), c.changes)
 	if err != nil {
 		return nil, err
 	}
 	differs, is := set(unstaged), map[string]bool{}
-	for _, change := range changes {
+	for _, change := range c.changes {
 		info, err := c.r.Lstat(change.Path)
-		switch e := entryOf(change); {
+		switch e := c.entry(s.commit, change); {
 		case e.Present():
 			is[change.Path] = !differs[change.Path] ||
-				err == nil && sameContent(filepath.Join(c.r.Top, change.Path), filepath.Join(tree, change.Path))
+				err == nil && sameContent(filepath.Join(c.r.Top, change.Path), filepath.Join(treeOf(s.dir), change.Path))
 		default:
 			// The commit does not have the path: it is correct if there is no file. Whether it is a folder depends
 			// on other paths.

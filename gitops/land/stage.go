@@ -180,29 +180,57 @@ func checkoutIndex(ctx context.Context, g *gitops.Git, names []string) error {
 		Stdin: strings.NewReader(strings.Join(names, "\x00") + "\x00"), Stdout: io.Discard})
 }
 
+// staged is the index of a commit, and changed files as they are in that commit.
+type staged struct {
+	commit     gitops.OID
+	dir, index string
+}
+
 // stageCommit writes changed paths, as they are in a commit, into a new folder of scratch, and the commit's index
 // beside it. The name of the folder is new each time, since a recovery that was killed may have left its locks, or
 // a running git, in the previous one.
-func (c *recovery) stageCommit(ctx context.Context, commit gitops.OID, paths []string) (index, tree string, err error) {
-	dir, err := os.MkdirTemp(c.scratch, "stage-")
+func (c *recovery) stageCommit(ctx context.Context, commit gitops.OID) (staged, error) {
+	dir, err := os.MkdirTemp(c.scratch, stagePrefix)
 	if err != nil {
-		return "", "", err
+		return staged{}, err
 	}
-	index, tree = filepath.Join(dir, "index"), filepath.Join(dir, "tree")
-	if err := os.Mkdir(tree, 0o700); err != nil {
-		return "", "", err
+	s := staged{commit, dir, filepath.Join(dir, "index")}
+	if err := os.Mkdir(treeOf(dir), 0o700); err != nil {
+		return s, err
 	}
-	g := stagingGit(c.r, index, tree, c.filters)
+	g := c.git(s)
 	if err := g.Change(ctx, gitops.Call{Args: []string{"read-tree", string(commit)}}); err != nil {
-		return "", "", err
+		return s, err
+	}
+	var paths []string
+	for _, change := range c.changes {
+		if e := c.entry(commit, change); e.Present() && !e.Gitlink() {
+			paths = append(paths, change.Path)
+		}
 	}
 	if err := lendAttributes(ctx, c.r, g, attributesAbove(c.r, paths), c.changes); err != nil {
-		return "", "", err
+		return s, err
 	}
 	if err := checkoutIndex(ctx, g, paths); err != nil {
-		return "", "", err
+		return s, err
 	}
-	return index, tree, gitops.SyncFiles(tree, paths)
+	return s, gitops.SyncFiles(treeOf(dir), paths)
+}
+
+// stagePrefix begins the names of the folders in which recoveries stage commits.
+const stagePrefix = "stage-"
+
+// git returns a Git that uses the index and the files of a staged commit.
+func (c *recovery) git(s staged) *gitops.Git {
+	return stagingGit(c.r, s.index, treeOf(s.dir), c.filters)
+}
+
+// entry returns the entry of a changed path in one of the two commits.
+func (c *recovery) entry(commit gitops.OID, change gitops.Change) gitops.Entry {
+	if commit == c.Old {
+		return change.Old
+	}
+	return change.New
 }
 
 // present lists the changed paths that have a file after the changes.
