@@ -86,10 +86,8 @@ func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Cha
 		touched[c.Path] = c
 	}
 	found := map[string]bool{}
-	for _, p := range append(unstaged, hidden...) {
-		if _, ok := touched[p]; ok {
-			found[p] = true
-		}
+	for _, p := range g.changed(ctx, append(unstaged, hidden...), touched) {
+		found[p] = true
 	}
 	above := foldersAbove(changes)
 	for _, p := range g.staged {
@@ -112,6 +110,28 @@ func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Cha
 		return err
 	}
 	return &CollisionError{slices.Sorted(maps.Keys(found))}
+}
+
+// changed returns those of the touched paths whose files differ from what a checkout of the index writes. Git reports a file as changed
+// also where the clean filter does not restore what is committed, such as CRLF line ends of a text file. If git cannot write the files,
+// all are regarded as the user's changes.
+func (g *guard) changed(ctx context.Context, paths []string, touched map[string]gitops.Change) []string {
+	paths = slices.DeleteFunc(paths, func(p string) bool { _, ok := touched[p]; return !ok })
+	if len(paths) == 0 {
+		return nil
+	}
+	tree, err := os.MkdirTemp(filepath.Dir(g.copy), "same-")
+	if err != nil {
+		return paths
+	}
+	git := stagingGit(g.r, g.copy, tree, g.filters)
+	err = lendAttributes(ctx, g.r, git, attributesAbove(g.r, paths), slices.Collect(maps.Values(touched)))
+	if err != nil || checkoutIndex(ctx, git, paths) != nil {
+		return paths
+	}
+	return slices.DeleteFunc(paths, func(p string) bool {
+		return g.r.There(p) && sameContent(filepath.Join(g.r.Top, p), filepath.Join(tree, p))
+	})
 }
 
 // foldersAbove returns the set of folders that must exist for the new files.

@@ -102,6 +102,48 @@ func TestLandRefusesToOverwrite(t *testing.T) {
 	}
 }
 
+// Git reports a file as changed if the clean filter does not restore the committed bytes. A checkout writes such a file as it is, so
+// that it is not a change of the user's, and no command of the user's would make it disappear.
+func TestLandOverFilesThatOnlySeemChanged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		old  gitopstest.Files
+		user func(w *world)
+	}{
+		"line ends":            {gitopstest.Files{".gitattributes": "*.txt text\n"}, func(*world) {}},
+		"assumed unchanged":    {gitopstest.Files{".gitattributes": "*.txt text\n"}, func(w *world) { w.Run("update-index", "--assume-unchanged", "f.txt") }},
+		"clean filter":         {gitopstest.Files{".gitattributes": "*.txt filter=f\n"}, func(w *world) { w.Run("config", "filter.f.clean", "tr 1 x") }},
+		"untracked attributes": {gitopstest.Files{"d/a": "1"}, func(w *world) { w.Write(gitopstest.Files{".gitattributes": "*.txt text\n"}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			base := w.CommitAll(c.old)
+			one := w.Built(base, gitopstest.Files{"f.txt": "1\r\n"})
+			gitopstest.Check(t, Land(t.Context(), w.Repository, w.landing(base, one)))
+			c.user(w)
+			gitopstest.Check(t, os.Chtimes(filepath.Join(w.Top, "f.txt"), time.Time{}, time.Now().Add(-time.Hour)))
+			rest()
+			if name != "assumed unchanged" && w.Run("status", "--porcelain", "f.txt") != " M f.txt" {
+				t.Fatal("git does not report the file as changed: nothing to be shown here")
+			}
+			two := w.Built(one, gitopstest.Files{"f.txt": "2\r\n", "other": "2"})
+			gitopstest.Check(t, Land(t.Context(), w.Repository, w.landing(one, two)))
+			w.landed(two)
+			if got, _ := os.ReadFile(filepath.Join(w.Top, "f.txt")); string(got) != "2\r\n" {
+				t.Errorf("f.txt is %q", got)
+			}
+			w.Write(gitopstest.Files{"f.txt": "user\r\n"})
+			rest()
+			three := w.Built(two, gitopstest.Files{"f.txt": "3\r\n"})
+			var collision *CollisionError
+			if err := Land(t.Context(), w.Repository, w.landing(two, three)); !errors.As(err, &collision) || !slices.Equal(collision.Paths, []string{"f.txt"}) {
+				t.Errorf("Land over a change: %v, want a collision at f.txt", err)
+			}
+		})
+	}
+}
+
 // Test data can look like a repository.
 func TestLandIntoATrackedBareRepository(t *testing.T) {
 	t.Parallel()
