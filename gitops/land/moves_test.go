@@ -40,6 +40,19 @@ func TestCopyFile(t *testing.T) {
 // The git directory is on another file system than the work tree, as usual for /var/tmp when the tests run in memory.
 func TestLandAcrossFileSystems(t *testing.T) {
 	t.Parallel()
+	k := newScattered(t)
+	if !k.kill(stepSwing + ":3") {
+		t.Fatal("not killed")
+	}
+	gitopstest.Check(t, k.recover())
+	k.isBefore()
+	k.land(k.old, k.new)
+	k.likeCheckout(k.new)
+}
+
+// newScattered returns a landing that changes a and removes d/x, from one file system to another.
+func newScattered(t *testing.T) *killFixture {
+	t.Helper()
 	elsewhere, err := os.MkdirTemp("/var/tmp", "elsewhere-")
 	gitopstest.Check(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(elsewhere) })
@@ -49,15 +62,45 @@ func TestLandAcrossFileSystems(t *testing.T) {
 	old := w.CommitAll(gitopstest.Files{"a": "1", "d/x": "1"})
 	new := w.Built(old, gitopstest.Files{"a": gitopstest.Execute + "2", "d/x": gitopstest.Absent, "d/y": gitopstest.LinkTo + "../a", "n/z": "3"})
 	rest()
-	before := w.picture()
-	k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: before}
-	if !k.kill(stepSwing + ":3") {
-		t.Fatal("not killed")
+	return &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: w.picture()}
+}
+
+// A displaced file stays on its file system, beside its place.
+func TestRecoveryGivesBackWhatWasSavedAcrossFileSystems(t *testing.T) {
+	t.Parallel()
+	for step, c := range map[string]struct {
+		path     string
+		finished bool
+	}{stepDisplaced + ":1": {"d/x", false}, stepDisplaced + ":2": {"a", false}, stepTree: {"a", false}, stepRefs: {"a", true}, stepIndex: {"a", true}} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			k := newScattered(t)
+			if !gitops.OtherDevice(k.Top, k.State) {
+				t.Skip("one file system")
+			}
+			if !k.kill(step) {
+				t.Fatal("not killed")
+			}
+			beside, err := filepath.Glob(filepath.Join(k.Top, filepath.Dir(c.path), ".landing-*"))
+			if err != nil || len(beside) != 1 {
+				t.Fatalf("displaced: %q, %v", beside, err)
+			}
+			want := k.before
+			if c.finished {
+				want = k.tree()
+				delete(want, filepath.Base(beside[0]))
+			}
+			gitopstest.Check(t, os.WriteFile(beside[0], []byte("saved"), 0o644))
+			want[c.path] = "-rw-r--r-- saved"
+			gitopstest.Check(t, k.recover())
+			if c.finished {
+				k.tree().equals(t, want)
+				k.landed(k.new)
+			} else {
+				k.isBefore()
+			}
+		})
 	}
-	gitopstest.Check(t, k.recover())
-	k.isBefore()
-	w.land(old, new)
-	w.likeCheckout(new)
 }
 
 // Files that are checked out in a folder with the set-group-ID bit, as in shared work trees, get the group of the
