@@ -68,6 +68,7 @@ func newScattered(t *testing.T) *killFixture {
 // A displaced file stays on its file system, beside its place.
 func TestRecoveryGivesBackWhatWasSavedAcrossFileSystems(t *testing.T) {
 	t.Parallel()
+	needsExchange(t)
 	for step, c := range map[string]struct {
 		path     string
 		finished bool
