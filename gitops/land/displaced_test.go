@@ -149,23 +149,36 @@ func crowd(t *testing.T, old, new gitopstest.Files) (w *world, request Landing) 
 	return w, w.landing(a, b)
 }
 
-// while makes a landing, and calls act as soon as the landing has changed a path.
-func (w *world) while(request Landing, path string, act func()) error {
-	w.T.Helper()
-	before, _ := os.Lstat(filepath.Join(w.Top, path))
-	landed := make(chan error)
-	go func() { landed <- Land(w.T.Context(), w.Repository, request) }()
-	for {
-		select {
-		case err := <-landed:
-			w.T.Fatal("the landing was too fast:", err)
-		default:
+// while calls begin, makes a landing, and calls act as soon as the landing has changed the first path. It makes another one if the landing has reached
+// the last path before act has ended, since the machine has other things to do.
+func while(t *testing.T, old, new gitopstest.Files, first, last string, begin, act func(w *world)) (w *world, request Landing, err error) {
+	t.Helper()
+	for range 5 {
+		w, request = crowd(t, old, new)
+		begin(w)
+		before, end := w.stat(first), w.stat(last)
+		landed := make(chan error)
+		go func() { landed <- Land(t.Context(), w.Repository, request) }()
+		for sameFile(before, w.stat(first)) {
+			select {
+			case err := <-landed:
+				t.Fatal("the landing has not changed", first, err)
+			default:
+			}
 		}
-		if now, _ := os.Lstat(filepath.Join(w.Top, path)); !sameFile(before, now) {
-			act()
-			return <-landed
+		act(w)
+		inTime := sameFile(end, w.stat(last))
+		if err = <-landed; inTime {
+			return w, request, err
 		}
 	}
+	t.Skip("SKIPPED, and not tested: the machine is too busy")
+	return w, request, err
+}
+
+func (w *world) stat(name string) os.FileInfo {
+	info, _ := os.Lstat(filepath.Join(w.Top, name))
+	return info
 }
 
 func TestLandKeepsWhatIsSavedMeanwhile(t *testing.T) {
@@ -175,35 +188,35 @@ func TestLandKeepsWhatIsSavedMeanwhile(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		old, new gitopstest.Files
-		first    string // after it, the path is saved
-		path     string
+		path     string // where the user acts after the first file, a, has changed
 		act      func(w *world, path string)
 	}{
-		"in place": {gitopstest.Files{"a": "1", "z": "1"}, gitopstest.Files{"a": "2", "z": "2"}, "a", "z", save},
-		"renamed": {gitopstest.Files{"a": "1", "z": "1"}, gitopstest.Files{"a": "2", "z": "2"}, "a", "z", func(w *world, name string) {
+		"in place": {gitopstest.Files{"a": "1", "z": "1"}, gitopstest.Files{"a": "2", "z": "2"}, "z", save},
+		"renamed": {gitopstest.Files{"a": "1", "z": "1"}, gitopstest.Files{"a": "2", "z": "2"}, "z", func(w *world, name string) {
 			save(w, "saving")
 			gitopstest.Check(w.T, os.Rename(filepath.Join(w.Top, "saving"), filepath.Join(w.Top, name)))
 		}},
-		"new":     {gitopstest.Files{"a": "1"}, gitopstest.Files{"a": "2", "z": "2"}, "a", "z", save},
-		"removed": {gitopstest.Files{"a": "1", "z": "1"}, gitopstest.Files{"a": gitopstest.Absent, "z": gitopstest.Absent}, "a", "z", save},
-		"deleted": {gitopstest.Files{"a": "1", "z": "1"}, gitopstest.Files{"a": "2", "z": "2"}, "a", "z", func(w *world, name string) {
+		"new":     {gitopstest.Files{"a": "1"}, gitopstest.Files{"a": "2", "z": "2"}, "z", save},
+		"removed": {gitopstest.Files{"a": "1", "z": "1"}, gitopstest.Files{"a": gitopstest.Absent, "z": gitopstest.Absent}, "z", save},
+		"deleted": {gitopstest.Files{"a": "1", "z": "1"}, gitopstest.Files{"a": "2", "z": "2"}, "z", func(w *world, name string) {
 			gitopstest.Check(w.T, os.Remove(filepath.Join(w.Top, name)))
 		}},
-		"a folder": {gitopstest.Files{"a": "1", "z": "1"}, gitopstest.Files{"a": "2", "z": "2"}, "a", "z", func(w *world, name string) {
+		"a folder": {gitopstest.Files{"a": "1", "z": "1"}, gitopstest.Files{"a": "2", "z": "2"}, "z", func(w *world, name string) {
 			gitopstest.Check(w.T, os.Remove(filepath.Join(w.Top, name)))
 			w.Write(gitopstest.Files{name + "/x": "saved"})
 		}},
-		"where a folder": {gitopstest.Files{"a": "1"}, gitopstest.Files{"a": "2", "z/x": "2"}, "a", "z", save},
+		"where a folder": {gitopstest.Files{"a": "1"}, gitopstest.Files{"a": "2", "z/x": "2"}, "z", save},
 	} {
 		t.Run(name, func(t *testing.T) {
+			last := "m/f1999"
 			if name == "removed" {
+				last = "b/1999"
 				for i := range 2000 {
-					c.old[fmt.Sprintf("b/%d", i)], c.new[fmt.Sprintf("b/%d", i)] = "1", gitopstest.Absent
+					name := fmt.Sprintf("b/%04d", i)
+					c.old[name], c.new[name] = "1", gitopstest.Absent
 				}
 			}
-			w, request := crowd(t, c.old, c.new)
-			var want picture
-			err := w.while(request, c.first, func() { c.act(w, c.path) })
+			w, request, err := while(t, c.old, c.new, "a", last, func(*world) {}, func(w *world) { c.act(w, c.path) })
 			var collision *CollisionError
 			if !errors.As(err, &collision) || !slices.ContainsFunc(collision.Paths, func(p string) bool { return strings.HasPrefix(p, c.path) }) {
 				t.Fatalf("Land: %v, want a collision at %s", err, c.path)
@@ -213,8 +226,7 @@ func TestLandKeepsWhatIsSavedMeanwhile(t *testing.T) {
 			w.Run("reset", "-q", "--hard", string(request.Old))
 			w.Run("clean", "-q", "-f", "-d")
 			c.act(w, c.path)
-			want = w.tree()
-			got.equals(t, want)
+			got.equals(t, w.tree())
 			if at := w.At("refs/heads/main"); at != request.Old {
 				t.Errorf("main is at %s, want %s", at, request.Old)
 			}
@@ -228,13 +240,15 @@ func TestLandKeepsWhatIsWrittenIntoADisplacedFile(t *testing.T) {
 	needsExchange(t)
 	for name, new := range map[string]string{"changed": "2", "removed": gitopstest.Absent} {
 		t.Run(name, func(t *testing.T) {
-			w, request := crowd(t, gitopstest.Files{"a": "1"}, gitopstest.Files{"a": new})
-			editor, err := os.OpenFile(filepath.Join(w.Top, "a"), os.O_WRONLY, 0)
-			gitopstest.Check(t, err)
-			defer editor.Close()
-			err = w.while(request, "a", func() {
-				_, err := editor.WriteString("saved")
+			var editor *os.File
+			opened := func(w *world) {
+				var err error
+				editor, err = os.OpenFile(filepath.Join(w.Top, "a"), os.O_WRONLY, 0)
 				gitopstest.Check(t, err)
+			}
+			w, _, err := while(t, gitopstest.Files{"a": "1"}, gitopstest.Files{"a": new}, "a", "m/f1999", opened, func(*world) {
+				_, err := editor.WriteString("saved")
+				gitopstest.Check(t, errors.Join(err, editor.Close()))
 			})
 			var collision *CollisionError
 			if !errors.As(err, &collision) || !slices.Equal(collision.Paths, []string{"a"}) {
