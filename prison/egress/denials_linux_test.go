@@ -36,7 +36,7 @@ func TestDenialsHold(t *testing.T) {
 // TestOverridesAreRemoved sends headers and trailers by which servers replace what was decided about.
 func TestOverridesAreRemoved(t *testing.T) {
 	e, s := newSeen(t, func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body) //nolint:errcheck // a test
+		io.Copy(io.Discard, r.Body)
 		fmt.Fprint(w, r.Header, r.Trailer)
 	}, "files.test", "!DELETE files.test")
 	for _, name := range []string{

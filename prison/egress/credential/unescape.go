@@ -23,7 +23,7 @@ func unescape(text []byte) (plain []byte, before func(int) int) {
 	for at < len(text) {
 		next := bytes.IndexAny(text[at:], escapes)
 		if next < 0 {
-			plain, at = append(plain, text[at:]...), len(text)
+			plain = append(plain, text[at:]...)
 			break
 		}
 		plain, at = append(plain, text[at:at+next]...), at+next
