@@ -12,11 +12,14 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// pathsNamed bounds the number of paths in a command of a hold.
-const pathsNamed = 50
-
 // Collision returns the hold for changes of the user in the way of a landing.
 func (e *Engine) Collision(ctx context.Context, paths []string) ledger.Hold {
+	for i, p := range paths { // one path for all that is in the .git folder of another repository
+		if top, _, below := strings.Cut(p, "/.git/"); below {
+			paths[i] = top
+		}
+	}
+	paths = slices.Compact(paths)
 	h := ledger.Hold{Reason: ledger.Collision, Paths: gitops.Escaped(paths), Places: paths,
 		Message: fmt.Sprintf("landing would overwrite changes of yours that are not committed, at %d paths", len(paths))}
 	switch other := func(p string) bool { return land.Repository(e.Repo, p) }; {
@@ -25,11 +28,7 @@ func (e *Engine) Collision(ctx context.Context, paths []string) ledger.Hold {
 	case len(paths) == 1:
 		h.Message = "landing would overwrite a change of yours that is not committed: " + h.Paths[0]
 	}
-	if len(paths) <= pathsNamed {
-		h.Next = hold.PutAside(ctx, e.Repo, paths)
-	} else {
-		h.Next = []string{"git stash push --include-untracked"}
-	}
+	h.Next = hold.PutAside(ctx, e.Repo, e.Dir(), paths)
 	return h
 }
 

@@ -2,6 +2,9 @@ package hold
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -9,40 +12,59 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 )
 
+// PathsNamed bounds the number of paths in a command of a hold. For more paths, the command reads them from a file.
+const PathsNamed = 50
+
 // PutAside returns the commands that move paths out of the way: git stash for all paths that it can take, preceded by
-// the commands that make it take them, and mv for the rest.
-func PutAside(ctx context.Context, repo *gitops.Repository, paths []string) []string {
-	var next []string
-	unstashable, err := land.FindUnstashable(ctx, repo, paths)
-	if err != nil {
-		unstashable = land.Unstashable{} // the same error comes up again when git runs the next time
-	}
-	for _, p := range unstashable.NotStored {
+// the commands that make it take them, and mv for the rest. dir is the folder for the files with many paths.
+func PutAside(ctx context.Context, repo *gitops.Repository, dir string, paths []string) (next []string) {
+	u, _ := land.FindUnstashable(ctx, repo, paths) // the same error comes up again when git runs the next time
+	for _, p := range u.Moved {
 		move := "mv --"
-		if slices.Contains(unstashable.Worktrees, p) {
+		if slices.Contains(u.Worktrees, p) {
 			move = "git worktree move --"
 		}
 		next = append(next, move+quoted([]string{p, land.FreeName(repo.Top, p)}))
 	}
-	if len(unstashable.Emptied) > 0 {
-		next = append(next, "mkdir --"+quoted(unstashable.Emptied))
+	if len(u.Emptied) > 0 {
+		next = append(next, "mkdir --"+quoted(u.Emptied))
 	}
-	if len(unstashable.Skipped) > 0 {
-		next = append(next, "git update-index --no-skip-worktree --"+quoted(unstashable.Skipped))
+	stash := "git --literal-pathspecs stash push --all"
+	if u.Sparse {
+		stash = "git -c core.sparseCheckout=false --literal-pathspecs stash push --all"
 	}
-	if len(unstashable.Assumed) > 0 {
-		next = append(next, "git update-index --no-assume-unchanged --"+quoted(unstashable.Assumed))
-	}
-	if len(unstashable.Intended) > 0 {
-		next = append(next, "git --literal-pathspecs rm -q --cached --"+quoted(unstashable.Intended))
-	}
-	rest := slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
-		return slices.Contains(slices.Concat(unstashable.NotStored, unstashable.Emptied), p)
-	})
-	if len(rest) > 0 {
-		next = append(next, "git --literal-pathspecs stash push --all --"+quoted(rest))
+	const fromFile, fromInput = " --pathspec-file-nul --pathspec-from-file=", " -z --stdin <"
+	for _, c := range []struct {
+		command, from string
+		paths         []string
+	}{
+		{"git --literal-pathspecs reset -q", fromFile, u.Unindexed},
+		{"git update-index --skip-worktree", fromInput, u.Outside},
+		{"git update-index --no-skip-worktree", fromInput, u.Skipped},
+		{"git update-index --no-assume-unchanged", fromInput, u.Assumed},
+		{"git --literal-pathspecs rm -q --cached", fromFile, u.Intended},
+		{"git --literal-pathspecs checkout -q", fromFile, u.Deleted},
+		{stash, fromFile, u.Rest},
+	} {
+		if len(c.paths) == 0 {
+			continue
+		}
+		arguments := " --" + quoted(c.paths)
+		if len(c.paths) > PathsNamed && !repo.Dry {
+			if name, err := list(dir, c.paths); err == nil {
+				arguments = c.from + gitops.Pasteable(name)
+			}
+		}
+		next = append(next, c.command+arguments)
 	}
 	return next
+}
+
+// list writes paths to a file of their own, so that the command that was printed last is right as long as its file exists.
+func list(dir string, paths []string) (name string, err error) {
+	content := []byte(strings.Join(paths, "\x00") + "\x00")
+	name = filepath.Join(dir, fmt.Sprintf("paths-%.4x", sha256.Sum256(content)))
+	return name, gitops.WriteFile(name, content, 0o600)
 }
 
 func quoted(paths []string) string {
