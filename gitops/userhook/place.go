@@ -33,6 +33,7 @@ type Unsuitable struct {
 	File string // the file in which the line belongs
 	Why  string
 	Next string // a command to type before; empty if there is none
+	Not  bool   // the line does not work in the file
 }
 
 func (e *Unsuitable) Error() string { return gitops.Text(e.File).String() + ": " + e.Why }
@@ -65,10 +66,10 @@ func (p Place) Install() (changed bool, err error) {
 		return false, err
 	}
 	if why := unfit(content); why != "" {
-		return false, &Unsuitable{File: p.File, Why: why}
+		return false, &Unsuitable{File: p.File, Why: why, Not: true}
 	}
 	if info.Mode()&0o111 == 0 {
-		return false, &Unsuitable{p.File, "git does not run it, because it is not executable", "chmod +x " + gitops.Pasteable(p.File)}
+		return false, &Unsuitable{File: p.File, Why: "git does not run it, because it is not executable", Next: "chmod +x " + gitops.Pasteable(p.File)}
 	}
 	return p.write(content, insert(content), info)
 }
@@ -128,7 +129,7 @@ func (p Place) read() ([]byte, fs.FileInfo, error) {
 func (p Place) check() error {
 	dir := filepath.Dir(p.File)
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() || errors.Is(err, syscall.ENOTDIR) {
-		return &Unsuitable{p.File, "core.hooksPath names no folder, so that git runs no hooks", "git config --show-origin core.hooksPath"}
+		return &Unsuitable{File: p.File, Why: "core.hooksPath names no folder, so that git runs no hooks", Next: "git config --show-origin core.hooksPath"}
 	}
 	if !p.inTree() {
 		return nil

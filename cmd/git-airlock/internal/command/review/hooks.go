@@ -96,6 +96,9 @@ func byHand(err error, what string, next ...string) error {
 	if !errors.As(err, &unsuitable) {
 		return err
 	}
+	if unsuitable.Not && len(next) > 0 {
+		what, next = `it can run git-airlock hooks `+hook+` "$@" with its own standard input, and fail if that fails`, []string{"git airlock hooks -h"}
+	}
 	if unsuitable.Next != "" {
 		return &environment.Refusal{Text: err.Error(), Next: []string{unsuitable.Next}}
 	}
