@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/attest"
 	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/events"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/verdict"
@@ -349,7 +350,7 @@ func (l landing) refusal(outcome ledger.Outcome, state promote.State, err error)
 	case len(state.OtherRefs) > 0:
 		w := state.OtherRefs[0]
 		return &environment.Refusal{Text: fmt.Sprintf("%s on %s would be lost: only main lands", words.Count(w.Commits, "commit"), w.Ref),
-			Next: ledger.WithStart([]string{MergeCommand(w), discard}, l.runs())}
+			Next: ledger.WithStart([]string{hold.Merge(w.Name), discard}, l.runs())}
 	}
 	return nil
 }

@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
-	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/words"
@@ -228,20 +228,5 @@ func (l landing) addElsewhere(ctx context.Context, ref string, promoted error) e
 	w := state.OtherRefs[i]
 	return &environment.Refusal{
 		Text: fmt.Sprintf("the agent's uncommitted changes are now on %s, which does not land by itself: %s", w.Ref, words.Count(w.Commits, "commit")),
-		Next: ledger.WithStart([]string{MergeCommand(w)}, l.runs())}
-}
-
-// MergeCommand returns the command that merges the commits of an inner ref into main, so that they land. It works with any inner
-// HEAD.
-func MergeCommand(w promote.OtherRef) string {
-	from := gitops.ShellQuote(w.Name)
-	switch w.Name {
-	case "":
-		return "git airlock visit -- git for-each-ref"
-	case "refs/stash":
-		return "git airlock visit -- git stash pop"
-	case "HEAD": // which is another one on main
-		from = "@{-1}"
-	}
-	return "git airlock visit -- sh -c " + gitops.Pasteable("git checkout main && git merge --no-edit "+from)
+		Next: ledger.WithStart([]string{hold.Merge(w.Name)}, l.runs())}
 }

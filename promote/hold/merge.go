@@ -1,0 +1,25 @@
+package hold
+
+import (
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Merge returns the command that merges the commits of an inner ref into main, so that they land, or one that shows them. It works
+// with any inner HEAD, and with a branch that has no commit in common with main. Notes are no files to be merged: they stay inside,
+// and are lost with the workspace.
+func Merge(name string) string {
+	from := gitops.ShellQuote(name)
+	switch {
+	case name == "":
+		return "git airlock visit -- git for-each-ref"
+	case name == "refs/stash":
+		return "git airlock visit -- git stash pop"
+	case strings.HasPrefix(name, "refs/notes/"):
+		return "git airlock visit -- git notes " + gitops.Pasteable("--ref="+name) + " list  # notes do not land"
+	case name == "HEAD": // which is another one on main
+		from = "@{-1}"
+	}
+	return "git airlock visit -- sh -c " + gitops.Pasteable("git checkout main && git merge --no-edit --allow-unrelated-histories "+from)
+}
