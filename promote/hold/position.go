@@ -33,7 +33,6 @@ func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, t
 		holds = append(holds, ledger.Hold{Reason: ledger.OperationInProgress,
 			Message: fmt.Sprintf("a %s is in progress; commits land when it is done", op), Next: operationNext(op)})
 	}
-	back := []string{"git checkout " + gitops.Pasteable(branch)}
 	if tip == "" {
 		holds = append(holds, ledger.Hold{Reason: ledger.BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", branch),
 			Next: []string{"git branch " + gitops.Pasteable(branch) + " " + string(promoted)}})
@@ -42,14 +41,15 @@ func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, t
 	if err != nil {
 		return nil, err
 	}
+	tops, err := repo.Elsewhere(ctx, r.Branch)
+	if err != nil {
+		return nil, err
+	}
+	back := append(leave(tops), "git checkout "+gitops.Pasteable(branch))
 	switch there {
 	case r.Branch:
 		alias, err := symbolic(ctx, repo, r)
-		if err != nil {
-			return nil, err
-		}
-		twice, err := elsewhere(ctx, repo, r)
-		return append(append(holds, alias...), twice...), err
+		return append(append(holds, alias...), elsewhere(tops, r)...), err
 	case "":
 		return append(holds, ledger.Hold{Reason: ledger.DetachedHead, Message: fmt.Sprintf("HEAD is detached; commits land on %s", branch), Next: back}), nil
 	}
@@ -68,18 +68,22 @@ func symbolic(ctx context.Context, repo *gitops.Repository, r airlock.Record) ([
 		Message: fmt.Sprintf("%s is a symbolic ref to %s, and commits cannot land on it", r.BranchName(), gitops.Text(target))}}, nil
 }
 
-// elsewhere returns a hold if another worktree also has the branch checked out. A landing here would leave that
-// worktree's index and files behind, and the next commit there would undo the landing.
-func elsewhere(ctx context.Context, repo *gitops.Repository, r airlock.Record) ([]ledger.Hold, error) {
-	tops, err := repo.Elsewhere(ctx, r.Branch)
-	if err != nil || len(tops) == 0 {
-		return nil, err
+// elsewhere returns a hold if other worktrees also have the branch checked out. A landing here would leave their
+// index and files behind, and the next commit there would undo the landing.
+func elsewhere(tops []string, r airlock.Record) []ledger.Hold {
+	if len(tops) == 0 {
+		return nil
 	}
-	h := ledger.Hold{Reason: ledger.BranchSwitched, Message: fmt.Sprintf("%s is checked out in %s as well", r.BranchName(), gitops.Text(tops[0]))}
+	return []ledger.Hold{{Reason: ledger.BranchSwitched, Next: leave(tops),
+		Message: fmt.Sprintf("%s is checked out in %s as well", r.BranchName(), gitops.Text(tops[0]))}}
+}
+
+// leave returns the commands that take other worktrees off their branch. Git checks out a branch in one worktree only.
+func leave(tops []string) (next []string) {
 	for _, top := range tops {
-		h.Next = append(h.Next, "git -C "+gitops.Pasteable(top)+" checkout --detach")
+		next = append(next, "git -C "+gitops.Pasteable(top)+" checkout --detach")
 	}
-	return []ledger.Hold{h}, nil
+	return next
 }
 
 func operationNext(op string) []string {
