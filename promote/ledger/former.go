@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,8 +14,9 @@ import (
 // formerKept bounds the file with former pending commits, in bytes. It has room for the last 10,000 or more.
 const formerKept = 2 << 20
 
-// formerFile returns the name of the file with former pending commits: an outer commit and its inner one in each line. A landing or a
-// verdict makes other outer commits of those that still wait. Their former ids are in what the user has read before.
+// formerFile returns the name of the file with former pending commits: an outer commit, its inner one and the rest of its entry in each
+// line. Files of older versions have the two ids alone. A landing or a verdict makes other outer commits of those that still wait. Their
+// former ids are in what the user has read before.
 func formerFile(dir string) string { return filepath.Join(dir, "former") }
 
 // keepFormer adds pending pairs that are not pending any more. The file is for people who type an old id: a failure to write it must not
@@ -22,7 +24,8 @@ func formerFile(dir string) string { return filepath.Join(dir, "former") }
 func (l *Ledger) keepFormer(pairs []Pair) {
 	var text strings.Builder
 	for _, p := range pairs {
-		text.WriteString(string(p.Outer) + " " + string(p.Inner) + "\n")
+		rest := strings.TrimPrefix(p.entry(), string(p.Inner)+" "+string(p.Outer))
+		text.WriteString(string(p.Outer) + " " + string(p.Inner) + rest + "\n")
 	}
 	name := formerFile(filepath.Dir(l.file))
 	if info, err := os.Stat(name); err == nil && info.Size() > formerKept {
@@ -42,23 +45,54 @@ func (l *Ledger) Former(outer gitops.OID) (inner gitops.OID) {
 	if outer == "" || l.HasOuter(outer) || l.now(func(p Pair) bool { return p.Outer == outer }) != "" {
 		return ""
 	}
-	for _, name := range []string{".1", ""} {
-		content, err := os.ReadFile(formerFile(filepath.Dir(l.file)) + name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	pairs, err := former(filepath.Dir(l.file), string(outer)+" ")
+	for _, p := range pairs {
+		if err != nil || inner != "" && inner != p.Inner {
 			return ""
+		}
+		inner = p.Inner
+	}
+	return inner
+}
+
+// former reads the former pending pairs whose line has a prefix, oldest first.
+func former(dir, prefix string) (pairs []Pair, err error) {
+	for _, name := range []string{".1", ""} {
+		content, err := os.ReadFile(formerFile(dir) + name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
 		}
 		for line := range strings.Lines(string(content)) {
 			fields := strings.Fields(line)
-			if len(fields) != 2 || fields[0] != string(outer) || !strings.HasSuffix(line, "\n") {
+			if !strings.HasPrefix(line, prefix) || len(fields) < 2 || !strings.HasSuffix(line, "\n") {
 				continue
 			}
-			if inner != "" && string(inner) != fields[1] {
-				return ""
+			if fields[0], fields[1] = fields[1], fields[0]; len(fields) == 2 {
+				fields = append(fields, mergedTree) // which claims less
 			}
-			inner = gitops.OID(fields[1])
+			if p, err := parsePair(fields); err == nil {
+				pairs = append(pairs, p)
+			}
 		}
 	}
-	return inner
+	return pairs, nil
+}
+
+// Made returns the pairs of all outer commits that the files in a host state name: the landed, the pending and the former ones.
+func Made(dir string) ([]Pair, error) {
+	pairs, err := former(dir, "")
+	if err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(File(dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	entries, _, err := parse(string(content))
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", File(dir), err)
+	}
+	return append(pairs, entries...), nil
 }
 
 // Now returns the outer commit that is pending in the place of a former one, see [Ledger.Former], or the same commit.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
@@ -71,7 +72,7 @@ func RangeOf(updates []Update, remote string) Range {
 }
 
 // Find returns the agents' commits in a range, oldest first.
-func Find(ctx context.Context, repo *gitops.Repository, in Range, who Reviewers) ([]Commit, error) {
+func Find(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store, in Range, who Reviewers) ([]Commit, error) {
 	if len(in.Tips) == 0 {
 		return nil, nil
 	}
@@ -80,7 +81,7 @@ func Find(ctx context.Context, repo *gitops.Repository, in Range, who Reviewers)
 		return nil, err
 	}
 	slices.Reverse(all)
-	origins, err := originsOf(ctx, repo, all)
+	origins, err := originsOf(ctx, repo, airlocks, all)
 	if err != nil {
 		return nil, err
 	}
@@ -125,47 +126,6 @@ func (in Range) options() []string {
 		return nil
 	}
 	return []string{"--not", "--remotes=" + in.Remote}
-}
-
-// origins finds the landed commits that commits without a note may be rewritten forms of.
-type origins map[string]*gitops.Noted
-
-// originsOf reads all commits with a note, unless each commit of the list has one.
-func originsOf(ctx context.Context, repo *gitops.Repository, all []gitops.Noted) (origins, error) {
-	if !slices.ContainsFunc(all, func(n gitops.Noted) bool { return n.Note == "" }) {
-		return nil, nil
-	}
-	ids, err := repo.NotedIDs(ctx, promote.NotesRef)
-	if err != nil || len(ids) == 0 {
-		return nil, err
-	}
-	noted, err := repo.Noted(ctx, promote.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
-	found := origins{}
-	for i := range noted {
-		for _, key := range keysOf(noted[i]) {
-			found[key] = &noted[i]
-		}
-	}
-	return found, err
-}
-
-// keysOf returns what a rewritten commit has in common with its original: a rebase keeps the subject, and an amend with
-// another message keeps tree and parents.
-func keysOf(n gitops.Noted) []string {
-	return []string{n.Author + "\x00subject " + n.Subject, n.Author + "\x00tree " + string(n.Tree) + n.Parents}
-}
-
-// of returns the commit whose note is about n: n itself, its original, or nil.
-func (o origins) of(n gitops.Noted) *gitops.Noted {
-	if n.Note != "" {
-		return &n
-	}
-	for _, key := range keysOf(n) {
-		if found := o[key]; found != nil {
-			return found
-		}
-	}
-	return nil
 }
 
 // fields returns the fields of a note on a landed commit. A note without a version is somebody's own.

@@ -46,7 +46,7 @@ func Outgoing(ctx context.Context, s *session.Session, in io.Reader, remote stri
 }
 
 func unapproved(ctx context.Context, s *session.Session, in outgoing.Range) (waiting []outgoing.Commit, err error) {
-	all, err := outgoing.Find(ctx, s.Repo, in, Reviewers(ctx, s))
+	all, err := outgoing.Find(ctx, s.Repo, s.Store, in, Reviewers(ctx, s))
 	for _, c := range all {
 		if !c.Passes() {
 			waiting = append(waiting, c)
@@ -85,7 +85,7 @@ func MadeOn(ctx context.Context, s *session.Session, branch string) ([]outgoing.
 }
 
 func made(ctx context.Context, s *session.Session, tip gitops.OID) ([]outgoing.Commit, error) {
-	return outgoing.Find(ctx, s.Repo, outgoing.Range{Tips: []gitops.OID{tip}, Remote: "*"}, Reviewers(ctx, s))
+	return outgoing.Find(ctx, s.Repo, s.Store, outgoing.Range{Tips: []gitops.OID{tip}, Remote: "*"}, Reviewers(ctx, s))
 }
 
 // Named returns the commit of an agent that a revision names, if a branch or tag has it. found is false for a pending commit.
@@ -94,7 +94,7 @@ func Named(ctx context.Context, s *session.Session, revision string) (c outgoing
 	if err != nil || !s.Repo.Contained(ctx, id) {
 		return c, false, nil
 	}
-	list, err := outgoing.Find(ctx, s.Repo, outgoing.Range{Tips: []gitops.OID{id}, Single: true}, Reviewers(ctx, s))
+	list, err := outgoing.Find(ctx, s.Repo, s.Store, outgoing.Range{Tips: []gitops.OID{id}, Single: true}, Reviewers(ctx, s))
 	if len(list) == 0 {
 		return c, false, err
 	}

@@ -1,0 +1,140 @@
+package outgoing
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/operation"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+// origins finds the agents' commits that commits without a note are, or may be rewritten forms of.
+type origins map[string]*gitops.Noted
+
+// originsOf reads all agents' commits, unless each commit of the list has a note.
+func originsOf(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store, all []gitops.Noted) (origins, error) {
+	if !slices.ContainsFunc(all, func(n gitops.Noted) bool { return n.Note == "" }) {
+		return nil, nil
+	}
+	ids, err := repo.NotedIDs(ctx, promote.NotesRef)
+	if err != nil {
+		return nil, err
+	}
+	noted, err := repo.Noted(ctx, promote.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
+	if err != nil {
+		return nil, err
+	}
+	unnoted, err := withoutNote(ctx, repo, airlocks, noted)
+	found := origins{}
+	for i := range noted {
+		for _, key := range keysOf(noted[i]) {
+			found[key] = &noted[i]
+		}
+	}
+	for i, n := range unnoted {
+		found[string(n.ID)] = &unnoted[i]
+		for _, key := range keysOf(n) {
+			if found[key] == nil { // a commit that was built again has the note
+				found[key] = &unnoted[i]
+			}
+		}
+	}
+	return found, err
+}
+
+// withoutNote returns the agents' commits that have no note, because they were undone, rejected, dropped or built again. Each gets a
+// note with the little that is known. noted are those with a note.
+func withoutNote(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store, noted []gitops.Noted) ([]gitops.Noted, error) {
+	known, err := known(ctx, repo, airlocks)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range noted {
+		delete(known, n.ID)
+	}
+	var ids []gitops.OID
+	for id := range known {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	list, err := repo.Noted(ctx, promote.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
+	for i, n := range list {
+		list[i].Note = fmt.Sprintf("Airlock-Version: 1\nAirlock-Commit: %s\nAirlock-Inner-Commit: %s\n", n.ID, known[n.ID])
+	}
+	return list, err
+}
+
+// known maps the outer commits that a verdict, a ref or an airlock here names to their inner commits, which may be empty.
+func known(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store) (map[gitops.OID]gitops.OID, error) {
+	inner := map[gitops.OID]gitops.OID{}
+	reviewed, err := repo.NotedIDs(ctx, review.NotesRef)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range reviewed {
+		inner[id] = ""
+	}
+	refs, err := repo.Refs(ctx, "refs/airlock")
+	if err != nil {
+		return nil, err
+	}
+	look := quarantine.Inspect(ctx, repo.Git)
+	defer look.Close()
+	for name, id := range refs {
+		if path.Base(path.Dir(name)) == "rejected" {
+			inner[id] = ""
+		}
+		if path.Base(name) != operation.Ref {
+			continue
+		}
+		chain, err := operation.Read(ctx, look, id)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range chain {
+			for _, p := range o.Landed {
+				inner[p.Outer] = p.Inner
+			}
+		}
+	}
+	records, err := airlocks.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		pairs, err := ledger.Made(airlocks.Dir(r.ID))
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range pairs {
+			inner[p.Outer] = p.Inner
+		}
+	}
+	return inner, nil
+}
+
+// keysOf returns what a rewritten commit has in common with its original: a rebase keeps the subject, and an amend with
+// another message keeps tree and parents.
+func keysOf(n gitops.Noted) []string {
+	return []string{n.Author + "\x00subject " + n.Subject, n.Author + "\x00tree " + string(n.Tree) + n.Parents}
+}
+
+// of returns the commit whose note is about n: n itself, its original, or nil.
+func (o origins) of(n gitops.Noted) *gitops.Noted {
+	if n.Note != "" {
+		return &n
+	}
+	for _, key := range append([]string{string(n.ID)}, keysOf(n)...) {
+		if found := o[key]; found != nil {
+			return found
+		}
+	}
+	return nil
+}
