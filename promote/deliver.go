@@ -1,13 +1,10 @@
 package promote
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
@@ -140,48 +137,6 @@ func (e *Engine) announce(ctx context.Context, l *ledger.Ledger, at refs, d deli
 	at.pending, at.named = want, maps.Clone(at.named)
 	maps.Copy(at.named, d.notes)
 	return at, nil
-}
-
-// withoutNamed bounds the number of commits that a note names as left out.
-const withoutNamed = 100
-
-// note makes the provenance note of one landed commit, in the format of version 1. without lists the inner commits before
-// it that were left out. reviewed is the user's verdict, or nil.
-func (e *Engine) note(p ledger.Pair, innerAuthor string, result *ledger.GateResult, reviewed *ledger.Reviewed, without []gitops.OID, now time.Time) quarantine.Note {
-	r := e.Record
-	if r.Partial {
-		p.Merged = true // merged with the files that the snapshot left out
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "landed by airlock %s\n\n", r.ID)
-	for _, line := range []struct {
-		key   string
-		value any
-	}{
-		{"Version", 1},
-		{"Commit", p.Outer},
-		{"Session", r.Session},
-		{"Inner-Commit", p.Inner},
-		{"Inner-Author", gitops.Text(innerAuthor)},
-		{"Base", r.Base},
-		{"Backend", r.Backend},
-		{"Isolation", fmt.Sprintf("runtime=%s network=%s uid=%d", cmp.Or(r.Isolation.Runtime, "none"), r.Isolation.Network, r.Phantom.UID)},
-		{"Tree", p.Tree()},
-		{"Policy", result.Word()},
-		{"Landed-At", now.UTC().Format(time.RFC3339)},
-	} {
-		fmt.Fprintf(&b, "Airlock-%s: %v\n", line.key, line.value)
-	}
-	for _, s := range p.Supersedes {
-		fmt.Fprintf(&b, "Airlock-Supersedes: %s\n", s)
-	}
-	for _, w := range without[:min(len(without), withoutNamed)] {
-		fmt.Fprintf(&b, "Airlock-Without: %s\n", w)
-	}
-	if reviewed != nil && reviewed.Word == review.Approve {
-		fmt.Fprintf(&b, "Airlock-Reviewed-By: %s %s\n", gitops.Text(reviewed.By), reviewed.At.UTC().Format(time.RFC3339))
-	}
-	return quarantine.Note{Commit: p.Outer, Text: b.String()}
 }
 
 // release ends the protection of handed-over objects from the user's git gc: refs reach the objects now, or nothing

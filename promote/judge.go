@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/provenance"
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
@@ -171,7 +172,7 @@ func (e *Engine) inTheWay(v ledger.GateResult) []string {
 // of waiting commits whose result changed.
 func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judged, checked []ledger.Pair) ([]quarantine.Note, error) {
 	var notes []quarantine.Note
-	for _, gone := range b.Gone {
+	for _, gone := range slices.Concat(b.Gone, f.replaced) {
 		notes = append(notes, quarantine.Note{Commit: gone.Outer})
 	}
 	waits, fresh, without := map[gitops.OID]bool{}, map[gitops.OID]bool{}, p.Missing(j.pending)
@@ -180,7 +181,7 @@ func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judge
 	}
 	for _, n := range b.Fresh {
 		if fresh[n.Outer] = true; waits[n.Outer] {
-			notes = append(notes, e.note(n.Pair, n.Author, j.results.Of(n.Outer), f.rules.decisions.ReviewOf(n.Inner), without[n.Inner], f.now))
+			notes = append(notes, provenance.Note(e.Record, n.Pair, n.Author, j.results.Of(n.Outer), f.rules.decisions.ReviewOf(n.Inner), without[n.Inner], f.now))
 		}
 	}
 	for _, t := range b.Pending {
@@ -202,7 +203,7 @@ func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judge
 			return nil, err
 		}
 		author, _ := gitops.SplitIdent(inner.Author)
-		notes = append(notes, e.note(t, author, j.results.Of(t.Outer), reviewed, without[t.Inner], f.now))
+		notes = append(notes, provenance.Note(e.Record, t, author, j.results.Of(t.Outer), reviewed, without[t.Inner], f.now))
 	}
 	return notes, nil
 }

@@ -6,15 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/byhand"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/provenance"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 // facts are the input of a cycle: the settings, and the state outside and inside.
@@ -23,13 +25,14 @@ type facts struct {
 	options Options
 	before  ledger.Outcome
 	configured
-	refs    refs
-	ledger  *ledger.Ledger
-	adopted int // pending commits that the user has landed by hand
-	rules   ruleset
-	main    gitops.OID                            // tip of the inner main; empty if there is none
-	mainErr error                                 // why main could not be read
-	patches func() (map[gitops.OID]string, error) // see [Engine.patchIDs]
+	refs     refs
+	ledger   *ledger.Ledger
+	adopted  int           // commits that the user has landed by hand
+	replaced []ledger.Pair // pending commits in the place of which the user has landed former ones
+	rules    ruleset
+	main     gitops.OID                            // tip of the inner main; empty if there is none
+	mainErr  error                                 // why main could not be read
+	patches  func() (map[gitops.OID]string, error) // see [Engine.patchIDs]
 
 	quarantine *quarantine.Store
 	inside     *quarantine.Inspector  // of the quarantine
@@ -88,6 +91,9 @@ func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outc
 	if err == nil && known == nil {
 		f.rules, err = e.readRules(ctx, f)
 		f.patches = e.patchIDs(ctx, f.rules.decisions, ledger.GateResults{})
+	}
+	if err == nil {
+		f, err = e.adoptLeftOut(ctx, f)
 	}
 	return f, err
 }
@@ -161,63 +167,88 @@ func (e *Engine) wanted(ctx context.Context, options Options) (gitops.OID, error
 	return exporter.Main(ctx)
 }
 
-// ownMoves begins the messages in the reflog of the moves that are not the user's.
-const ownMoves = "airlock: "
+// branch returns the user's branch, as the facts have it.
+func (e *Engine) branch(f facts) byhand.Branch {
+	return byhand.Branch{Repo: e.Repo, Name: e.Record.Branch, Tip: f.refs.tip, Promoted: f.refs.promoted, Pending: f.refs.pending, Ledger: f.ledger}
+}
 
-// adopt marks pending commits as landed that the user merged or fast-forwarded to by hand. These are the commits that
-// the branch reaches, or has reached before the user reset it or amended a commit. All of that may have happened
-// since the last cycle. The adopted commits need not be consecutive: the user can have taken one side of a pending
-// merge without the other. An earlier cycle has seen all that was done before our own last move of the branch.
+// adopt marks pending commits as landed that the user merged or fast-forwarded to by hand.
 func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
-	if len(f.ledger.Tail) == 0 || f.refs.tip == "" || e.Repo.LastMoved(e.Record.Branch, f.refs.tip, ownMoves) {
-		return f, nil
-	}
-	past, err := e.Repo.PastBesides(ctx, e.Record.Branch, ownMoves)
-	if err != nil {
+	taken, onLine, err := e.branch(f).Waiting(ctx)
+	if err != nil || len(taken) == 0 {
 		return f, err
 	}
-	left, err := e.Repo.Unreached(ctx, []gitops.OID{f.refs.pending}, append(past, f.refs.tip))
-	if err != nil {
+	return e.taken(ctx, f, taken, onLine)
+}
+
+// adoptLeftOut does the same with commits that were undone, rejected or dropped. They get a note again, and are not undone any more. A
+// verdict stays.
+func (e *Engine) adoptLeftOut(ctx context.Context, f facts) (facts, error) {
+	taken, notes, onLine, err := e.branch(f).LeftOut(ctx, f.rules.decisions, f.refs.ops, func() (byhand.Line, error) {
+		tip := cmp.Or(f.before.Inner, f.ledger.Newest())
+		links, _, err := e.unlanded(ctx, f, tip)
+		return byhand.Line{Look: f.inside, Tip: tip, Links: links}, err
+	})
+	if err == nil && len(taken) > 0 {
+		err = e.noteAgain(ctx, f, taken, notes)
+	}
+	if err != nil || len(taken) == 0 {
 		return f, err
 	}
-	var taken []ledger.Pair
-	for _, t := range f.ledger.Tail {
-		if !slices.Contains(left, t.Outer) {
-			taken = append(taken, t)
+	if f.refs, err = e.refs(ctx); err != nil {
+		return f, err
+	}
+	for _, p := range taken {
+		f.replaced = append(f.replaced, f.ledger.WaitingFor(p.Inner)...)
+		if r := f.rules.decisions.ReviewOf(p.Inner); r != nil && r.Word == review.Undone {
+			f.rules.decisions = f.rules.decisions.Forget(p.Inner)
 		}
 	}
-	if len(taken) == 0 {
-		return f, nil
+	if f, err = e.taken(ctx, f, taken, onLine); err == nil {
+		err = f.rules.decisions.Write(e.Dir())
 	}
-	onLine, err := e.newestLast(ctx, f.refs, taken)
+	return f, err
+}
+
+// noteAgain writes the provenance notes of commits that have none. notes has those that they had before.
+func (e *Engine) noteAgain(ctx context.Context, f facts, taken []ledger.Pair, notes byhand.Notes) error {
+	results, err := f.rules.results()
 	if err != nil {
-		return f, err
+		return err
 	}
+	if notes[NotesRef] == nil {
+		notes[NotesRef] = map[gitops.OID]string{}
+	}
+	for _, p := range taken {
+		c, err := f.inside.Commit(ctx, p.Inner)
+		if err != nil {
+			return err
+		}
+		author, _ := gitops.SplitIdent(c.Author)
+		result := cmp.Or(results.Last(p.Outer), &ledger.GateResult{Late: true})
+		if notes[NotesRef][p.Outer] == "" {
+			notes[NotesRef][p.Outer] = provenance.Note(e.Record, p, author, result, f.rules.decisions.ReviewOf(p.Inner), p.Without, f.now).Text
+		}
+	}
+	for ref, texts := range notes {
+		if len(texts) > 0 {
+			err = errors.Join(err, e.Repo.SetNotes(ctx, ref, f.refs.named[ref], f.settings.User.String(), "airlock: landed by hand", texts))
+		}
+	}
+	return err
+}
+
+// taken marks commits as landed. onLine is as in [byhand.Branch.Waiting].
+func (e *Engine) taken(ctx context.Context, f facts, taken []ledger.Pair, onLine bool) (facts, error) {
 	f.ledger.Adopt(taken, onLine)
 	clear(f.reached)
 	if err := f.ledger.Save(); err != nil { // the refs decide how much of the ledger counts
 		return f, err
 	}
-	f.adopted = len(taken)
+	f.adopted += len(taken)
+	var err error
 	f.refs, err = e.moveOn(ctx, f)
 	return f, err
-}
-
-// newestLast moves the newest commit of the line that lands to the end, because landing continues from there. It
-// reports whether there is such a commit.
-func (e *Engine) newestLast(ctx context.Context, at refs, taken []ledger.Pair) (bool, error) {
-	steps, err := e.Repo.Steps(ctx, at.promoted, at.pending)
-	if err != nil {
-		return false, err
-	}
-	for i, t := range slices.Backward(taken) {
-		if slices.Contains(steps, t.Outer) {
-			copy(taken[i:], taken[i+1:])
-			taken[len(taken)-1] = t
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // moveOn updates the airlock's refs to match the ledger.
@@ -228,9 +259,9 @@ func (e *Engine) moveOn(ctx context.Context, f facts) (refs, error) {
 		updates = append(updates, gitops.RefUpdate{Ref: e.Record.Ref("promoted"), Old: at.promoted, New: last})
 		at.promoted = last
 	}
-	if len(f.ledger.Tail) == 0 {
-		updates = append(updates, gitops.RefUpdate{Ref: e.Record.Ref("pending"), Old: at.pending})
-		at.pending = ""
+	if tip := f.ledger.PendingTip(); tip != at.pending {
+		updates = append(updates, gitops.RefUpdate{Ref: e.Record.Ref("pending"), Old: at.pending, New: tip})
+		at.pending = tip
 	}
 	if len(updates) == 0 {
 		return at, nil

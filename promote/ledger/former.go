@@ -78,6 +78,9 @@ func former(dir, prefix string) (pairs []Pair, err error) {
 	return pairs, nil
 }
 
+// Formers returns the former pending pairs, oldest first.
+func (l *Ledger) Formers() ([]Pair, error) { return former(filepath.Dir(l.file), "") }
+
 // Made returns the pairs of all outer commits that the files in a host state name: the landed, the pending and the former ones.
 func Made(dir string) ([]Pair, error) {
 	pairs, err := former(dir, "")

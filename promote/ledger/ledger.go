@@ -214,11 +214,16 @@ func (l *Ledger) Land(outer gitops.OID) int {
 	return i + 1
 }
 
-// Adopt marks pending pairs that the user took as landed, in their order, even if other pairs wait before them. If
-// the pairs are not on the line that lands (onLine is false), the last landed commit of that line stays last.
+// WaitingFor returns the pending pairs of an inner commit: one or none.
+func (l *Ledger) WaitingFor(inner gitops.OID) []Pair {
+	return slices.DeleteFunc(slices.Clone(l.Tail), func(p Pair) bool { return p.Inner != inner })
+}
+
+// Adopt marks pairs that the user took as landed, in their order, even if other pairs wait before them. The same inner commits do
+// not wait any more. If the pairs are not on the line that lands (onLine is false), the last landed commit of that line stays last.
 func (l *Ledger) Adopt(taken []Pair, onLine bool) {
 	l.Tail = slices.DeleteFunc(slices.Clone(l.Tail), func(t Pair) bool {
-		return slices.ContainsFunc(taken, func(p Pair) bool { return p.Outer == t.Outer })
+		return slices.ContainsFunc(taken, func(p Pair) bool { return p.Inner == t.Inner })
 	})
 	at := len(l.Landed)
 	if !onLine && at > 0 {
