@@ -23,6 +23,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Refused reports that the branch cannot be moved exactly now. Nothing has changed.
@@ -95,8 +96,11 @@ func Undo(ctx context.Context, e *promote.Engine, number int) (operation.Operati
 	if err != nil {
 		return o, err
 	}
-	if err := s.reversible(ctx, o, newest); err != nil || e.Repo.Dry {
+	if err := s.reversible(ctx, o, newest); err != nil {
 		return o, err
+	}
+	if e.Repo.Dry {
+		return o, nil
 	}
 	decisions, err := s.undone(ctx, o)
 	if err == nil {
@@ -189,7 +193,7 @@ func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.De
 }
 
 // Redo makes the landing again that was undone last, and returns it. The error is [operation.ErrNothing] if there is none,
-// and a *[Refused] if the branch has moved since, or if the user's files are in the way.
+// and a *[Refused] if the branch has moved since, if the user has rejected one of the commits since, or if the user's files are in the way.
 func Redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 	s, err := open(ctx, e)
 	if err != nil {
@@ -206,7 +210,10 @@ func Redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 	}
 	if tip != o.Before || s.ref("promoted") != o.PromotedBefore {
 		return o, &Refused{fmt.Sprintf("%s has moved since operation %d was undone, from %.12s to %.12s", s.e.Record.BranchName(), o.Number, o.Before, tip),
-			[]string{"git airlock review", "git merge " + string(o.After)}}
+			s.approvals(o)}
+	}
+	if err := s.unwanted(o); err != nil {
+		return o, err
 	}
 	if e.Repo.Dry {
 		return o, nil
@@ -229,6 +236,49 @@ func Redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 		}
 	}
 	return o, s.Decisions.Write(e.Dir())
+}
+
+// unwanted returns a refusal if the user has rejected a commit of an undone landing since, or waits for its fix.
+func (s *standing) unwanted(o operation.Operation) error {
+	var named []string
+	for _, p := range o.Landed {
+		if r := s.Decisions.ReviewOf(p.Inner); r != nil && against(r.Word) {
+			named = append(named, fmt.Sprintf("%.12s (%s)", p.Outer, words.Shorten(r.Subject, subject)))
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	list := strings.Join(named[:min(len(named), pathsShown)], ", ")
+	if more := len(named) - pathsShown; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return &Refused{fmt.Sprintf("you have rejected commits of operation %d, or asked for a fix, since it was undone: %s", o.Number, list), s.approvals(o)}
+}
+
+// subject bounds the characters of a subject in a message.
+const subject = 60
+
+func against(w review.Word) bool { return w == review.Reject || w == review.Fix }
+
+// approvals returns the commands that land the commits of an undone landing which the user wants, and which have not landed.
+func (s *standing) approvals(o operation.Operation) []string {
+	numbers, _ := ledger.ReadNumbers(s.e.Dir()) // without a number, the commit is named
+	approve := ""
+	for _, p := range o.Landed {
+		if r := s.Decisions.ReviewOf(p.Inner); s.Ledger.Has(p.Inner) || r != nil && against(r.Word) {
+			continue
+		}
+		if n := numbers.Of[p.Inner]; n > 0 {
+			approve += fmt.Sprintf(" %d", n)
+		} else {
+			approve += fmt.Sprintf(" %.12s", p.Outer)
+		}
+	}
+	if approve == "" {
+		return []string{"git airlock review"}
+	}
+	return []string{"git airlock review", "git airlock approve" + approve}
 }
 
 // land makes the operation: it moves the branch with the user's files, and the airlock's refs. If the ref promoted moves,
