@@ -32,17 +32,10 @@ type Bridge struct {
 }
 
 // Bridge creates a bridge between the quarantine and a repository. config is the repository's, or nil to read it when it is needed. dir
-// is a folder for the bridge in the host state.
+// is a folder for the bridge in the host state. A dry run has a temporary folder instead, and a bridge that gives nothing.
 func (q *Store) Bridge(r *gitops.Repository, config gitops.Config, dir string) (*Bridge, error) {
-	if r.Dry {
-		return nil, gitops.ErrDryRun
-	}
-	handover, err := OpenHandover(r, filepath.Dir(dir))
+	handover, err := q.handover(r, config, &dir)
 	if err != nil {
-		return nil, err
-	}
-	handover.config = config
-	if err := os.RemoveAll(dir); err != nil { // from before a crash
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "pack"), 0o700); err != nil {
@@ -52,6 +45,19 @@ func (q *Store) Bridge(r *gitops.Repository, config gitops.Config, dir string) (
 	b.Git = q.With(b.environment()...)
 	b.merger, err = b.newMerger()
 	return b, err
+}
+
+// handover opens the handover of a bridge, and empties the bridge's folder. A dry run has none, and another folder.
+func (q *Store) handover(r *gitops.Repository, config gitops.Config, dir *string) (h *Handover, err error) {
+	if r.Dry {
+		*dir, err = os.MkdirTemp("", "bridge-")
+		return nil, err
+	}
+	if h, err = OpenHandover(r, filepath.Dir(*dir)); err != nil {
+		return nil, err
+	}
+	h.config = config
+	return h, os.RemoveAll(*dir) // from before a crash
 }
 
 // stores returns the stores that the bridge reads in addition to its own.

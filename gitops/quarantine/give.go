@@ -21,6 +21,9 @@ const inHand = 4 << 20
 // bridge. When Give returns, all these objects are verified to be in the outer store, in a kept pack, see [Handover].
 // The caller releases the pack.
 func (b *Bridge) Give(ctx context.Context, look *Inspector, tip gitops.OID, known []gitops.OID, also ...gitops.OID) error {
+	if b.outer.Dry {
+		return gitops.ErrDryRun
+	}
 	names, err := b.reached(ctx, look, tip, known)
 	if errors.Is(err, ErrMany) {
 		return b.Again(ctx, tip, known, also...)
@@ -42,6 +45,9 @@ func (b *Bridge) Give(ctx context.Context, look *Inspector, tip gitops.OID, know
 // Again copies objects into the outer repository, even those that it has: those that tip reaches and known do not reach, and also.
 // Until [Handover.Release], a running git gc cannot remove them, whichever refs it has read.
 func (b *Bridge) Again(ctx context.Context, tip gitops.OID, known []gitops.OID, also ...gitops.OID) error {
+	if b.outer.Dry {
+		return gitops.ErrDryRun
+	}
 	base, err := b.pack(ctx, slices.Concat([]gitops.OID{tip}, also, []gitops.OID{"--not"}, known), "--revs")
 	if err != nil {
 		return err
