@@ -10,8 +10,12 @@ import (
 )
 
 // Check returns a *[CollisionError] if moving the working tree from Old to New would overwrite the user's changes. New can also be a tree.
-// Check changes nothing.
+// Check changes nothing, and can be used in a dry run.
 func Check(ctx context.Context, r *gitops.Repository, request Landing) error {
+	own := *r
+	own.Git = r.With()
+	own.Dry = false // the copy of the index is refreshed
+	r = &own
 	scratch, err := os.MkdirTemp(request.Dir, scratchPrefix)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 
 // Revert makes one commit of the user's that takes a landing back: the newest that stands, or the one with a number. It
 // returns the landing and the commit. The errors are those of [Undo], without those about later commits, and a *[Refused] if
-// later commits conflict. In a dry run it merges nothing, and returns no commit.
+// later commits conflict. In a dry run it returns no commit.
 func Revert(ctx context.Context, e *promote.Engine, number int) (o operation.Operation, made gitops.OID, err error) {
 	s, err := open(ctx, e)
 	if err != nil {
@@ -28,7 +28,8 @@ func Revert(ctx context.Context, e *promote.Engine, number int) (o operation.Ope
 		return o, "", err
 	}
 	if e.Repo.Dry {
-		return o, "", nil
+		_, err := s.without(ctx, o, tip)
+		return o, "", err
 	}
 	if made, err = s.commit(ctx, o, tip); err != nil {
 		return o, "", err

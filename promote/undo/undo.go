@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -85,7 +87,7 @@ func List(ctx context.Context, e *promote.Engine) (operation.Chain, error) {
 
 // Undo takes back the newest landing that stands, or the one with a number, and returns it. The error is
 // [operation.ErrNothing] if there is none, and a *[Refused] if the branch has other commits on top, if a remote has the
-// commits, or if the user has changed a path since. It changes nothing in a dry run, and does not look at the paths then.
+// commits, or if the user has changed a path since. It changes nothing in a dry run.
 func Undo(ctx context.Context, e *promote.Engine, number int) (operation.Operation, error) {
 	s, err := open(ctx, e)
 	if err != nil {
@@ -100,7 +102,7 @@ func Undo(ctx context.Context, e *promote.Engine, number int) (operation.Operati
 		return o, err
 	}
 	if e.Repo.Dry {
-		return o, nil
+		return o, s.foresee(ctx, o.After, o.Before)
 	}
 	decisions, err := s.undone(ctx, o)
 	if err == nil {
@@ -216,7 +218,7 @@ func Redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 		return o, err
 	}
 	if e.Repo.Dry {
-		return o, nil
+		return o, s.foresee(ctx, o.Before, o.After)
 	}
 	waiting := s.Ledger.Tail
 	if err := errors.Join(s.Ledger.SetTail(o.Landed), s.Ledger.Save()); err != nil { // counts once the ref promoted is at its end
@@ -330,6 +332,14 @@ const (
 func passes(err error) bool {
 	var locked *gitops.LockedError
 	return errors.Is(err, land.ErrUnsettled) || errors.Is(err, land.ErrIndexLocked) || errors.As(err, &locked)
+}
+
+// foresee returns a refusal if the user's files do not let the branch move, without moving it.
+func (s *standing) foresee(ctx context.Context, from, to gitops.OID) error {
+	if _, err := os.Lstat(filepath.Join(s.e.Repo.GitDir, "index.lock")); err == nil {
+		return s.refusal(ctx, land.ErrIndexLocked)
+	}
+	return s.refusal(ctx, land.Check(ctx, s.e.Repo, land.Landing{Branch: s.e.Record.Branch, Old: from, New: to, Begun: s.e.Record.Base, Dir: s.e.Dir()}))
 }
 
 // refusal turns an error with a cause outside of the program into a [Refused].
