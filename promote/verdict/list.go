@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,6 +27,7 @@ type Reviewable struct {
 	Files    []gitops.Stat
 	Findings []policy.Finding
 	Needs    []gitops.OID // commits without which it does not apply, if it is blocked
+	With     gitops.OID   // the merge with which it lands; empty if it lands by itself
 	Reason   string
 	By       string
 	At       time.Time
@@ -69,11 +71,13 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 		return nil, err
 	}
 	list := []Reviewable{}
+	with := broughtBy(q.Links)
 	for _, l := range q.listed() {
 		r, err := q.reviewable(ctx, l)
 		if err != nil {
 			return nil, err
 		}
+		r.With = with[l.Commit]
 		list = append(list, r)
 	}
 	if err := q.addFiles(ctx, list); err != nil {
@@ -153,6 +157,33 @@ func (q *request) listed() []quarantine.Link {
 		}
 	}
 	return append(all, q.all[len(q.Plan.Facts.Aside):]...)
+}
+
+// broughtBy maps the commits that only a later parent of a merge brings to the first such merge of the agent's first-parent history. all are
+// the commits that the newest one reaches and that have not landed, parents first.
+func broughtBy(all []quarantine.Link) map[gitops.OID]gitops.OID {
+	links, with := map[gitops.OID]quarantine.Link{}, map[gitops.OID]gitops.OID{}
+	for _, l := range all {
+		links[l.Commit] = l
+	}
+	var line []quarantine.Link
+	if len(all) > 0 {
+		for l := all[len(all)-1]; l.Commit != ""; l = links[decision.FirstParent(l)] {
+			line = append(line, l)
+		}
+	}
+	for _, merge := range slices.Backward(line) { // oldest first
+		for todo := []gitops.OID{merge.Commit}; len(todo) > 0; {
+			id := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if _, done := with[id]; !done && links[id].Commit != "" {
+				with[id] = merge.Commit
+				todo = append(todo, links[id].Parents...)
+			}
+		}
+	}
+	maps.DeleteFunc(with, func(id, merge gitops.OID) bool { return id == merge })
+	return with
 }
 
 // blockedByVerdicts maps the commits that do not apply without the rejected ones, and without those that the agent must

@@ -173,6 +173,9 @@ func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewa
 			}) {
 				next = []string{"git airlock reject -m TEXT " + x.handle() + "  # as what it needs", next[1] + "  # takes the rejection back"}
 			}
+		} else if merge := unapproved(x.Inner, list); len(merge) > 0 {
+			why += " for the merge that brings it, " + strings.Join(namesOf(merge, all), ", ")
+			next = []string{"git airlock review", "git airlock approve" + handlesOf(merge, all)}
 		} else if i := slices.IndexFunc(o.Holds, func(h ledger.Hold) bool { return h.Reason != ledger.Review }); i >= 0 {
 			why += fmt.Sprintf(": held (%s): %s", o.Holds[i].Reason, o.Holds[i].Message)
 			next = ledger.WithStart(o.Holds[i].Next, runs)
@@ -190,6 +193,16 @@ func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewa
 		texts = append(texts, waitText(waits[why])+why)
 	}
 	return &environment.Refusal{Text: strings.Join(texts, "; "), Next: next}
+}
+
+// unapproved returns the merge with which a commit lands, as a list, unless it is approved.
+func unapproved(inner gitops.OID, list []verdict.Reviewable) (merge []gitops.OID) {
+	for _, x := range list {
+		if x.Inner == inner && slices.ContainsFunc(list, func(m verdict.Reviewable) bool { return m.Inner == x.With && m.State != review.StateApproved }) {
+			merge = append(merge, x.With)
+		}
+	}
+	return merge
 }
 
 // waitingNamed bounds the commits that are named with one reason.
