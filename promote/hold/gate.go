@@ -65,9 +65,21 @@ func TeamUnreadable(cause error) ledger.Hold {
 	return h
 }
 
-// NotApplied returns the hold of a commit that needs a dropped commit, and of all commits that need it.
-func NotApplied(d ledger.Dropped, paths []string) ledger.Hold {
-	return ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(paths),
-		Message: fmt.Sprintf("commit %.12s (%s) does not apply without the rejected or dropped commits, and what needs it waits as well", d.Commit, words.Shorten(d.Subject, briefly)),
+// undoneNamed bounds the number of commits in a command that takes an undo back.
+const undoneNamed = 5
+
+// NotApplied returns the hold of a commit that needs a dropped commit, and of all commits that need it. undone are the outer commits
+// that the user has undone.
+func NotApplied(d ledger.Dropped, paths []string, undone []gitops.OID) ledger.Hold {
+	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(paths),
+		Message: fmt.Sprintf("commit %.12s (%s) does not apply without the rejected, dropped or undone commits, and what needs it waits as well", d.Commit, words.Shorten(d.Subject, briefly)),
 		Next:    []string{fmt.Sprintf("git airlock reject -m TEXT %.12s", d.Commit), "git airlock review", "git airlock visit"}}
+	if n := len(undone); n > 0 && n <= undoneNamed {
+		approve := "git airlock approve"
+		for _, id := range undone {
+			approve += fmt.Sprintf(" %.12s", id)
+		}
+		h.Next = append([]string{approve + "  # takes the undo back"}, h.Next...)
+	}
+	return h
 }
