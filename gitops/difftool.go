@@ -16,8 +16,3 @@ func (r *Repository) DiffTool(ctx context.Context, dir, tool, before, after stri
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd.Run()
 }
-
-// WriteBlob writes the content of a blob to a file, up to limit bytes.
-func (g *Git) WriteBlob(ctx context.Context, blob OID, file *os.File, limit int64) error {
-	return g.Look(ctx, Call{Args: []string{"cat-file", "blob", string(blob)}, Stdout: file, Limit: limit})
-}

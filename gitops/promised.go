@@ -10,14 +10,8 @@ import (
 // fetchTime limits the time for fetching promised objects.
 const fetchTime = time.Minute
 
-// partial reports whether a remote only promises some of the repository's objects (partialclone in git's technical
-// documentation).
-func (r *Repository) partial(ctx context.Context) (bool, error) {
-	config, err := r.Config(ctx)
-	return err == nil && config.Partial(), err
-}
-
-// Partial reports whether a repository with this configuration is a partial clone.
+// Partial reports whether a repository with this configuration is a partial clone: a remote only promises some of its objects (partialclone in
+// git's technical documentation).
 func (c Config) Partial() bool {
 	for _, key := range c.Keys() {
 		if strings.HasPrefix(key, "remote.") && strings.HasSuffix(key, ".promisor") {
@@ -30,8 +24,8 @@ func (c Config) Partial() bool {
 // FetchPromised fetches promised objects of a commit's tree, except those that are also in the tree of the commit
 // except, if there is one. It reports whether the repository can have such objects.
 func (r *Repository) FetchPromised(ctx context.Context, commit, except OID) (bool, error) {
-	partial, err := r.partial(ctx)
-	if err != nil || !partial {
+	config, err := r.Config(ctx)
+	if err != nil || !config.Partial() {
 		return false, err
 	}
 	revs := string(commit) + "^{tree}\n"

@@ -49,9 +49,6 @@ func renameNew(from, to string) error {
 
 func rename(from, to string, flags uint) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, flags)
-	for err == unix.EINTR {
-		err = unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, flags)
-	}
 	if err == unix.EINVAL { // the file system does not know the flag
 		err = errors.ErrUnsupported
 	}

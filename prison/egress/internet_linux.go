@@ -197,6 +197,22 @@ func exchange(ctx context.Context, network, server string, question []byte) ([]b
 	return answer, err
 }
 
+// VetAddress returns an error for an address to which no connection is made, although the rule is about it.
+func (r Rule) VetAddress(text string) error {
+	a, err := netip.ParseAddr(text)
+	if err == nil {
+		err = r.Vet(a)
+	}
+	if err != nil {
+		return err
+	}
+	err = route.Check(a)
+	if _, unreached := errors.AsType[syscall.Errno](err); unreached {
+		return nil // this machine has no route to it, so it is not its own
+	}
+	return err
+}
+
 // LookUp looks a name up as a connection that the rule allows would, and vets each address. It connects to none. The errors are
 // those of the addresses.
 func (r Rule) LookUp(ctx context.Context, name string) (addresses []string, vetted []error, err error) {

@@ -3,7 +3,6 @@ package network
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -204,18 +203,6 @@ func Check(ctx context.Context, rules Rules, t Target, now time.Time) Checked {
 		}
 	}
 	return c
-}
-
-// vet returns an error for an address that a prison is not led to, although the rule allows it.
-func vet(rule egress.Rule, address string) error {
-	a, err := netip.ParseAddr(address)
-	if err == nil {
-		err = rule.Vet(a)
-	}
-	if err == nil {
-		err = own(a)
-	}
-	return err
 }
 
 // Void returns why a rule about a single address allows nothing; nil for other rules.

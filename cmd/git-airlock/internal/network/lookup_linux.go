@@ -2,12 +2,8 @@ package network
 
 import (
 	"context"
-	"errors"
-	"net/netip"
-	"syscall"
 
 	"github.com/git-airlock/git-airlock/prison/egress"
-	"github.com/git-airlock/git-airlock/prison/egress/route"
 )
 
 // lookUp looks a name up as the network of a prison does, and vets its addresses.
@@ -19,11 +15,5 @@ func lookUp(ctx context.Context, rule egress.Rule, name string) (all []Address, 
 	return all, err
 }
 
-// own returns an error for an address of this machine. An address without a route is not one.
-func own(a netip.Addr) error {
-	err := route.Check(a)
-	if _, unreached := errors.AsType[syscall.Errno](err); unreached {
-		return nil
-	}
-	return err
-}
+// vet returns an error for an address that a prison is not led to, although the rule allows it.
+func vet(rule egress.Rule, address string) error { return rule.VetAddress(address) }

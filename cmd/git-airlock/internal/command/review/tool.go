@@ -87,7 +87,7 @@ func export(ctx context.Context, repo *gitops.Repository, dir string, files []gi
 		if err != nil {
 			return err
 		}
-		err = repo.WriteBlob(ctx, id, to, toolBytes)
+		err = repo.Look(ctx, gitops.Call{Args: []string{"cat-file", "blob", string(id)}, Stdout: to, Limit: toolBytes})
 		if gitops.Status(err) == 128 { // a submodule
 			_, err = fmt.Fprintf(to, "commit %s\n", id)
 		}
