@@ -1,4 +1,4 @@
-// Package killpoint lets a test kill this program at a named step, so that the test can prove recovery from that step.
+// Package killpoint lets a test kill or stop this program at a named step, so that the test can prove recovery from that step, or act there.
 package killpoint
 
 import (
@@ -6,17 +6,32 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
-// variable names the step. A number after a colon selects the n-th time ("swing:3").
+// variable names the step. A number after a colon selects the n-th time ("swing:3"). A path after an "@" lets the program make a file
+// and stop until somebody has removed it.
 const variable = "AIRLOCK_TEST_KILL"
 
-// Reach kills the process if a test has selected this step.
+// Reach kills or stops the process if a test has selected this step.
 func Reach(step string) {
-	if want := os.Getenv(variable); want != "" && selected(want, step) {
-		p, _ := os.FindProcess(os.Getpid())
-		_ = p.Kill()
-		select {}
+	want, file, stops := strings.Cut(os.Getenv(variable), "@")
+	if want == "" || !selected(want, step) {
+		return
+	}
+	if stops {
+		stop(file)
+		return
+	}
+	p, _ := os.FindProcess(os.Getpid())
+	_ = p.Kill()
+	select {}
+}
+
+// stop makes a file and returns when it is gone.
+func stop(file string) {
+	for err := os.WriteFile(file, nil, 0o600); err == nil; _, err = os.Lstat(file) {
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -1,12 +1,14 @@
 package land
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,49 +138,30 @@ func TestKilledRecoveryGivesBackWhatWasSaved(t *testing.T) {
 	}
 }
 
-// crowd is a landing of so many files that a test can act between the first and the last of them.
-func crowd(t *testing.T, old, new gitopstest.Files) (w *world, request Landing) {
-	w = newWorld(t)
-	for i := range 2000 {
-		name := fmt.Sprintf("m/f%04d", i)
-		old[name], new[name] = "1", "2"
-	}
-	a := w.CommitAll(old)
-	b := w.Built(a, new)
-	rest()
-	return w, w.landing(a, b)
-}
-
-// while calls begin, makes a landing, and calls act as soon as the landing has changed the first path. It makes another one if the landing has reached
-// the last path before act has ended, since the machine has other things to do.
-func while(t *testing.T, old, new gitopstest.Files, first, last string, begin, act func(w *world)) (w *world, request Landing, err error) {
-	t.Helper()
-	for range 5 {
-		w, request = crowd(t, old, new)
-		begin(w)
-		before, end := w.stat(first), w.stat(last)
-		landed := make(chan error)
-		go func() { landed <- Land(t.Context(), w.Repository, request) }()
-		for sameFile(before, w.stat(first)) {
-			select {
-			case err := <-landed:
-				t.Fatal("the landing has not changed", first, err)
-			default:
-			}
-		}
-		act(w)
-		inTime := sameFile(end, w.stat(last))
-		if err = <-landed; inTime {
-			return w, request, err
+// landStopped makes a landing in another process, which stops at a step until act has returned. It returns what that process prints.
+func (w *world) landStopped(request Landing, step string, act func()) string {
+	w.T.Helper()
+	content, err := json.Marshal(helperRequest{Top: w.Top, Landing: request})
+	gitopstest.Check(w.T, err)
+	stopped := filepath.Join(w.T.TempDir(), "stopped")
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "AIRLOCK_TEST_LAND="+string(content), "AIRLOCK_TEST_KILL="+step+"@"+stopped)
+	var said strings.Builder
+	cmd.Stderr = &said
+	gitopstest.Check(w.T, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for _, err := os.Lstat(stopped); err != nil; _, err = os.Lstat(stopped) {
+		select {
+		case <-ended:
+			w.T.Fatalf("the landing has not reached %s: %s", step, said.String())
+		case <-time.After(time.Millisecond):
 		}
 	}
-	t.Skip("SKIPPED, and not tested: the machine is too busy")
-	return w, request, err
-}
-
-func (w *world) stat(name string) os.FileInfo {
-	info, _ := os.Lstat(filepath.Join(w.Top, name))
-	return info
+	act()
+	gitopstest.Check(w.T, os.Remove(stopped))
+	<-ended
+	return said.String()
 }
 
 func TestLandKeepsWhatIsSavedMeanwhile(t *testing.T) {
@@ -188,7 +171,7 @@ func TestLandKeepsWhatIsSavedMeanwhile(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		old, new gitopstest.Files
-		path     string // where the user acts after the first file, a, has changed
+		path     string // where the user acts after the first file, a, has changed, and before the second
 		act      func(w *world, path string)
 	}{
 		"in place": {gitopstest.Files{"a": "1", "z": "1"}, gitopstest.Files{"a": "2", "z": "2"}, "z", save},
@@ -208,18 +191,14 @@ func TestLandKeepsWhatIsSavedMeanwhile(t *testing.T) {
 		"where a folder": {gitopstest.Files{"a": "1"}, gitopstest.Files{"a": "2", "z/x": "2"}, "z", save},
 	} {
 		t.Run(name, func(t *testing.T) {
-			last := "m/f1999"
-			if name == "removed" {
-				last = "b/1999"
-				for i := range 2000 {
-					name := fmt.Sprintf("b/%04d", i)
-					c.old[name], c.new[name] = "1", gitopstest.Absent
-				}
-			}
-			w, request, err := while(t, c.old, c.new, "a", last, func(*world) {}, func(w *world) { c.act(w, c.path) })
-			var collision *CollisionError
-			if !errors.As(err, &collision) || !slices.ContainsFunc(collision.Paths, func(p string) bool { return strings.HasPrefix(p, c.path) }) {
-				t.Fatalf("Land: %v, want a collision at %s", err, c.path)
+			t.Parallel()
+			w := newWorld(t)
+			old := w.CommitAll(c.old)
+			request := w.landing(old, w.Built(old, c.new))
+			rest()
+			said := w.landStopped(request, stepSwing+":2", func() { c.act(w, c.path) })
+			if !strings.Contains(said, "1 paths in the way, the first is "+c.path) {
+				t.Fatalf("Land: %s, want a collision at %s", said, c.path)
 			}
 			w.NothingLeft()
 			got := w.tree()
@@ -240,19 +219,19 @@ func TestLandKeepsWhatIsWrittenIntoADisplacedFile(t *testing.T) {
 	needsExchange(t)
 	for name, new := range map[string]string{"changed": "2", "removed": gitopstest.Absent} {
 		t.Run(name, func(t *testing.T) {
-			var editor *os.File
-			opened := func(w *world) {
-				var err error
-				editor, err = os.OpenFile(filepath.Join(w.Top, "a"), os.O_WRONLY, 0)
-				gitopstest.Check(t, err)
-			}
-			w, _, err := while(t, gitopstest.Files{"a": "1"}, gitopstest.Files{"a": new}, "a", "m/f1999", opened, func(*world) {
+			t.Parallel()
+			w := newWorld(t)
+			old := w.CommitAll(gitopstest.Files{"a": "1", "z": "1"})
+			request := w.landing(old, w.Built(old, gitopstest.Files{"a": new}))
+			rest()
+			editor, err := os.OpenFile(filepath.Join(w.Top, "a"), os.O_WRONLY, 0)
+			gitopstest.Check(t, err)
+			said := w.landStopped(request, stepTree, func() {
 				_, err := editor.WriteString("saved")
 				gitopstest.Check(t, errors.Join(err, editor.Close()))
 			})
-			var collision *CollisionError
-			if !errors.As(err, &collision) || !slices.Equal(collision.Paths, []string{"a"}) {
-				t.Errorf("Land: %v, want a collision at a", err)
+			if !strings.Contains(said, "1 paths in the way, the first is a") {
+				t.Errorf("Land: %s, want a collision at a", said)
 			}
 			if got, want := w.Run("status", "--porcelain"), " M a"; got != want {
 				t.Errorf("git status says\n%s\nwant\n%s", got, want)

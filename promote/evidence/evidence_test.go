@@ -115,7 +115,10 @@ func TestSessionIsVerified(t *testing.T) {
 
 // TestMutationsAreNotAccepted changes the evidence of a closed session in thousands of ways. No commit of it is verified then.
 func TestMutationsAreNotAccepted(t *testing.T) {
-	const mutations = 10_000
+	mutations := 10_000
+	if testing.Short() {
+		mutations = 2_000
+	}
 	w := newWorld(t, 6)
 	r := rand.New(rand.NewPCG(1, 2))
 	kinds := map[string]int{}
