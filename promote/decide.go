@@ -93,7 +93,11 @@ func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
 		return nil, err
 	}
 	defer unlock()
-	p, err := e.plan(ctx, f, taken{tip: cmp.Or(f.before.Inner, f.ledger.Newest())}, map[gitops.OID]bool{})
+	tip, err := e.seen(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.plan(ctx, f, taken{tip: tip}, map[gitops.OID]bool{})
 	if err != nil {
 		return nil, err
 	}
@@ -157,9 +161,12 @@ func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	tip := cmp.Or(f.before.Inner, f.ledger.Newest())
-	p, err := e.plan(ctx, f, taken{tip: tip}, map[gitops.OID]bool{})
+	var p planned
 	var links []quarantine.Link
+	tip, err := e.seen(ctx, f)
+	if err == nil {
+		p, err = e.plan(ctx, f, taken{tip: tip}, map[gitops.OID]bool{})
+	}
 	if err == nil {
 		links, _, err = e.unlanded(ctx, f, tip)
 	}

@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -104,6 +105,20 @@ func (e *Engine) treesOf(ctx context.Context, p planned, w *lazyBridge) (*build.
 type reached struct {
 	links   []quarantine.Link
 	brought map[gitops.OID]bool // those that are commits of the user's branch, and are not among the links
+}
+
+// seen returns the inner commit up to which earlier cycles have built commits. One that failed has not written it, and may have made commits
+// pending that the one before it did not know.
+func (e *Engine) seen(ctx context.Context, f facts) (gitops.OID, error) {
+	tip, newest := cmp.Or(f.before.Inner, f.ledger.Newest()), f.ledger.Newest()
+	if f.before.Failure == "" || len(f.ledger.Tail) == 0 {
+		return tip, nil
+	}
+	links, _, err := e.unlanded(ctx, f, tip)
+	if err == nil && !slices.ContainsFunc(links, func(l quarantine.Link) bool { return l.Commit == newest }) {
+		tip = newest
+	}
+	return tip, err
 }
 
 // unlanded lists the commits that an inner commit reaches and that have not landed. It also returns the inner commits

@@ -185,9 +185,9 @@ func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
 // verdict stays.
 func (e *Engine) adoptLeftOut(ctx context.Context, f facts) (facts, error) {
 	taken, notes, onLine, err := e.branch(f).LeftOut(ctx, f.rules.decisions, f.refs.ops, func() (byhand.Line, error) {
-		tip := cmp.Or(f.before.Inner, f.ledger.Newest())
+		tip, unseen := e.seen(ctx, f)
 		links, _, err := e.unlanded(ctx, f, tip)
-		return byhand.Line{Look: f.inside, Tip: tip, Links: links}, err
+		return byhand.Line{Look: f.inside, Tip: tip, Links: links}, errors.Join(unseen, err)
 	})
 	if err == nil && len(taken) > 0 {
 		err = e.noteAgain(ctx, f, taken, notes)
