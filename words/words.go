@@ -33,3 +33,25 @@ func Shorten(text string, most int) string {
 	}
 	return string(runes[:most-3]) + "..."
 }
+
+// Matches reports whether a pattern matches a whole text, where "*" stands for any text and "?" for one byte. It takes at most the product of both lengths.
+func Matches(pattern, text string) bool {
+	p, t := 0, 0
+	star, from := -1, 0 // the last star, and where the text after it begins
+	for t < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, from = p, t
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
+			p++
+			t++
+		case star >= 0:
+			from++
+			p, t = star+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}

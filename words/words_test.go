@@ -27,3 +27,26 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+// FuzzMatches compares patterns with a simple definition.
+func FuzzMatches(f *testing.F) {
+	f.Add("a*b?c", "axxbyc")
+	f.Fuzz(func(t *testing.T, pattern, text string) {
+		if len(pattern) > 12 || len(text) > 12 {
+			t.Skip("the definition takes exponential time")
+		}
+		if got := Matches(pattern, text); got != defined(pattern, text) {
+			t.Errorf("Matches(%q, %q) = %v", pattern, text, got)
+		}
+	})
+}
+
+func defined(pattern, text string) bool {
+	switch {
+	case pattern == "":
+		return text == ""
+	case pattern[0] == '*':
+		return defined(pattern[1:], text) || text != "" && defined(pattern, text[1:])
+	}
+	return text != "" && (pattern[0] == '?' || pattern[0] == text[0]) && defined(pattern[1:], text[1:])
+}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-airlock/git-airlock/words"
+
 	"golang.org/x/crypto/ssh"
 )
 
@@ -122,7 +124,7 @@ func matchesList(patterns, text string) (matched bool) {
 		switch {
 		case len(p) > patternLimit:
 			return false
-		case !matches(p, text):
+		case !words.Matches(p, text):
 		case negated:
 			return false
 		default:
@@ -130,28 +132,6 @@ func matchesList(patterns, text string) (matched bool) {
 		}
 	}
 	return matched
-}
-
-// matches reports whether a pattern matches a text. A "*" stands for any text, and a "?" for one character.
-func matches(pattern, text string) bool {
-	star, from := -1, 0 // the last star, and the text after what it stands for
-	p := 0
-	for t := 0; t < len(text); {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, from = p, t
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
-			p++
-			t++
-		case star >= 0:
-			from++
-			p, t = star+1, from
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }
 
 // Who returns the principals of a key that may sign at a time. The error is the reason why it may not, if it may not.

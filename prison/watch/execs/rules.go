@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // digestPrefix begins a rule about the content of a file.
@@ -53,7 +55,7 @@ func (r *Rules) refuses(folder string, c call, digest func() string) string {
 			line += " " + strings.Join(c.argv[1:], " ")
 		}
 		i := slices.IndexFunc(r.globs, func(g string) bool {
-			return matches(g, path.Clean(whole)) || matches(g, name) || matches(g, line)
+			return words.Matches(g, path.Clean(whole)) || words.Matches(g, name) || words.Matches(g, line)
 		})
 		if i >= 0 {
 			return r.globs[i]
@@ -63,26 +65,4 @@ func (r *Rules) refuses(folder string, c call, digest func() string) string {
 		return r.digests[digest()]
 	}
 	return ""
-}
-
-// matches reports whether a pattern matches a whole text. It takes at most the product of both lengths.
-func matches(pattern, text string) bool {
-	p, t := 0, 0
-	star, from := -1, 0 // the last star, and where the text after it begins
-	for t < len(text) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, from = p, t
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
-			p++
-			t++
-		case star >= 0:
-			from++
-			p, t = star+1, from
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }
