@@ -103,7 +103,7 @@ func TestLandRefusesToOverwrite(t *testing.T) {
 }
 
 // Git reports a file as changed if the clean filter does not restore the committed bytes. A checkout writes such a file as it is, so
-// that it is not a change of the user's, and no command of the user's would make it disappear.
+// the user has not changed it, and git keeps reporting it whatever command the user types.
 func TestLandOverFilesThatOnlySeemChanged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -106,7 +106,7 @@ func (c *recovery) keep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// keepBeside puts a file of the user's beside its place, or at the top of the working tree if there is no such folder any more.
+// keepBeside gives a file that the user saved a free name in its folder, or at the top of the working tree if the folder is gone.
 func (c *recovery) keepBeside(k keptFile) error {
 	name := k.path
 	if info, err := c.r.Lstat(path.Dir(name)); path.Dir(name) != "." && (err != nil || !info.IsDir()) {

@@ -19,7 +19,7 @@ import (
 // that the user saved after the last check gets its place back, and the landing or recovery ends with a [CollisionError]. Displaced
 // files are kept until all is done, since a program that opened one before may still write into it.
 //
-// After a crash a recovery looks for files of the user's in the same folders (recovery.find).
+// After a crash, recovery.find looks in the same folders for files that the user saved.
 type mover struct {
 	r       *gitops.Repository
 	dir     string                 // folder of the host state with the prepared files, which takes the displaced ones
@@ -172,7 +172,7 @@ func giveBack(displaced, to string, saved, placed os.FileInfo) {
 
 // remove removes a file, and the folders that become empty. It leaves the folder of a submodule to the user unless it is empty.
 func (m *mover) remove(c gitops.Change) error {
-	// Below a symbolic link of the user there is no tracked file, and the link is not an empty folder.
+	// If the user has replaced a folder by a symbolic link, git tracks no file below it, and rmdir(2) refuses the link.
 	switch seen := m.seen[c.Path]; {
 	case c.Old.Gitlink() && m.r.There(c.Path):
 		_ = syscall.Rmdir(filepath.Join(m.r.Top, c.Path))

@@ -87,7 +87,7 @@ func TestRequestsHaveOneForm(t *testing.T) {
 	}
 }
 
-// TestNoOtherProtocol asks for a protocol that has requests of its own, and for one that does not.
+// TestNoOtherProtocol asks for upgrades to WebSocket, to HTTP/2, whose requests no rule would see, and to other protocols.
 func TestNoOtherProtocol(t *testing.T) {
 	e, s := newSeen(t, func(w http.ResponseWriter, r *http.Request) {
 		if upgrade := r.Header.Get("Upgrade"); upgrade != "" {

@@ -158,7 +158,7 @@ func TestAbilitiesAreReused(t *testing.T) {
 	}
 }
 
-// TestImpatientCaller asks an engine after a caller who has given up: that caller's end says nothing about the engine.
+// TestImpatientCaller asks an engine after another caller has given up. The engine answers, and the error of the other caller is forgotten.
 func TestImpatientCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

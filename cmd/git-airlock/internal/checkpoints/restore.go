@@ -62,7 +62,7 @@ func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Check
 	})
 }
 
-// Check returns an error if there is no checkpoint with the number, or if a path of the scope is neither in it nor in the workspace. runs
+// Check returns an error if there is no checkpoint with the number, or if the checkpoint and the workspace both lack a path of the scope. runs
 // reports that the prison may run. Files that are closed to their owner are not opened then, and what is below them is not known.
 func (k Keeper) Check(ctx context.Context, o Restore, runs bool) error {
 	var saved, now checkpoint.State

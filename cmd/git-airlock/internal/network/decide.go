@@ -219,7 +219,7 @@ func Void(r control.Rule) error {
 }
 
 // Suggestions returns the rules that would allow a target, the narrowest first. Those that others can have names below are left
-// out. address is the one that the name led to, if that is known. There is no rule for an address that none can open.
+// out. address is the one that the name led to, if that is known. No rule can open some addresses, and for these the list is empty.
 func Suggestions(t Target, address string) (rules []string) {
 	if t.IsAddress && Void(control.Rule{Text: exact(t)}) != nil {
 		return nil
