@@ -87,15 +87,15 @@ type landingFilters struct {
 }
 
 // filtersOf returns the user's filters, as a landing runs them. begun is the commit with the .lfsconfig that
-// git-lfs may use. now are the commits whose .lfsconfig may be in the work tree. look is as in a [Landing].
-func filtersOf(ctx context.Context, r *gitops.Repository, look *quarantine.Inspector, config gitops.Config, begun gitops.OID, now ...gitops.OID) (landingFilters, error) {
+// git-lfs may use. now are the commits whose .lfsconfig may be in the work tree. If inspector is nil, git reads these commits.
+func filtersOf(ctx context.Context, r *gitops.Repository, inspector *quarantine.Inspector, config gitops.Config, begun gitops.OID, now ...gitops.OID) (landingFilters, error) {
 	f := landingFilters{lfs: true}
 	if config.String("lfs.url", "") == "" && !reachesAll(config) && slices.ContainsFunc(config.Keys(), func(key string) bool { return isLFS(config, key) }) {
-		first, err := lfsConfig(ctx, r, look, begun)
+		first, err := lfsConfig(ctx, r, inspector, begun)
 		for _, commit := range now {
 			file := first
 			if err == nil && commit != begun {
-				file, err = lfsConfig(ctx, r, look, commit)
+				file, err = lfsConfig(ctx, r, inspector, commit)
 			}
 			f.lfs = f.lfs && file == first && !strings.HasPrefix(file, gitops.ModeLink.String())
 		}
@@ -110,11 +110,11 @@ func filtersOf(ctx context.Context, r *gitops.Repository, look *quarantine.Inspe
 	return f, nil
 }
 
-// lfsConfig returns the mode and the name of a commit's .lfsconfig, empty if there is none. It starts git only if look
-// does not find the commit.
-func lfsConfig(ctx context.Context, r *gitops.Repository, look *quarantine.Inspector, commit gitops.OID) (string, error) {
+// lfsConfig returns the mode and the object name of the .lfsconfig of a commit, empty if there is none. It starts git only if the
+// inspector does not find the commit.
+func lfsConfig(ctx context.Context, r *gitops.Repository, inspector *quarantine.Inspector, commit gitops.OID) (string, error) {
 	const name = ".lfsconfig"
-	if entries, err := topEntries(ctx, look, commit); err == nil {
+	if entries, err := topEntries(ctx, inspector, commit); err == nil {
 		if i := slices.IndexFunc(entries, func(e gitops.TreeEntry) bool { return e.Name == name }); i >= 0 {
 			return entries[i].Mode.String() + " " + string(entries[i].OID), nil
 		}
@@ -125,15 +125,15 @@ func lfsConfig(ctx context.Context, r *gitops.Repository, look *quarantine.Inspe
 }
 
 // topEntries reads the top folder of a commit in process.
-func topEntries(ctx context.Context, look *quarantine.Inspector, id gitops.OID) ([]gitops.TreeEntry, error) {
-	if look == nil {
+func topEntries(ctx context.Context, inspector *quarantine.Inspector, id gitops.OID) ([]gitops.TreeEntry, error) {
+	if inspector == nil {
 		return nil, gitops.ErrNoCommit
 	}
-	commit, err := look.Commit(ctx, id)
+	commit, err := inspector.Commit(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return look.Tree(ctx, commit.Tree)
+	return inspector.Tree(ctx, commit.Tree)
 }
 
 // WithoutNetwork lists the names of the user's filters that a landing runs without a network.

@@ -17,21 +17,21 @@ import (
 const inHand = 4 << 20
 
 // Give copies objects into the outer repository: those that tip reaches and known, which are outer commits, do not
-// reach, and some more objects of the bridge. Without a tip it copies only the latter. look is an inspector of the
+// reach, and some more objects of the bridge. Without a tip it copies only the latter. inspector must be one of the
 // bridge. When Give returns, all these objects are verified to be in the outer store, in a kept pack, see [Handover].
 // The caller releases the pack.
-func (b *Bridge) Give(ctx context.Context, look *Inspector, tip gitops.OID, known []gitops.OID, also ...gitops.OID) error {
+func (b *Bridge) Give(ctx context.Context, inspector *Inspector, tip gitops.OID, known []gitops.OID, also ...gitops.OID) error {
 	if b.outer.Dry {
 		return gitops.ErrDryRun
 	}
-	names, err := b.reached(ctx, look, tip, known)
+	names, err := b.reached(ctx, inspector, tip, known)
 	if errors.Is(err, ErrMany) {
 		return b.Again(ctx, tip, known, also...)
 	}
 	if names = append(names, also...); err != nil || len(names) == 0 {
 		return err
 	}
-	base, err := b.packListed(ctx, look, names)
+	base, err := b.packListed(ctx, inspector, names)
 	if err != nil {
 		return err
 	}
@@ -61,11 +61,11 @@ func (b *Bridge) Again(ctx context.Context, tip gitops.OID, known []gitops.OID, 
 
 // packListed makes a pack of objects, in process if they are few and small. It returns the pack's path without
 // extension.
-func (b *Bridge) packListed(ctx context.Context, look *Inspector, names []gitops.OID) (string, error) {
+func (b *Bridge) packListed(ctx context.Context, inspector *Inspector, names []gitops.OID) (string, error) {
 	if len(names) > packedHere {
 		return b.pack(ctx, names)
 	}
-	objects, err := look.small(ctx, names)
+	objects, err := inspector.small(ctx, names)
 	if err != nil {
 		return "", err
 	}
@@ -112,18 +112,18 @@ func (b *Bridge) pack(ctx context.Context, list []gitops.OID, flags ...string) (
 }
 
 // reached lists the objects that tip reaches and known do not reach.
-func (b *Bridge) reached(ctx context.Context, look *Inspector, tip gitops.OID, known []gitops.OID) (names []gitops.OID, err error) {
+func (b *Bridge) reached(ctx context.Context, inspector *Inspector, tip gitops.OID, known []gitops.OID) (names []gitops.OID, err error) {
 	if tip == "" {
 		return nil, nil
 	}
-	links, err := look.History(ctx, tip, func(id gitops.OID) bool { return slices.Contains(known, id) }, WithoutLimits)
+	links, err := inspector.History(ctx, tip, func(id gitops.OID) bool { return slices.Contains(known, id) }, WithoutLimits)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range links {
 		names = append(names, l.Commit)
 	}
-	return names, look.Walk(ctx, links, WithoutLimits, func(id gitops.OID) { names = append(names, id) })
+	return names, inspector.Walk(ctx, links, WithoutLimits, func(id gitops.OID) { names = append(names, id) })
 }
 
 // small reads objects, unless they are too large to be held in memory together.

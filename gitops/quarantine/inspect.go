@@ -145,9 +145,9 @@ func (i *Inspector) info(ctx context.Context, id gitops.OID) (kind string, size 
 	if o, ok := i.made[id]; ok {
 		return o.Kind, int64(len(o.Content)), nil
 	}
-	for _, look := range []func(*objectFolder, gitops.OID) (string, int64, error){(*objectFolder).info, (*objectFolder).infoLoose} {
+	for _, infoOf := range []func(*objectFolder, gitops.OID) (string, int64, error){(*objectFolder).info, (*objectFolder).infoLoose} {
 		for _, s := range i.stores {
-			if kind, size, err := look(s, id); err == nil {
+			if kind, size, err := infoOf(s, id); err == nil {
 				return kind, size, nil
 			}
 		}

@@ -15,26 +15,26 @@ import (
 // result cannot depend on either: no path was changed differently on both sides, and no side has both removed and added files, of
 // which git may take some for renamed.
 type entryMerger struct {
-	bridge *Bridge
-	look   *Inspector // nil until it is needed
+	bridge    *Bridge
+	inspector *Inspector // nil until it is needed
 }
 
 // newMerger returns the merger of a program built without the tag libgit2.
 func (b *Bridge) newMerger() (merger, error) { return &entryMerger{bridge: b}, nil }
 
 func (e *entryMerger) close() error {
-	if e.look == nil {
+	if e.inspector == nil {
 		return nil
 	}
-	return e.look.Close()
+	return e.inspector.Close()
 }
 
 // errLeftToGit ends a merge that git must do.
 var errLeftToGit = errors.New("git must merge")
 
 func (e *entryMerger) merge(ctx context.Context, m Merge) (gitops.OID, error) {
-	if e.look == nil {
-		e.look = e.bridge.Inspect(ctx, nil)
+	if e.inspector == nil {
+		e.inspector = e.bridge.Inspect(ctx, nil)
 	}
 	t := threeTrees{entryMerger: e, ctx: ctx}
 	tree, err := t.folder([3]gitops.OID{m.Base, m.Ours, m.Theirs}, 0)
@@ -81,7 +81,7 @@ func (t *threeTrees) folder(of [3]gitops.OID, depth int) (gitops.OID, error) {
 			continue
 		}
 		var err error
-		if rest[i], err = t.look.Tree(t.ctx, id); err != nil || len(rest[i]) == 0 {
+		if rest[i], err = t.inspector.Tree(t.ctx, id); err != nil || len(rest[i]) == 0 {
 			return "", errors.Join(errLeftToGit, err)
 		}
 		if slices.ContainsFunc(rest[i], func(e gitops.TreeEntry) bool { return e.RawMode == groupMode || !gitops.ProperMode(e.RawMode) }) {

@@ -21,11 +21,11 @@ type Note struct {
 // DraftNotes creates a notes commit that adds notes to a previous notes commit (empty for none) or removes them. It
 // returns the commit with all new objects. The notes become visible when the caller has copied the objects and moved
 // the ref. The cost depends on the number of new notes, and hardly on the number of existing ones.
-func (b *Bridge) DraftNotes(ctx context.Context, look *Inspector, old gitops.OID, who string, notes []Note) (drafted gitops.OID, made []gitops.OID, err error) {
-	d := &notesDraft{bridge: b, objects: look}
+func (b *Bridge) DraftNotes(ctx context.Context, inspector *Inspector, old gitops.OID, who string, notes []Note) (drafted gitops.OID, made []gitops.OID, err error) {
+	d := &notesDraft{bridge: b, objects: inspector}
 	var before gitops.Commit
 	if old != "" {
-		if before, err = look.Commit(ctx, old); err != nil {
+		if before, err = inspector.Commit(ctx, old); err != nil {
 			return "", nil, fmt.Errorf("read notes: %w", err)
 		}
 	}

@@ -100,9 +100,9 @@ type layer struct {
 	inside map[string]*layer
 }
 
-// Overlay returns the files that one tree has and another one does not have. look is an inspector of the bridge.
-func (b *Bridge) Overlay(ctx context.Context, look *Inspector, whole, part gitops.OID) (*Overlay, error) {
-	o := &Overlay{objects: look, dir: b.dir, format: b.outer.Format, files: &layer{}}
+// Overlay returns the files that one tree has and another one does not have. inspector must be one of the bridge.
+func (b *Bridge) Overlay(ctx context.Context, inspector *Inspector, whole, part gitops.OID) (*Overlay, error) {
+	o := &Overlay{objects: inspector, dir: b.dir, format: b.outer.Format, files: &layer{}}
 	changes, err := o.objects.Diff(ctx, part, whole, WithoutLimits) // the tree is the user's
 	if err != nil {
 		return nil, err

@@ -301,13 +301,13 @@ func (a Attester) give(ctx context.Context, tip gitops.OID, notes []quarantine.N
 	if err != nil {
 		return err
 	}
-	look := bridge.Inspect(ctx, nil)
-	defer func() { err = errors.Join(err, look.Close(), bridge.Close()) }()
-	drafted, made, err := bridge.DraftNotes(ctx, look, tip, a.Who, notes)
+	inspector := bridge.Inspect(ctx, nil)
+	defer func() { err = errors.Join(err, inspector.Close(), bridge.Close()) }()
+	drafted, made, err := bridge.DraftNotes(ctx, inspector, tip, a.Who, notes)
 	if err != nil || drafted == tip {
 		return err
 	}
-	if err := bridge.Give(ctx, look, "", nil, made...); err != nil {
+	if err := bridge.Give(ctx, inspector, "", nil, made...); err != nil {
 		return err
 	}
 	if err := a.Repo.UpdateRefs(ctx, "airlock: evidence", gitops.RefUpdate{Ref: evidence.NotesRef, Old: tip, New: drafted}); err != nil {

@@ -31,10 +31,10 @@ func (b Branch) LeftOut(ctx context.Context, d ledger.Decisions, ops gitops.OID,
 		return nil, nil, false, err
 	}
 	var chain operation.Chain
-	look := quarantine.Inspect(ctx, b.Repo.Git)
-	defer look.Close()
+	inspector := quarantine.Inspect(ctx, b.Repo.Git)
+	defer inspector.Close()
 	if b.decided(d) {
-		if chain, err = operation.Read(ctx, look, ops); err != nil {
+		if chain, err = operation.Read(ctx, inspector, ops); err != nil {
 			return nil, nil, false, err
 		}
 	}
@@ -50,7 +50,7 @@ func (b Branch) LeftOut(ctx context.Context, d ledger.Decisions, ops gitops.OID,
 	}
 	last := b.Ledger.Last().Inner
 	onLine = newestLast(taken, func(p ledger.Pair) bool { return l.leadsTo(ctx, p.Inner, last) })
-	notes, err = notesOf(ctx, look, chain, taken)
+	notes, err = notesOf(ctx, inspector, chain, taken)
 	return taken, notes, onLine, err
 }
 
@@ -137,7 +137,7 @@ func (l Line) leadsTo(ctx context.Context, inner, last gitops.OID) bool {
 type Notes map[string]map[gitops.OID]string
 
 // notesOf returns the notes that undone commits had before their undo.
-func notesOf(ctx context.Context, look *quarantine.Inspector, chain operation.Chain, pairs []ledger.Pair) (Notes, error) {
+func notesOf(ctx context.Context, inspector *quarantine.Inspector, chain operation.Chain, pairs []ledger.Pair) (Notes, error) {
 	notes := Notes{}
 	for _, o := range chain {
 		for _, u := range chain.UndoOf(o).Notes {
@@ -145,7 +145,7 @@ func notesOf(ctx context.Context, look *quarantine.Inspector, chain operation.Ch
 				if u.Old == "" || !slices.ContainsFunc(pairs, func(x ledger.Pair) bool { return x.Outer == p.Outer }) {
 					continue
 				}
-				text, err := look.NoteOf(ctx, u.Old, p.Outer)
+				text, err := inspector.NoteOf(ctx, u.Old, p.Outer)
 				if err != nil {
 					return nil, err
 				}

@@ -153,7 +153,7 @@ type Written struct {
 
 // Write returns the notes of new verdicts, and copies of notes for the outer commits that pending commits have now. tip is the present
 // notes commit, or empty. patches returns the result of [PatchIDs].
-func Write(ctx context.Context, look *quarantine.Inspector, tip gitops.OID, patches func() (map[gitops.OID]string, error), d ledger.Decisions, pending []ledger.Pair) (w Written, err error) {
+func Write(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID, patches func() (map[gitops.OID]string, error), d ledger.Decisions, pending []ledger.Pair) (w Written, err error) {
 	w.Decisions = d
 	w.Decisions.Reviewed = slices.Clone(d.Reviewed)
 	texts := map[gitops.OID]string{}
@@ -162,12 +162,12 @@ func Write(ctx context.Context, look *quarantine.Inspector, tip gitops.OID, patc
 		r := &w.Decisions.Reviewed[i]
 		r.Earlier = slices.Clone(r.Earlier)
 		for _, v := range r.Owed() {
-			if c, err := look.Commit(ctx, v.Commit); err == nil { // a git gc may have removed a commit that is not pending any more
+			if c, err := inspector.Commit(ctx, v.Commit); err == nil { // a git gc may have removed a commit that is not pending any more
 				v.Tree = c.Tree
 			}
 			v.Patch, w.Changed = ids[v.Commit], true
 			if err == nil {
-				err = addLine(ctx, look, tip, *v, texts)
+				err = addLine(ctx, inspector, tip, *v, texts)
 			}
 		}
 		r.Earlier, r.Unwritten = nil, false
@@ -180,7 +180,7 @@ func Write(ctx context.Context, look *quarantine.Inspector, tip gitops.OID, patc
 		if r.Commit != t.Outer {
 			text, fresh := texts[r.Commit]
 			if !fresh && r.Commit != "" {
-				text, err = noteOf(ctx, look, tip, r.Commit)
+				text, err = noteOf(ctx, inspector, tip, r.Commit)
 			}
 			if text != "" {
 				texts[t.Outer] = text
@@ -198,25 +198,25 @@ func Write(ctx context.Context, look *quarantine.Inspector, tip gitops.OID, patc
 }
 
 // addLine adds the line of a verdict to the new note of its outer commit.
-func addLine(ctx context.Context, look *quarantine.Inspector, tip gitops.OID, v review.Verdict, texts map[gitops.OID]string) error {
+func addLine(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID, v review.Verdict, texts map[gitops.OID]string) error {
 	line, err := v.Line()
 	if err != nil {
 		return err
 	}
 	text, begun := texts[v.Commit]
 	if !begun {
-		text, err = noteOf(ctx, look, tip, v.Commit)
+		text, err = noteOf(ctx, inspector, tip, v.Commit)
 	}
 	texts[v.Commit] = review.Add(text, line)
 	return err
 }
 
 // noteOf returns the note with the verdicts on an outer commit, or empty.
-func noteOf(ctx context.Context, look *quarantine.Inspector, tip, outer gitops.OID) (string, error) {
+func noteOf(ctx context.Context, inspector *quarantine.Inspector, tip, outer gitops.OID) (string, error) {
 	if tip == "" {
 		return "", nil
 	}
-	text, err := look.NoteOf(ctx, tip, outer)
+	text, err := inspector.NoteOf(ctx, tip, outer)
 	return string(text), err
 }
 

@@ -100,21 +100,21 @@ func behindIf(behind bool) error {
 
 // compare finds the tree and the changed paths.
 func (c *Change) compare(ctx context.Context, e *promote.Engine, s *promote.Standing, out ignore.Patterns) error {
-	bridge, look, err := s.Bridge(ctx)
+	bridge, inspector, err := s.Bridge(ctx)
 	if err != nil {
 		return err
 	}
-	whole, err := look.Commit(ctx, c.Outer)
+	whole, err := inspector.Commit(ctx, c.Outer)
 	if err != nil {
 		return err
 	}
-	before, err := look.Commit(ctx, c.onto)
+	before, err := inspector.Commit(ctx, c.onto)
 	if err != nil {
 		return err
 	}
 	restored := func(tree gitops.OID) (gitops.OID, error) { return tree, nil }
 	if e.Record.Partial {
-		if out, restored, err = c.leftOut(ctx, e, bridge, look, out); err != nil {
+		if out, restored, err = c.leftOut(ctx, e, bridge, inspector, out); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func (c *Change) compare(ctx context.Context, e *promote.Engine, s *promote.Stan
 		return err
 	}
 	c.merged = full != whole.Tree
-	changes, err := look.Diff(ctx, before.Tree, c.tree, unlimited)
+	changes, err := inspector.Diff(ctx, before.Tree, c.tree, unlimited)
 	for _, d := range changes {
 		c.Paths[d.Path] = d.New.Present()
 	}
@@ -141,16 +141,16 @@ var unlimited = inner.Limits{Paths: 1 << 40, Path: 1 << 40, Component: 1 << 40, 
 
 // leftOut adds the files that the snapshot at the start left out to the patterns. They are put back into every landed tree, so
 // that the agent must not get them later. It also returns the function that puts them back.
-func (c *Change) leftOut(ctx context.Context, e *promote.Engine, bridge *quarantine.Bridge, look *quarantine.Inspector, out ignore.Patterns) (ignore.Patterns, func(gitops.OID) (gitops.OID, error), error) {
-	base, err := look.Commit(ctx, e.Record.Base)
+func (c *Change) leftOut(ctx context.Context, e *promote.Engine, bridge *quarantine.Bridge, inspector *quarantine.Inspector, out ignore.Patterns) (ignore.Patterns, func(gitops.OID) (gitops.OID, error), error) {
+	base, err := inspector.Commit(ctx, e.Record.Base)
 	if err != nil {
 		return nil, nil, err
 	}
-	root, err := look.Commit(ctx, e.Record.Root)
+	root, err := inspector.Commit(ctx, e.Record.Root)
 	if err != nil {
 		return nil, nil, err
 	}
-	changes, err := look.Diff(ctx, root.Tree, base.Tree, unlimited)
+	changes, err := inspector.Diff(ctx, root.Tree, base.Tree, unlimited)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -162,7 +162,7 @@ func (c *Change) leftOut(ctx context.Context, e *promote.Engine, bridge *quarant
 	if !ok {
 		return nil, nil, fmt.Errorf("leave %q out: the path is not a pattern", gitops.Text(wrong))
 	}
-	overlay, err := bridge.Overlay(ctx, look, base.Tree, root.Tree)
+	overlay, err := bridge.Overlay(ctx, inspector, base.Tree, root.Tree)
 	put := func(tree gitops.OID) (gitops.OID, error) { return overlay.Apply(ctx, tree) }
 	return append(slices.Clone(out), exactly...), put, err
 }

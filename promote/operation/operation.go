@@ -201,15 +201,15 @@ func Next(last, o Operation) Operation {
 
 // Append makes the commit of an operation that follows the newest one, tip, which is empty if there is none. who is its
 // author. The commit is the tip of the chain once the caller has given it to the repository and moved the ref.
-func Append(ctx context.Context, b *quarantine.Bridge, look *quarantine.Inspector, tip gitops.OID, o Operation, who string) (gitops.OID, error) {
+func Append(ctx context.Context, b *quarantine.Bridge, inspector *quarantine.Inspector, tip gitops.OID, o Operation, who string) (gitops.OID, error) {
 	var last Operation
 	if tip != "" {
 		var err error
-		if last, err = read(ctx, look, tip); err != nil {
+		if last, err = read(ctx, inspector, tip); err != nil {
 			return "", err
 		}
 	}
-	after, err := look.Commit(ctx, o.After)
+	after, err := inspector.Commit(ctx, o.After)
 	if err != nil {
 		return "", err
 	}
@@ -218,10 +218,10 @@ func Append(ctx context.Context, b *quarantine.Bridge, look *quarantine.Inspecto
 }
 
 // Read returns the chain whose newest operation is tip. It is empty if tip is.
-func Read(ctx context.Context, look *quarantine.Inspector, tip gitops.OID) (Chain, error) {
+func Read(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID) (Chain, error) {
 	var c Chain
 	for id := tip; id != ""; {
-		o, err := read(ctx, look, id)
+		o, err := read(ctx, inspector, id)
 		if err != nil {
 			return nil, err
 		}
@@ -234,8 +234,8 @@ func Read(ctx context.Context, look *quarantine.Inspector, tip gitops.OID) (Chai
 	return c, nil
 }
 
-func read(ctx context.Context, look *quarantine.Inspector, id gitops.OID) (Operation, error) {
-	c, err := look.Commit(ctx, id)
+func read(ctx context.Context, inspector *quarantine.Inspector, id gitops.OID) (Operation, error) {
+	c, err := inspector.Commit(ctx, id)
 	if err != nil {
 		return Operation{}, fmt.Errorf("read operation %s: %w", id, err)
 	}

@@ -85,8 +85,8 @@ func known(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store)
 	if err != nil {
 		return nil, err
 	}
-	look := quarantine.Inspect(ctx, repo.Git)
-	defer look.Close()
+	inspector := quarantine.Inspect(ctx, repo.Git)
+	defer inspector.Close()
 	for name, id := range refs {
 		if path.Base(path.Dir(name)) == "rejected" {
 			inner[id] = ""
@@ -94,7 +94,7 @@ func known(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store)
 		if path.Base(name) != operation.Ref {
 			continue
 		}
-		chain, err := operation.Read(ctx, look, id)
+		chain, err := operation.Read(ctx, inspector, id)
 		if err != nil {
 			return nil, err
 		}

@@ -19,7 +19,7 @@ type renoted struct {
 }
 
 // updates returns the updates of the notes refs, and the new objects.
-func (s *standing) updates(ctx context.Context, b *quarantine.Bridge, look *quarantine.Inspector, wanted renoted) (updates []gitops.RefUpdate, made []gitops.OID, err error) {
+func (s *standing) updates(ctx context.Context, b *quarantine.Bridge, inspector *quarantine.Inspector, wanted renoted) (updates []gitops.RefUpdate, made []gitops.OID, err error) {
 	if len(wanted.without)+len(wanted.with) == 0 {
 		return nil, nil, nil
 	}
@@ -32,11 +32,11 @@ func (s *standing) updates(ctx context.Context, b *quarantine.Bridge, look *quar
 				base = before // nothing was added since
 			}
 		}
-		notes, err := wanted.notes(ctx, look, before)
+		notes, err := wanted.notes(ctx, inspector, before)
 		if err != nil {
 			return nil, nil, err
 		}
-		after, more, err := s.draft(ctx, b, look, base, notes, append(wanted.like, before))
+		after, more, err := s.draft(ctx, b, inspector, base, notes, append(wanted.like, before))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -48,7 +48,7 @@ func (s *standing) updates(ctx context.Context, b *quarantine.Bridge, look *quar
 }
 
 // notes returns the removals, and the notes of commits that come back as a notes commit has them.
-func (wanted renoted) notes(ctx context.Context, look *quarantine.Inspector, before gitops.OID) (notes []quarantine.Note, err error) {
+func (wanted renoted) notes(ctx context.Context, inspector *quarantine.Inspector, before gitops.OID) (notes []quarantine.Note, err error) {
 	for _, p := range wanted.without {
 		notes = append(notes, quarantine.Note{Commit: p.Outer})
 	}
@@ -56,7 +56,7 @@ func (wanted renoted) notes(ctx context.Context, look *quarantine.Inspector, bef
 		return notes, nil
 	}
 	for _, p := range wanted.with {
-		text, err := look.NoteOf(ctx, before, p.Outer)
+		text, err := inspector.NoteOf(ctx, before, p.Outer)
 		if err != nil {
 			return nil, err
 		}
@@ -68,15 +68,15 @@ func (wanted renoted) notes(ctx context.Context, look *quarantine.Inspector, bef
 }
 
 // draft returns a notes commit with some changes, and the new objects. It returns one of the others if that one has the same notes.
-func (s *standing) draft(ctx context.Context, b *quarantine.Bridge, look *quarantine.Inspector, base gitops.OID, notes []quarantine.Note, others []gitops.OID) (gitops.OID, []gitops.OID, error) {
+func (s *standing) draft(ctx context.Context, b *quarantine.Bridge, inspector *quarantine.Inspector, base gitops.OID, notes []quarantine.Note, others []gitops.OID) (gitops.OID, []gitops.OID, error) {
 	if base == "" && !slices.ContainsFunc(notes, func(n quarantine.Note) bool { return n.Text != "" }) {
 		return "", nil, nil
 	}
-	after, made, err := b.DraftNotes(ctx, look, base, s.Settings.User.String(), notes)
+	after, made, err := b.DraftNotes(ctx, inspector, base, s.Settings.User.String(), notes)
 	if err != nil || len(made) == 0 {
 		return after, nil, err
 	}
-	drafted, err := look.Commit(ctx, after)
+	drafted, err := inspector.Commit(ctx, after)
 	if err != nil {
 		return "", nil, err
 	}
@@ -84,7 +84,7 @@ func (s *standing) draft(ctx context.Context, b *quarantine.Bridge, look *quaran
 		if id == "" {
 			continue
 		}
-		if c, err := look.Commit(ctx, id); err == nil && c.Tree == drafted.Tree {
+		if c, err := inspector.Commit(ctx, id); err == nil && c.Tree == drafted.Tree {
 			return id, nil, nil
 		}
 	}

@@ -39,13 +39,13 @@ func Revert(ctx context.Context, e *promote.Engine, number int) (o operation.Ope
 
 // without returns the tree of the branch without the changes of a landing.
 func (s *standing) without(ctx context.Context, o operation.Operation, tip gitops.OID) (gitops.OID, error) {
-	bridge, look, err := s.Bridge(ctx)
+	bridge, inspector, err := s.Bridge(ctx)
 	if err != nil {
 		return "", err
 	}
 	var trees [3]gitops.OID
 	for i, id := range []gitops.OID{o.After, tip, o.Before} {
-		c, err := look.Commit(ctx, id)
+		c, err := inspector.Commit(ctx, id)
 		if err != nil {
 			return "", err
 		}
@@ -71,14 +71,14 @@ func (s *standing) commit(ctx context.Context, o operation.Operation, tip gitops
 	if err != nil {
 		return "", err
 	}
-	bridge, look, err := s.Bridge(ctx)
+	bridge, inspector, err := s.Bridge(ctx)
 	if err != nil {
 		return "", err
 	}
 	var title string
 	var list strings.Builder
 	for _, p := range o.Landed {
-		c, err := look.Commit(ctx, p.Outer)
+		c, err := inspector.Commit(ctx, p.Outer)
 		if err != nil {
 			return "", err
 		}
@@ -99,5 +99,5 @@ func (s *standing) commit(ctx context.Context, o operation.Operation, tip gitops
 	if err != nil {
 		return "", err
 	}
-	return id, bridge.Give(ctx, look, id, []gitops.OID{tip, o.Before, o.After})
+	return id, bridge.Give(ctx, inspector, id, []gitops.OID{tip, o.Before, o.After})
 }

@@ -80,9 +80,9 @@ func List(ctx context.Context, e *promote.Engine) (operation.Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	look := quarantine.Inspect(ctx, e.Repo.Git)
-	defer look.Close()
-	return operation.Read(ctx, look, tip)
+	inspector := quarantine.Inspect(ctx, e.Repo.Git)
+	defer inspector.Close()
+	return operation.Read(ctx, inspector, tip)
 }
 
 // Undo takes back the newest landing that stands, or the one with a number, and returns it. The error is
@@ -288,17 +288,17 @@ func (s *standing) approvals(o operation.Operation) []string {
 func (s *standing) land(ctx context.Context, o operation.Operation, promoted gitops.OID, notes renoted) error {
 	r := s.e.Record
 	o.At, o.Branch = ledger.Timestamp(s.Now), gitops.AnyName(r.Branch)
-	bridge, look, err := s.Bridge(ctx)
+	bridge, inspector, err := s.Bridge(ctx)
 	if err != nil {
 		return err
 	}
 	var made []gitops.OID
-	if o.Notes, made, err = s.updates(ctx, bridge, look, notes); err != nil {
+	if o.Notes, made, err = s.updates(ctx, bridge, inspector, notes); err != nil {
 		return err
 	}
-	op, err := operation.Append(ctx, bridge, look, s.ref(operation.Ref), o, s.Settings.User.String())
+	op, err := operation.Append(ctx, bridge, inspector, s.ref(operation.Ref), o, s.Settings.User.String())
 	if err == nil {
-		err = bridge.Give(ctx, look, "", nil, append(made, op)...)
+		err = bridge.Give(ctx, inspector, "", nil, append(made, op)...)
 	}
 	if err != nil {
 		return err
@@ -311,7 +311,7 @@ func (s *standing) land(ctx context.Context, o operation.Operation, promoted git
 		}
 	}
 	request := land.Landing{Branch: r.Branch, Old: o.Before, New: o.After, First: o.Notes, Refs: updates,
-		Message: fmt.Sprintf("airlock: %s", o.Title()), Begun: r.Base, Dir: s.e.Dir(), Look: look}
+		Message: fmt.Sprintf("airlock: %s", o.Title()), Begun: r.Base, Dir: s.e.Dir(), Look: inspector}
 	for end := s.Now.Add(patience); ; time.Sleep(pause) {
 		if err = land.Land(ctx, s.e.Repo, request); err == nil {
 			events.Moved(s.e.Dir(), r.Session, o)

@@ -49,16 +49,16 @@ func (r Reviewable) amended() bool { return r.Before != "" && r.Commit != "" }
 
 // interdiff writes the difference between a commit and the one that it replaces.
 func (q *request) interdiff(ctx context.Context, r Reviewable, out io.Writer, colour bool) (compared bool, err error) {
-	bridge, look, err := q.Bridge(ctx)
+	bridge, inspector, err := q.Bridge(ctx)
 	if err != nil {
 		return false, err
 	}
 	var commits, parents [2]gitops.Commit
 	for i, id := range []gitops.OID{r.Before, r.Commit} {
-		if commits[i], err = look.Commit(ctx, id); err != nil || len(commits[i].Parents) == 0 {
+		if commits[i], err = inspector.Commit(ctx, id); err != nil || len(commits[i].Parents) == 0 {
 			return false, nil //nolint:nilerr // the user's git gc may have removed a replaced commit
 		}
-		if parents[i], err = look.Commit(ctx, commits[i].Parents[0]); err != nil {
+		if parents[i], err = inspector.Commit(ctx, commits[i].Parents[0]); err != nil {
 			return false, nil //nolint:nilerr // likewise
 		}
 	}

@@ -313,7 +313,7 @@ func (q *request) publish(ctx context.Context, all []ledger.Reviewed, patches ma
 	if !slices.ContainsFunc(all, direct) {
 		return nil
 	}
-	_, look, err := q.Bridge(ctx)
+	_, inspector, err := q.Bridge(ctx)
 	if err != nil {
 		return err
 	}
@@ -328,12 +328,12 @@ func (q *request) publish(ctx context.Context, all []ledger.Reviewed, patches ma
 		if !direct(*r) {
 			continue
 		}
-		c, err := look.Commit(ctx, r.Commit)
+		c, err := inspector.Commit(ctx, r.Commit)
 		if err != nil {
 			return err
 		}
 		r.Tree, r.Patch = c.Tree, patches[r.Commit]
-		note, err := q.noteWith(ctx, look, r.Verdict)
+		note, err := q.noteWith(ctx, inspector, r.Verdict)
 		if err != nil {
 			return err
 		}
@@ -351,22 +351,22 @@ func (q *request) publish(ctx context.Context, all []ledger.Reviewed, patches ma
 }
 
 // noteWith returns the note of an outer commit with one more verdict.
-func (q *request) noteWith(ctx context.Context, look *quarantine.Inspector, v review.Verdict) (quarantine.Note, error) {
+func (q *request) noteWith(ctx context.Context, inspector *quarantine.Inspector, v review.Verdict) (quarantine.Note, error) {
 	line, err := v.Line()
 	if err != nil {
 		return quarantine.Note{}, err
 	}
-	text, err := q.noteOf(ctx, look, v.Commit)
+	text, err := q.noteOf(ctx, inspector, v.Commit)
 	return quarantine.Note{Commit: v.Commit, Text: review.Add(text, line)}, err
 }
 
 // noteOf returns the note with the verdicts on an outer commit, or empty.
-func (q *request) noteOf(ctx context.Context, look *quarantine.Inspector, outer gitops.OID) (string, error) {
+func (q *request) noteOf(ctx context.Context, inspector *quarantine.Inspector, outer gitops.OID) (string, error) {
 	tip, err := q.e.Repo.Ref(ctx, review.NotesRef)
 	if err != nil || tip == "" {
 		return "", err
 	}
-	text, err := look.NoteOf(ctx, tip, outer)
+	text, err := inspector.NoteOf(ctx, tip, outer)
 	return string(text), err
 }
 

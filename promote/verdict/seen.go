@@ -93,12 +93,12 @@ func (q *request) see(ctx context.Context, inner gitops.OID, fresh map[string]gi
 	if outer == "" {
 		return note, nil
 	}
-	_, look, err := q.Bridge(ctx)
+	_, inspector, err := q.Bridge(ctx)
 	if err != nil {
 		return note, err
 	}
 	note.Commit = outer
-	if note.Text, err = q.noteOf(ctx, look, outer); err != nil {
+	if note.Text, err = q.noteOf(ctx, inspector, outer); err != nil {
 		return note, err
 	}
 	for _, paths := range portions(fresh) {
@@ -139,16 +139,16 @@ func (q *request) note(ctx context.Context, notes []quarantine.Note, refs ...git
 	if err != nil || len(notes) == 0 {
 		return err
 	}
-	bridge, look, err := q.Bridge(ctx)
+	bridge, inspector, err := q.Bridge(ctx)
 	if err != nil {
 		return err
 	}
-	drafted, made, err := bridge.DraftNotes(ctx, look, old, q.Settings.User.String(), notes)
+	drafted, made, err := bridge.DraftNotes(ctx, inspector, old, q.Settings.User.String(), notes)
 	if err != nil {
 		return err
 	}
 	if drafted != old {
-		if err := bridge.Give(ctx, look, "", nil, made...); err != nil {
+		if err := bridge.Give(ctx, inspector, "", nil, made...); err != nil {
 			return err
 		}
 		refs = append(refs, gitops.RefUpdate{Ref: review.NotesRef, Old: old, New: drafted})
