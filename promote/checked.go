@@ -19,7 +19,7 @@ type Checker interface {
 	Run(ctx context.Context, wanted checks.Wanted) (checks.Result, error)
 }
 
-// checked is the say of airlock.check about a landing.
+// checked is the result of airlock.check for a landing.
 type checked struct {
 	remarks
 	to      gitops.OID          // the newest commit at which the landing may end; empty if there is none
@@ -27,7 +27,7 @@ type checked struct {
 	next    *checks.Wanted      // the commit to check next; nil if nothing is left to check
 }
 
-// checked finds the newest commit up to another one at which a landing may end: its tree needs no check, or has passed.
+// checked finds the newest commit, not newer than to, at which a landing may end: its tree needs no check, or has passed.
 func (e *Engine) checked(ctx context.Context, f facts, p planned, j judged, w *lazyBridge, to gitops.OID) (c checked, err error) {
 	if c.to = to; to == "" || f.rules.check.Command == "" {
 		return c, nil
@@ -75,8 +75,8 @@ func (e *Engine) checked(ctx context.Context, f facts, p planned, j judged, w *l
 	return c, nil
 }
 
-// endsUpTo returns the pending commits up to one at which a landing may end, oldest first, and for each whether its tree needs a check:
-// all do with the gate, and otherwise those without a commit that was left out.
+// endsUpTo returns the pending commits, not newer than to, at which a landing may end, oldest first. needs reports for each of them whether
+// its tree needs a check. With airlock.check.gate=hold all trees need one, and otherwise the trees that may lack a commit which was left out.
 func (f facts) endsUpTo(p planned, j judged, to gitops.OID) (ends []ledger.Pair, needs []bool) {
 	lands, missing := p.Ends(), p.Missing(j.pending)
 	left, partial := len(f.ledger.LeftOut()) > 0, false
@@ -92,7 +92,8 @@ func (f facts) endsUpTo(p planned, j judged, to gitops.OID) (ends []ledger.Pair,
 	return ends, needs
 }
 
-// results returns the results found here for the trees of commits, nil for those that were not checked in a system or that need no check.
+// results returns for each commit the result that was found here for its tree in a system. The result is nil if the tree was not checked in
+// that system, or needs no check.
 func (e *Engine) results(ctx context.Context, f facts, w *lazyBridge, ends []ledger.Pair, needs []bool, system string) ([]*checks.Result, error) {
 	results := make([]*checks.Result, len(ends))
 	here, err := checks.Here(e.Dir())

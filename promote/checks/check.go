@@ -1,5 +1,5 @@
-// Package checks has the settings of airlock.check and the results of such checks. A check is a command of the user. Its exit
-// status is 0 if a tree is good. The results are notes on trees, so that a tree is checked once, whatever commit has it.
+// Package checks reads the settings of airlock.check and stores the results of checks. A check is a command of the user that ends with
+// exit status 0 if a tree is good. Results are notes on trees, so that a tree is checked only once, even if several commits have it.
 package checks
 
 import (
@@ -32,19 +32,20 @@ const maxTime = 7 * 24 * 3600
 // Check is a check of trees.
 type Check struct {
 	Command string // for a shell; empty if there is no check
-	// Hold reports that every commit waits until a check has passed. Otherwise only sets of commits wait from which some are left out.
+	// Hold reports that every commit waits until a check has passed. Otherwise a commit waits only if its tree may lack commits that were left
+	// out, because the agent never had that tree.
 	Hold bool
 	Time time.Duration // the longest time of a check
 }
 
-// Wanted is a commit whose tree is to be checked.
+// Wanted is a commit whose tree must be checked.
 type Wanted struct {
 	Check
 	Commit gitops.OID
 }
 
-// Of returns the check of a configuration and of the rules of the policies. A policy's command goes before the user's, because a
-// policy can only be made stricter.
+// Of returns the check that a configuration and the policies ask for. The command of a policy has priority over the user's command:
+// otherwise the user could weaken the policy.
 func Of(config gitops.Config, rules policy.Settings) (c Check, err error) {
 	command, hold := rules.Check()
 	c = Check{Command: command, Hold: hold}
@@ -76,7 +77,8 @@ func Read(ctx context.Context, repo *gitops.Repository, config gitops.Config) (C
 	return Of(config, rules)
 }
 
-// Digest returns the SHA-256 of a command, which identifies it in the notes. The command itself may name what is nobody's business.
+// Digest returns the SHA-256 of a command, which identifies it in the notes. The command itself may contain private
+// names, and notes are shared.
 func Digest(command string) string {
 	sum := sha256.Sum256([]byte(command))
 	return hex.EncodeToString(sum[:])

@@ -1,6 +1,6 @@
 package checks
 
-// State is what is known of a commit at which a landing may end.
+// State is the state of a commit at which a landing may end.
 type State int
 
 // The states.
@@ -11,9 +11,9 @@ const (
 	Failed
 )
 
-// Choose returns the newest commit at which a landing may end, and the one to check next, each as an index of states, or -1 for none.
-// states are those of commits, oldest first. The newest is checked first. If it fails, a binary search finds a commit that fails after
-// one that does not.
+// Choose returns the newest commit at which a landing may end, and the commit to check next. Both are indexes of states, or -1 for none.
+// states has the states of commits, oldest first. The newest commit is checked first. If it fails, a binary search finds a commit that
+// fails directly after one that does not.
 func Choose(states []State) (lands, next int) {
 	lands, newest := -1, len(states)-1
 	for i, s := range states {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -27,13 +28,13 @@ func Keep(dir string, r Result) (err error) {
 		return fmt.Errorf("keep the result of a check: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	// A line that a full disk has cut short ends here.
+	// The first newline ends a line that a full disk has cut short.
 	_, err = f.Write(append(append([]byte{'\n'}, line...), '\n'))
 	return err
 }
 
-// Here returns the results that were found for an airlock, by tree: of each command and system the newest. Only these open the gate and get
-// into evidence, because everybody whose notes are fetched can write results.
+// Here returns the results that were found for an airlock, by tree. For each command and system it returns the newest result. Only these
+// results open the gate and get into evidence: the results in notes may come from anyone who can push notes.
 func Here(dir string) (map[gitops.OID][]Result, error) {
 	f, err := os.Open(hereFile(dir))
 	if err != nil {
@@ -47,7 +48,7 @@ func Here(dir string) (map[gitops.OID][]Result, error) {
 		if json.Unmarshal(lines.Bytes(), &r) != nil || r.Version != version {
 			continue
 		}
-		all[r.Tree] = append(without(all[r.Tree], r), r)
+		all[r.Tree] = append(slices.DeleteFunc(all[r.Tree], r.replaces), r)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read the results of checks: %w", err)

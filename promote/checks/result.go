@@ -15,7 +15,7 @@ import (
 // NotesRef is the ref of the notes with results. They are on trees.
 const NotesRef = "refs/notes/airlock-check"
 
-// TimeOver is the exit status of a check that took too long, as timeout(1) has it.
+// TimeOver is the exit status of a check that took too long. timeout(1) uses the same number.
 const TimeOver = 124
 
 // Result is the result of a check of one tree, as a line of the notes stores it.
@@ -23,7 +23,7 @@ type Result struct {
 	Version int        `json:"v"`
 	Tree    gitops.OID `json:"tree"`
 	Command string     `json:"command_sha256"` // see [Digest]
-	System  string     `json:"system"`         // what the check ran in
+	System  string     `json:"system"`         // the system in which the check ran
 	Exit    int        `json:"exit"`
 	At      time.Time  `json:"at"`
 	Took    int64      `json:"ms"`
@@ -55,8 +55,8 @@ func Parse(note string, tree gitops.OID) []Result {
 	return list
 }
 
-// In returns the newest result of a check in a system, nil if there is none. One that was ended in less time than the check may take now
-// is none.
+// In returns the newest result of a check in a system, nil if there is none. If a check was ended because its time was over, and the check
+// may take longer now, the result does not count.
 func In(list []Result, c Check, system string) *Result {
 	var found *Result
 	for i, r := range list {
@@ -68,7 +68,8 @@ func In(list []Result, c Check, system string) *Result {
 	return found
 }
 
-// Word returns "passed" or "failed" for the newest result of a command, and of any command if it is empty. Without a result it is empty.
+// Word returns "passed" or "failed" for the newest result of a command, or an empty string without a result. An empty command stands for
+// all commands.
 func Word(list []Result, command string) string {
 	var newest Result
 	word := ""
@@ -89,7 +90,8 @@ func Find(ctx context.Context, repo *gitops.Repository, tree gitops.OID, c Check
 // tries bounds the attempts to write a note while others write theirs.
 const tries = 10
 
-// Record adds a result to the notes, in the place of earlier ones of the same command and system. who is the author of the change.
+// Record adds a result to the note of its tree. The result replaces earlier results of the same command and system. who is the author of
+// the change.
 func Record(ctx context.Context, repo *gitops.Repository, who string, r Result) error {
 	r.stamp()
 	line, err := json.Marshal(r)
@@ -108,10 +110,10 @@ func Record(ctx context.Context, repo *gitops.Repository, who string, r Result) 
 	return nil
 }
 
-// pause is the time before another attempt, for each attempt before it.
+// pause is added to the wait before each further attempt.
 const pause = 20 * time.Millisecond
 
-// moved reports whether git refused to move the ref, because it has another value than it had, or is locked.
+// moved reports whether git refused to move the ref, because another process has moved or locked it.
 func moved(err error) bool {
 	failed, ok := errors.AsType[*gitops.Error](err)
 	return ok && failed.Status == 1
@@ -127,7 +129,7 @@ func write(ctx context.Context, repo *gitops.Repository, who string, r Result, l
 		return err
 	}
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(note), "\n"), func(l string) bool {
-		return l == "" || supersedes(r, l)
+		return l == "" || slices.ContainsFunc(Parse(l, r.Tree), r.replaces)
 	})
 	lines = append(lines, line)
 	slices.Sort(lines)
@@ -137,15 +139,5 @@ func write(ctx context.Context, repo *gitops.Repository, who string, r Result, l
 // stamp gives a result the version and the precision of a stored one.
 func (r *Result) stamp() { r.Version, r.At = version, r.At.UTC().Truncate(time.Second) }
 
-// without returns the results of a tree that another result of it does not replace.
-func without(list []Result, r Result) []Result {
-	return slices.DeleteFunc(list, func(old Result) bool { return old.Command == r.Command && old.System == r.System })
-}
-
-// supersedes reports whether a result replaces the one of a line.
-func supersedes(r Result, line string) bool {
-	for _, old := range Parse(line, r.Tree) {
-		return old.Command == r.Command && old.System == r.System
-	}
-	return false
-}
+// replaces reports whether the result takes the place of an older result for the same tree.
+func (r Result) replaces(old Result) bool { return old.Command == r.Command && old.System == r.System }
