@@ -52,13 +52,14 @@ const (
 	restorePoll     = 20 * time.Millisecond
 )
 
-// kept is the lock of the cycle, with the facts that a command has read under it, or none.
+// kept is a held lock of cycles. facts are those that a command has read under the lock, or nil.
 type kept struct {
 	unlock func() // also closes the facts
 	facts  *facts
 }
 
-// lockWhole locks the cycle while the workspace does not have files of two states.
+// lockWhole takes the lock of cycles when the workspace is whole. During a restore it has files of two states, so lockWhole waits for the
+// end of a restore.
 func (e *Engine) lockWhole(ctx context.Context) (lock *kept, err error) {
 	for begun := time.Now(); ; time.Sleep(restorePoll) {
 		if lock, e.kept = e.kept, nil; lock == nil {
@@ -78,7 +79,7 @@ func (e *Engine) lockWhole(ctx context.Context) (lock *kept, err error) {
 	}
 }
 
-// promote makes a cycle that starts from the outcome of the last one, and from the facts that a command has read, if there are any.
+// promote makes one cycle, which starts from the outcome of the last one. read are the facts that a command has read for it, or nil.
 func (e *Engine) promote(ctx context.Context, options Options, before ledger.Outcome, now time.Time, read *facts) (outcome ledger.Outcome, err error) {
 	outcome = before
 	outcome.Holds, outcome.Failure = nil, ""
@@ -145,23 +146,23 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 // maxRounds bounds the number of times that a cycle builds its commits.
 const maxRounds = 20
 
-// choose plans, builds and judges commits. If a rule holds a commit, or if it does not apply without one that was left
-// out before, choose does so again with that commit set aside, as long as others stand without it.
+// choose plans, builds and judges commits. If a rule holds a commit, or if a commit does not apply without one that was left out before,
+// choose sets this commit aside and starts again, as long as other commits stand without it.
 func (e *Engine) choose(ctx context.Context, f facts, t taken, w *lazyBridge) (p planned, b built, j judged, err error) {
 	held, without, err := e.heldBefore(f)
+	if err != nil {
+		return p, b, j, err
+	}
 	var trees *build.Trees // of inner commits, which are the same in each round
 	for round := range maxRounds {
-		if err != nil {
-			return p, b, j, err
-		}
-		next, err := e.plan(ctx, f, t, held)
-		if err == nil {
+		var next planned
+		if next, err = e.plan(ctx, f, t, held); err == nil {
 			next, err = e.walk(ctx, next, trees, w)
-			trees = next.trees
 		}
 		if err != nil {
 			return next, b, j, err
 		}
+		trees = next.trees
 		if round > 0 && slices.Equal(next.Chain, p.Chain) && slices.Equal(next.Held(), p.Held()) {
 			break
 		}
@@ -185,8 +186,8 @@ func (e *Engine) choose(ctx context.Context, f facts, t taken, w *lazyBridge) (p
 	return p, b, j, nil
 }
 
-// heldBefore returns the inner commits that a rule holds, as far as it is known, or that did not apply to the branch
-// as it is now. lacking are the latter. They are tried again if one that they may need can land now.
+// heldBefore returns the inner commits that the first round sets aside: those that a rule is known to hold, and those that did not apply
+// to the present branch (lacking). A lacking commit is tried again as soon as a commit that it may need can land.
 func (e *Engine) heldBefore(f facts) (held map[gitops.OID]bool, lacking []gitops.OID, err error) {
 	held = map[gitops.OID]bool{}
 	results, err := f.rules.results()
@@ -204,7 +205,7 @@ func (e *Engine) heldBefore(f facts) (held map[gitops.OID]bool, lacking []gitops
 	return held, lacking, err
 }
 
-// frees reports whether a commit that was left out may land now, and the last cycle did not build it to land.
+// frees reports whether a commit that was left out may land now, although the last cycle did not build it to land.
 func (f facts) frees(held map[gitops.OID]bool) bool {
 	verdicts, b := f.verdicts(), f.before
 	return len(b.Lacking) > 0 && slices.ContainsFunc(f.ledger.LeftOut(), func(id gitops.OID) bool {
@@ -214,7 +215,7 @@ func (f facts) frees(held map[gitops.OID]bool) bool {
 	})
 }
 
-// remarks are a stage's additions to the outcome: the reasons why commits wait, and the time of the next try.
+// remarks are what a stage adds to the outcome: the reasons why commits wait, and the time until the next cycle.
 type remarks struct {
 	holds []ledger.Hold
 	retry time.Duration

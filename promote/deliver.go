@@ -33,7 +33,7 @@ func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *lazyBridge) 
 		if err != nil {
 			return d, err
 		}
-		if lands := j.lands(); len(lands) > 0 && f.refs.tip != "" && (len(lands) == len(j.pending) || f.refs.pending == j.pending[len(j.pending)-1].Outer) {
+		if lands := j.lands(); len(lands) > 0 && f.refs.tip != "" && f.refs.together(j.mayLand, j.pending[len(j.pending)-1].Outer) {
 			if d.op, err = e.operation(ctx, f, f.refs, w, d, lands); err != nil {
 				return d, err
 			}
@@ -94,7 +94,7 @@ func (e *Engine) draft(ctx context.Context, f facts, j judged, w *lazyBridge) (d
 	return d, made, err
 }
 
-// operation makes the commit that records the landing of pending pairs. Its notes are those that become visible with it.
+// operation makes the commit that records the landing of pending pairs, with the notes that become visible in the same transaction.
 func (e *Engine) operation(ctx context.Context, f facts, at refs, w *lazyBridge, d delivered, pairs []ledger.Pair) (gitops.OID, error) {
 	if err := w.ready(ctx); err != nil {
 		return "", err
@@ -139,8 +139,8 @@ func (e *Engine) announce(ctx context.Context, l *ledger.Ledger, at refs, d deli
 	return at, nil
 }
 
-// release ends the protection of handed-over objects from the user's git gc: refs reach the objects now, or nothing
-// needs them.
+// release ends the protection of handed-over objects from the user's git gc. The caller knows that refs reach the objects now, or that
+// nothing needs them.
 func (e *Engine) release() error {
 	h, err := quarantine.OpenHandover(e.Repo, e.Dir())
 	if err == nil {
@@ -152,7 +152,7 @@ func (e *Engine) release() error {
 	return nil
 }
 
-// heal hands over objects of the airlock again if the repository has lost them.
+// heal copies objects of the airlock to the repository again if the repository has lost them.
 func (e *Engine) heal(ctx context.Context) error {
 	h, err := quarantine.OpenHandover(e.Repo, e.Dir())
 	if err != nil {
@@ -169,9 +169,9 @@ func (e *Engine) heal(ctx context.Context) error {
 	return nil
 }
 
-// redeliver copies commits that were pending before this cycle once more when the last of them land. The ref pending goes as
-// the branch comes, and a git gc may read the one ref too late and the other too early. The copy includes the commits
-// that landed before while the ref stayed.
+// redeliver copies commits that were pending before this cycle once more when the last of them land. In that transaction the branch gets
+// the commits and the ref pending is removed. A git gc that reads the branch before and the ref pending after the transaction finds the
+// commits on neither. The copy includes the commits that landed earlier, while the ref pending stayed.
 func (e *Engine) redeliver(ctx context.Context, f facts, w *lazyBridge, at refs, to gitops.OID) error {
 	if at.pending == "" {
 		return nil

@@ -25,7 +25,7 @@ type landed struct {
 	count    int
 	// unoffered reports that no commit is pending any more, and that the next cycle builds those that conflict.
 	unoffered bool
-	// unchecked is the commit to check next, nil if there is none.
+	// unchecked is the commit to check next; nil if there is none.
 	unchecked *checks.Wanted
 }
 
@@ -43,8 +43,8 @@ func (l landed) entered(o ledger.Outcome, now time.Time) ledger.Outcome {
 	return l.added(o.Land(l.count, now))
 }
 
-// land lands the built commits, unless something holds them: then they wait as pending. If the ref pending is right after
-// the landing, they are not made pending first, because their notes are in the transaction that moves the branch.
+// land lands the built commits. Commits that something holds wait as pending. Commits that can land together with all notes (see
+// [refs.together]) are not made pending first, which saves a transaction.
 func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned, j judged, d delivered, w *lazyBridge) (landed, error) {
 	to, waits, err := e.newestLandable(ctx, f, o, p, j)
 	var c checked
@@ -53,7 +53,7 @@ func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned,
 		waits.holds = append(waits.holds, c.holds...)
 	}
 	to, at := c.to, f.refs
-	if err != nil || to == "" || !f.together(to) {
+	if err != nil || to == "" || !at.together(to, f.ledger.PendingTip()) {
 		var announced error
 		at, announced = e.announce(ctx, f.ledger, at, d)
 		err = errors.Join(err, announced)
@@ -66,12 +66,9 @@ func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned,
 	return done, err
 }
 
-// together reports whether a pending commit can land in the same transaction in which the notes of all become visible: then the
-// ref pending goes, or stays as it is.
-func (f facts) together(to gitops.OID) bool {
-	tip := f.ledger.PendingTip()
-	return to == tip || f.refs.pending == tip
-}
+// together reports whether one transaction can land the pending commits up to a commit, and make the notes of all pending commits visible.
+// newest is the newest pending commit. The ref pending names it already, or it lands and the transaction removes the ref.
+func (at refs) together(to, newest gitops.OID) bool { return to == newest || at.pending == newest }
 
 // newestLandable returns the newest commit that may land now, or empty, and the reasons why the others wait.
 func (e *Engine) newestLandable(ctx context.Context, f facts, o ledger.Outcome, p planned, j judged) (gitops.OID, remarks, error) {
@@ -128,12 +125,12 @@ func (s lander) move(ctx context.Context, at refs, to gitops.OID) (landed, error
 	return done, nil
 }
 
-// since returns the branch's tip before the landings whose commits [Engine.redeliver] must copy when the ref pending goes.
+// since returns the branch's tip before the landings whose commits [Engine.redeliver] must copy when the ref pending is removed.
 func (s lander) since(at refs) gitops.OID {
 	if s.facts.before.Onto == at.tip {
 		return cmp.Or(s.facts.before.Uncopied, at.tip)
 	}
-	return at.tip // the user's own commits are between, so that time has passed
+	return at.tip // the user has committed since the earlier landings, so these were some time ago
 }
 
 // operation returns the commit that records the landing. It is drafted, or given to the repository now.
@@ -147,7 +144,7 @@ func (s lander) operation(ctx context.Context, at refs, to gitops.OID) (gitops.O
 	return op, s.bridge.bridge.Give(ctx, s.bridge.across, "", nil, op)
 }
 
-// landTo lands a pending commit. If the user's files are in the way, it lands the commits before that.
+// landTo lands the pending commits up to a commit. If the user's files are in the way of some, it lands the commits before those.
 func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, error) {
 	e, l := s.engine, s.facts.ledger
 	if e.blocker.RecentlyChanged(e.Repo.Top, s.facts.now) {
@@ -233,8 +230,8 @@ func (s lander) landBeforePaths(ctx context.Context, at refs, to gitops.OID, pat
 	if len(touching) > 0 {
 		end = slices.Index(steps, touching[0])
 	}
-	// A path can be in the way without being changed itself, such as a user's folder where a file must be. Then one
-	// step less is tried at a time.
+	// A path can be in the way although no commit changes it, such as a user's folder where a file must be. Then each try
+	// lands one commit less than the try before.
 	for ; end > 0; end-- {
 		if s.refused[steps[end-1]] {
 			continue
@@ -251,7 +248,7 @@ func (s lander) landBeforePaths(ctx context.Context, at refs, to gitops.OID, pat
 	return landed{}, nil
 }
 
-// retried returns a retry if another git command prevented the landing, and the error otherwise.
+// retried asks for another cycle soon if a git command of the user prevented the landing, and returns the error otherwise.
 func retried(err error) (landed, error) {
 	if errors.Is(err, land.ErrUnsettled) || errors.Is(err, land.ErrElsewhere) ||
 		errors.Is(err, gitops.ErrRefMoved) || errors.Is(err, land.ErrIndexLocked) {

@@ -296,7 +296,7 @@ func (c *Cache) Keep(l *Ledger) {
 	}
 }
 
-// NewestAllowed returns the newest commit to land: as far as the rules allow, and no further than the target.
+// NewestAllowed returns the newest commit that the rules allow to land and that is not newer than the target.
 func (l *Ledger) NewestAllowed(target, mayLand gitops.OID) gitops.OID {
 	if target == "" || mayLand == "" {
 		return mayLand
