@@ -27,8 +27,8 @@ type Noted struct {
 // notedFields is the format of git log for a Noted. A note that git shows has no NUL.
 const notedFields = "%H%x00%T%x00%P%x00%an <%ae> %at%x00%s%x00%N"
 
-// Noted lists commits with their notes in a ref, or without notes if it is empty, newest first: those that the revisions reach, as the
-// options of git log limit them. Revisions that do not exist are ignored.
+// Noted lists the commits that the revisions reach, newest first, each with its note in a ref. Options of git log can limit them. If ref is
+// empty, no notes are read. Revisions that do not exist are ignored.
 func (g *Git) Noted(ctx context.Context, ref string, revisions []string, options ...string) ([]Noted, error) {
 	if len(revisions) == 0 {
 		return nil, nil // git log would list HEAD
@@ -69,7 +69,7 @@ func (g *Git) NotedIDs(ctx context.Context, ref string) ([]OID, error) {
 	return ids, err
 }
 
-// AllNotes returns all notes of a ref, by the objects that have them. Of a note that is too long, it returns the beginning.
+// AllNotes returns all notes of a ref, by the objects that have them. It cuts a note that is longer than [NoteLimit].
 func (g *Git) AllNotes(ctx context.Context, ref string) (map[OID]string, error) {
 	text, err := g.Output(ctx, "notes", "--ref="+ref, "list")
 	if err != nil {
@@ -81,14 +81,14 @@ func (g *Git) AllNotes(ctx context.Context, ref string) (map[OID]string, error) 
 		blobs, objects = append(blobs, OID(blob)), append(objects, OID(object))
 	}
 	notes := map[OID]string{}
-	return notes, g.Blobs(ctx, blobs, noteLimit, func(n int, head []byte, _ int64) error {
+	return notes, g.Blobs(ctx, blobs, NoteLimit, func(n int, head []byte, _ int64) error {
 		notes[objects[n]] = string(head)
 		return nil
 	})
 }
 
-// NotesOn returns notes on objects of any kind, by ref and by object, and the values of the refs, without those that do not exist. One git
-// process reads all of them.
+// NotesOn returns the notes on objects of any kind, by ref and by object, and the values of the refs. What does not exist is missing in the
+// maps. One git process reads everything.
 func (g *Git) NotesOn(ctx context.Context, on map[string][]OID) (notes map[string]map[OID]string, tips map[string]OID, err error) {
 	var ask strings.Builder
 	var places []notePlace
@@ -122,7 +122,7 @@ func (g *Git) NotesOn(ctx context.Context, on map[string][]OID) (notes map[strin
 	return notes, tips, nil
 }
 
-// notePlace is a place where the note of an object can be, or the ref itself.
+// notePlace is one question to git cat-file: a path at which the note of an object can be, or, without an object, the ref itself.
 type notePlace struct {
 	ref    string
 	object OID
@@ -148,8 +148,8 @@ func nextObject(out *bytes.Buffer) (id OID, kind, content string, err error) {
 	return OID(words[0]), words[1], content, nil
 }
 
-// SetNotes replaces the notes of several commits in one commit of the notes ref, whose present value is from (empty if there
-// is none). It fails if the ref has another value meanwhile. who is the author of the change.
+// SetNotes replaces the notes of several commits in one commit of the notes ref. from is the ref's present value, empty if there is none. If
+// another process has moved the ref meanwhile, SetNotes fails. who is the author of the change.
 func (g *Git) SetNotes(ctx context.Context, ref string, from OID, who, message string, notes map[OID]string) error {
 	var changes strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(notes)) {
@@ -158,9 +158,9 @@ func (g *Git) SetNotes(ctx context.Context, ref string, from OID, who, message s
 	return g.commitNotes(ctx, ref, from, who, message, changes.String())
 }
 
-// MergeNotes makes a merge commit of two commits of notes, and sets a ref to it whatever its value is. It has the notes of ours with the
-// changes. added maps paths to blobs, and changed maps paths to texts. who is the author of the merge. MergeNotes returns the merge, since
-// the ref may move meanwhile.
+// MergeNotes merges two commits of notes, moves a ref to the merge commit, and returns this commit. It does not check the value that the ref
+// had before, and the ref may have moved again when MergeNotes returns. The merge has the notes of ours with some changes: added maps paths
+// to blobs, and changed maps paths to texts. who is the author of the merge.
 func (g *Git) MergeNotes(ctx context.Context, ref string, ours, theirs OID, who, message string, added map[string]OID, changed map[string]string) (OID, error) {
 	var changes strings.Builder
 	fmt.Fprintf(&changes, "merge %s\n", theirs)
@@ -184,7 +184,7 @@ func (g *Git) commitNotes(ctx context.Context, ref string, from OID, who, messag
 	return g.importNotes(ctx, ref, from, who, message, changes, nil)
 }
 
-// importNotes is commitNotes with options. The mark of the commit is 1.
+// importNotes is commitNotes with options for git fast-import. The new commit has the mark 1, and out gets what the changes ask for.
 func (g *Git) importNotes(ctx context.Context, ref string, from OID, who, message, changes string, out io.Writer, options ...string) error {
 	parent := ""
 	if from != "" {
@@ -196,8 +196,11 @@ func (g *Git) importNotes(ctx context.Context, ref string, from OID, who, messag
 	return g.Durable().Configured("fastimport.unpackLimit=1").Change(ctx, Call{Args: args, Stdin: strings.NewReader(in), Stdout: out})
 }
 
-// noteLimit bounds what is read of one note.
-const noteLimit = 4 << 20
+// Everybody who can push notes can write them, so readers of notes read only a part of a note that is too long.
+const (
+	NoteLimit = 4 << 20 // bytes of one note
+	NoteLines = 1000    // lines of a note in which each line stands alone
+)
 
 // Note returns the note of an object in a ref, empty if there is none.
 func (g *Git) Note(ctx context.Context, ref string, id OID) (string, error) {
@@ -209,15 +212,14 @@ func (g *Git) Note(ctx context.Context, ref string, id OID) (string, error) {
 		return "", err
 	}
 	var note string
-	err = g.Blobs(ctx, []OID{OID(strings.TrimSpace(blob))}, noteLimit, func(_ int, head []byte, _ int64) error {
+	err = g.Blobs(ctx, []OID{OID(strings.TrimSpace(blob))}, NoteLimit, func(_ int, head []byte, _ int64) error {
 		note = string(head)
 		return nil
 	})
 	return note, err
 }
 
-// SetNote replaces the note of one object, which may be of any kind. Otherwise it is like SetNotes, which git's own command for notes
-// in an import restricts to commits.
+// SetNote replaces the note of one object of any kind. SetNotes is for commits only, because git fast-import adds notes only to commits.
 func (g *Git) SetNote(ctx context.Context, ref string, from OID, who, message string, id OID, text string) error {
 	var changes strings.Builder
 	paths := notePaths(id)
@@ -228,8 +230,8 @@ func (g *Git) SetNote(ctx context.Context, ref string, from OID, who, message st
 	return g.commitNotes(ctx, ref, from, who, message, changes.String())
 }
 
-// notePaths returns the paths that the note of an object can have: the first digits of the name may be folders, two digits each
-// (git-notes(1)).
+// notePaths returns the paths that the note of an object can have. Git may turn the first digits of the object name into folders, two digits
+// each (git-notes(1)). It does so twice at most here.
 func notePaths(id OID) []string {
 	name := string(id)
 	return []string{name, name[:2] + "/" + name[2:], name[:2] + "/" + name[2:4] + "/" + name[4:]}

@@ -66,7 +66,7 @@ func (in *Inspector) NoteOf(ctx context.Context, notes, commit gitops.OID) ([]by
 			return nil, fmt.Errorf("read notes: %w", err)
 		}
 		if i := slices.IndexFunc(entries, func(e gitops.TreeEntry) bool { return e.Name == name }); i >= 0 {
-			text, _, err := in.Blob(ctx, entries[i].OID, maxNote)
+			text, _, err := in.Blob(ctx, entries[i].OID, gitops.NoteLimit)
 			return text, err
 		}
 		i := slices.IndexFunc(entries, func(e gitops.TreeEntry) bool { return len(name) > 2 && e.Name == name[:2] })
@@ -76,9 +76,6 @@ func (in *Inspector) NoteOf(ctx context.Context, notes, commit gitops.OID) ([]by
 		tree = entries[i].OID
 	}
 }
-
-// maxNote bounds the bytes that are read of a note.
-const maxNote = 4 << 20
 
 // notesDraft creates the objects for one call of DraftNotes.
 type notesDraft struct {

@@ -30,22 +30,20 @@ type Result struct {
 }
 
 const (
-	version = 1
-	// lineLimit and linesKept bound what is read of a note, because everybody who can push can write it.
-	lineLimit = 16 << 10
-	linesKept = 1000
+	version   = 1
+	lineLimit = 16 << 10 // bytes; longer lines are ignored
 )
 
 // Passed reports whether the tree is good.
 func (r Result) Passed() bool { return r.Exit == 0 }
 
-// Parse reads the results in a note of a tree, and ignores lines that it does not understand, that are too long or too many, or that
-// were copied from another tree.
+// Parse reads the results in the note of a tree, at most [gitops.NoteLines]. It ignores lines that it does not understand, that are too long,
+// or that were copied from the note of another tree.
 func Parse(note string, tree gitops.OID) []Result {
 	var list []Result
 	for line := range strings.Lines(note) {
 		var r Result
-		if len(list) == linesKept {
+		if len(list) == gitops.NoteLines {
 			break
 		}
 		if len(line) <= lineLimit && json.Unmarshal([]byte(line), &r) == nil && r.Version == version && r.Tree == tree {

@@ -352,7 +352,7 @@ func mustFingerprint(t *testing.T, key []byte) string {
 func TestLongNotes(t *testing.T) {
 	w := newWorld(t, 1)
 	c := w.commits[0]
-	w.notes[c.ID] = strings.Repeat("x\n", linesKept) + w.lines[0] + "\n" + strings.Repeat("y", lineLimit+1)
+	w.notes[c.ID] = strings.Repeat("x\n", gitops.NoteLines) + w.lines[0] + "\n" + strings.Repeat("y", lineLimit+1)
 	w.notes[c.Tree] = ""
 	if v := w.verdicts(t, "")[0]; v.Verified() {
 		t.Errorf("a line beyond the limit counts: %+v", v)

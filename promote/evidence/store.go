@@ -17,9 +17,6 @@ type Store struct {
 	broken   map[gitops.OID]error      // why a line of an object's note cannot be read
 }
 
-// linesKept bounds what is read of one note.
-const linesKept = 1000
-
 // Read reads all notes with statements. It checks no signature. Without notes the store is empty.
 func Read(ctx context.Context, repo *gitops.Repository) (*Store, error) {
 	notes, err := repo.AllNotes(ctx, NotesRef)
@@ -42,7 +39,7 @@ func storeOf(notes map[gitops.OID]string) *Store {
 func (s *Store) add(object gitops.OID, note string, seen map[string]bool) {
 	n := 0
 	for line := range strings.Lines(note) {
-		if n++; n > linesKept {
+		if n++; n > gitops.NoteLines {
 			break
 		}
 		line = strings.TrimSuffix(line, "\n")

@@ -11,16 +11,16 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Offered has the refs of notes of a remote that differ from those here.
+// Offered lists the notes refs of a remote that have other values than here.
 type Offered struct {
 	Refs []string
-	New  []string // those of them that do not exist here
+	New  []string // the refs in Refs that do not exist here
 }
 
 // offerLimit bounds the list of refs that a remote sends.
 const offerLimit = 1 << 20
 
-// Offer returns what a remote has.
+// Offer asks a remote for its notes refs.
 func Offer(ctx context.Context, r *gitops.Repository, remote string) (o Offered, err error) {
 	here, err := r.Refs(ctx, NoteRefs...)
 	if err != nil {
@@ -33,7 +33,7 @@ func Offer(ctx context.Context, r *gitops.Repository, remote string) (o Offered,
 	}
 	for line := range strings.Lines(out.String()) {
 		id, ref, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		// git also lists refs that end in a name.
+		// git ls-remote also lists longer refs that end with one of the names.
 		if !slices.Contains(NoteRefs, ref) || string(here[ref]) == id {
 			continue
 		}
@@ -48,10 +48,10 @@ func Offer(ctx context.Context, r *gitops.Repository, remote string) (o Offered,
 // Checked makes git check the form of each object that it fetches.
 const Checked = "fetch.fsckObjects=true"
 
-// Spec returns the refspec with which a notes ref is fetched. The value of an earlier fetch, which was killed, counts for nothing.
+// Spec returns the refspec with which a notes ref is fetched. It replaces a value that a killed fetch may have left.
 func Spec(ref string) string { return "+" + ref + ":" + Fetched(ref) }
 
-// Fetch gets notes refs of a remote and merges them into those here. All refs move together, or none. who is the author of the merges.
+// Fetch gets notes refs of a remote and merges them into the refs here. Either all refs move or none. who is the author of the merges.
 func Fetch(ctx context.Context, r *gitops.Repository, remote string, who User, refs []string) (merged []Merged, err error) {
 	var specs []string
 	for _, ref := range refs {
@@ -74,7 +74,7 @@ func Fetch(ctx context.Context, r *gitops.Repository, remote string, who User, r
 	return merged, err
 }
 
-// tries bounds the attempts to move the refs while others write notes, and pause is the time before another one, for each before it.
+// tries bounds the attempts to move the refs while other processes write notes. pause is added to the wait before each further attempt.
 const (
 	tries = 10
 	pause = 20 * time.Millisecond

@@ -16,17 +16,17 @@ import (
 // Merged is what a merge did to one notes ref.
 type Merged struct {
 	Ref            string
-	Added, Changed int // notes that are new, and those with new lines
-	Kept           int // notes of which the remote has another text, and that stay
-	// Own is the number of notes with verdicts under the user's own address that are not here. Nothing is merged then: such a verdict
-	// counts as the user's, and whoever can push to the remote can write it.
+	Added, Changed int // notes that are new here, and notes that got new lines
+	Kept           int // notes that stay as they are, although the remote has another text
+	// Own is the number of fetched notes with a verdict under the user's own address that the notes here do not have. If it is not 0, nothing
+	// is merged: such a verdict would count as the user's, and whoever can push to the remote can write it.
 	Own int
 }
 
-// User is who fetches.
+// User is the person who fetches.
 type User struct {
 	Name string // name and address; empty if they are not known
-	// Own is the address whose verdicts count as the user's. If it is empty, each verdict is taken over.
+	// Own is the address whose verdicts count as the user's. If it is empty, verdicts under every address are merged.
 	Own string
 }
 
@@ -66,7 +66,7 @@ func merge(ctx context.Context, r *gitops.Repository, who User, refs []string, t
 type merging struct {
 	ref          string
 	ours, theirs gitops.OID
-	described    map[gitops.OID]note   // objects about which the remote may add nothing
+	described    map[gitops.OID]note   // objects on which the remote may not add notes
 	added        map[string]gitops.OID // by their paths
 	changed      map[string]string     // texts, by their paths
 	done         Merged
@@ -117,7 +117,7 @@ func (m *merging) merge(ctx context.Context, r *gitops.Repository, who User) (gi
 	return r.MergeNotes(ctx, Fetched(m.ref), m.ours, m.theirs, who.Name, "airlock: fetch", m.added, m.changed)
 }
 
-// notesAt returns the notes of a notes commit here, none if there is no commit.
+// notesAt returns the notes in a commit of our own notes ref. An empty name stands for a ref that does not exist, which has no notes.
 func notesAt(ctx context.Context, r *gitops.Repository, at gitops.OID) (map[gitops.OID]note, error) {
 	if at == "" {
 		return map[gitops.OID]note{}, nil
@@ -125,7 +125,7 @@ func notesAt(ctx context.Context, r *gitops.Repository, at gitops.OID) (map[gito
 	return notesIn(ctx, r, at)
 }
 
-// readable refuses notes of the remote of which readers would read only a part, or none.
+// readable returns an error if readers could not read one of the remote's notes completely.
 func (m *merging) readable(ctx context.Context, r *gitops.Repository, notes []note) error {
 	if err := small(ctx, r, notes); err != nil || !OfLines(m.ref) {
 		return err
@@ -136,7 +136,7 @@ func (m *merging) readable(ctx context.Context, r *gitops.Repository, notes []no
 // ownVerdicts returns the number of notes of a remote with a verdict under an address that is not in our note on the same object.
 func ownVerdicts(ctx context.Context, r *gitops.Repository, address string, ours, theirs map[gitops.OID]note) (count int, err error) {
 	var changed []note
-	var pairs []gitops.OID // theirs, and ours in turn, or theirs again where we have none
+	var pairs []gitops.OID // their note and our note in turn; their note twice where we have none
 	for id, n := range theirs {
 		if our, known := ours[id]; !known {
 			changed, pairs = append(changed, n), append(pairs, n.blob, n.blob)
@@ -170,7 +170,7 @@ func ownVerdicts(ctx context.Context, r *gitops.Repository, address string, ours
 // errGone reports that another fetch has removed what this one fetched.
 var errGone = errors.New("another fetch runs at the same time")
 
-// ErrNobody reports that a merge has no author.
+// ErrNobody reports that the author of a merge is not known.
 var ErrNobody = errors.New("a merge of notes needs your name")
 
 // unite compares the notes of both sides. It reports whether the merged notes are those of the remote.
@@ -178,7 +178,7 @@ func (m *merging) unite(ctx context.Context, r *gitops.Repository, ours, theirs 
 	m.added, m.changed, same = map[string]gitops.OID{}, map[string]string{}, true
 	var unread []note      // theirs that differ from ours
 	var both []note        // ours
-	var pairs []gitops.OID // ours and theirs in turn
+	var pairs []gitops.OID // our note and their note in turn
 	for id, n := range theirs {
 		our, known := ours[id]
 		if known && our.blob == n.blob {
@@ -220,10 +220,8 @@ func (m *merging) unite(ctx context.Context, r *gitops.Repository, ours, theirs 
 	return same, nil
 }
 
-// linesKept is the number of lines that readers of notes read. With more of them, lines of a remote could hide those here.
-const linesKept = 1000
-
-var errLines = fmt.Errorf("more than %d lines", linesKept)
+// errLines reports a note with so many lines that readers would not read all: the lines of a remote could hide those here.
+var errLines = fmt.Errorf("more than %d lines", gitops.NoteLines)
 
 // united returns the text of a note that both sides have: the lines of both, as cat_sort_uniq of git-notes(1) orders them, or our text.
 func (m *merging) united(our, their string) (string, error) {
@@ -235,9 +233,9 @@ func (m *merging) united(our, their string) (string, error) {
 	lines = slices.Compact(lines)
 	text := strings.Join(lines, "\n") + "\n"
 	switch {
-	case len(lines) > linesKept:
+	case len(lines) > gitops.NoteLines:
 		return "", errLines
-	case len(text) > noteLimit:
+	case len(text) > gitops.NoteLimit:
 		return "", errLarge
 	}
 	return text, nil

@@ -14,12 +14,11 @@ import (
 // Bounds of the notes of a remote.
 const (
 	listLimit  = 64 << 20  // bytes in the list of the notes of one ref
-	noteLimit  = 4 << 20   // bytes in one note, more than which [gitops.Git.Note] does not read
 	notesLimit = 256 << 20 // bytes in all notes of one ref that are new or changed
 )
 
 var (
-	errLarge  = fmt.Errorf("more than %d MiB", noteLimit>>20)
+	errLarge  = fmt.Errorf("more than %d MiB", gitops.NoteLimit>>20)
 	errCommit = errors.New("it is not a commit")
 	errMany   = fmt.Errorf("the list of its notes has more than %d MiB", listLimit>>20)
 	errAll    = fmt.Errorf("its notes have more than %d MiB", notesLimit>>20)
@@ -31,7 +30,7 @@ type note struct {
 	blob gitops.OID
 }
 
-// notesIn returns the notes in a commit by their objects. It refuses a tree with anything else.
+// notesIn returns the notes in a commit, by their objects. It returns an error if the tree contains anything but notes.
 func notesIn(ctx context.Context, r *gitops.Repository, commit gitops.OID) (map[gitops.OID]note, error) {
 	kind, err := r.Output(ctx, "cat-file", "-t", string(commit))
 	if err != nil {
@@ -63,7 +62,8 @@ func notesIn(ctx context.Context, r *gitops.Repository, commit gitops.OID) (map[
 	return notes, nil
 }
 
-// small refuses notes that are missing, that are not text of a readable size, or that are too large together.
+// small returns an error if one of the notes is not a blob in the repository, or has more than [gitops.NoteLimit] bytes, or if all together
+// have more than notesLimit.
 func small(ctx context.Context, r *gitops.Repository, notes []note) error {
 	if len(notes) == 0 {
 		return nil
@@ -89,7 +89,7 @@ func small(ctx context.Context, r *gitops.Repository, notes []note) error {
 		switch {
 		case !isBlob || err != nil:
 			return fmt.Errorf("the note on %s is missing", id)
-		case size > noteLimit:
+		case size > gitops.NoteLimit:
 			return fmt.Errorf("the note on %s: %w", id, errLarge)
 		}
 		if all += size; all > notesLimit {
@@ -99,14 +99,14 @@ func small(ctx context.Context, r *gitops.Repository, notes []note) error {
 	return nil
 }
 
-// few refuses notes with more lines than readers of notes read.
+// few returns an error if one of the notes has more than [gitops.NoteLines] lines.
 func few(ctx context.Context, r *gitops.Repository, notes []note) error {
 	blobs := make([]gitops.OID, len(notes))
 	for i, n := range notes {
 		blobs[i] = n.blob
 	}
-	return r.Blobs(ctx, blobs, noteLimit, func(n int, head []byte, _ int64) error {
-		if bytes.Count(head, []byte{'\n'}) > linesKept {
+	return r.Blobs(ctx, blobs, gitops.NoteLimit, func(n int, head []byte, _ int64) error {
+		if bytes.Count(head, []byte{'\n'}) > gitops.NoteLines {
 			return fmt.Errorf("the note on %s: %w", strings.ReplaceAll(notes[n].path, "/", ""), errLines)
 		}
 		return nil
@@ -116,8 +116,8 @@ func few(ctx context.Context, r *gitops.Repository, notes []note) error {
 // read returns the texts of notes.
 func read(ctx context.Context, r *gitops.Repository, blobs []gitops.OID) ([]string, error) {
 	texts := make([]string, len(blobs))
-	err := r.Blobs(ctx, blobs, noteLimit, func(n int, head []byte, size int64) error {
-		if size > noteLimit {
+	err := r.Blobs(ctx, blobs, gitops.NoteLimit, func(n int, head []byte, size int64) error {
+		if size > gitops.NoteLimit {
 			return fmt.Errorf("a note: %w", errLarge)
 		}
 		texts[n] = string(head)

@@ -44,9 +44,8 @@ type Verdict struct {
 
 const (
 	version = 1
-	// lineLimit and linesKept bound what is read of a note, because everybody who can push can write it.
+	// lineLimit and nameLimit bound a line and the name in it, in bytes, because everybody who can push notes can write them.
 	lineLimit = 64 << 10
-	linesKept = 1000
 	nameLimit = 500
 	// ReasonLimit is the number of bytes in a reason.
 	ReasonLimit = 8 << 10
@@ -69,12 +68,12 @@ func (v Verdict) Line() (string, error) {
 	return string(line), err
 }
 
-// Parse reads the verdicts in a note, in the order of their times. It ignores lines that it does not understand, that
-// are too long, or that are too many.
+// Parse reads the verdicts in a note, at most [gitops.NoteLines], and sorts them by time. It ignores lines that it does not understand or
+// that are too long.
 func Parse(note string) []Verdict {
 	var list []Verdict
 	for line := range strings.Lines(note) {
-		if len(list) == linesKept {
+		if len(list) == gitops.NoteLines {
 			break
 		}
 		if v, ok := parseLine(line); ok {
