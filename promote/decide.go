@@ -18,7 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// ErrNotHeld reports that no waiting commit is held by the rule that the user wants to accept.
+// ErrNotHeld reports that the rule which the user wants to accept holds no waiting commit.
 var ErrNotHeld = errors.New("nothing that waits is held by it")
 
 // Decided is a commit about which the user has decided.
@@ -85,8 +85,8 @@ func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Deci
 	return passed, e.keep(decisions)
 }
 
-// Drop leaves commits out from now on. A name is a revision of a pending commit, or at least seven digits of a
-// waiting inner one. The error wraps [history.ErrNotPending] if a name is neither.
+// Drop leaves commits out from now on. A name is a revision of a pending commit, or at least seven digits of a waiting inner commit. If a name
+// is neither, the error wraps [history.ErrNotPending].
 func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
 	f, unlock, err := e.lockedFacts(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func (e *Engine) keep(d ledger.Decisions) error {
 	return d.Write(e.Dir())
 }
 
-// Standing is an airlock between two cycles: none runs until it is closed.
+// Standing is an airlock between two cycles. No cycle runs until Close or Keep is called.
 type Standing struct {
 	Plan      *history.Plan
 	Links     []quarantine.Link // commits that the agent's history has and that have not landed, parents first
@@ -145,17 +145,17 @@ type Standing struct {
 	Inside    decision.Inside
 	Tip       gitops.OID // of the branch, or the last landed commit if the branch is gone
 	Now       time.Time
-	Results   func() (ledger.GateResults, error) // of the last cycle under the rules as they are; callers must not change it
+	Results   func() (ledger.GateResults, error) // of the last cycle under the current rules; callers must not change them
 
 	Close func() // must be called, unless Keep is
-	Keep  func() // is like Close, but leaves the lock and the facts to the engine's next cycle, or [Engine.Close], which must follow at once
+	Keep  func() // like Close, but leaves the lock and the facts to [Engine.Cycle] or [Engine.Close], one of which must follow at once
 	// Trees returns the trees of the plan's commits. They can be used until Close is called.
 	Trees func(context.Context) (*build.Trees, error)
 	// Bridge returns the bridge for new outer objects, and its inspector. They can be used until Close is called.
 	Bridge func(context.Context) (*quarantine.Bridge, *quarantine.Inspector, error)
 }
 
-// Standing reads the state of the airlock and keeps other processes from making a cycle until it is closed.
+// Standing reads the state of the airlock, and keeps other processes from making a cycle until Close or Keep is called.
 func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
 	f, unlock, err := e.lockedFacts(ctx)
 	if err != nil {

@@ -41,8 +41,7 @@ func (e *Engine) review(ctx context.Context, f facts) []ledger.Hold {
 	return []ledger.Hold{h}
 }
 
-// carryVerdicts takes over the verdicts of the team's reviewers, and lets amended commits take over those of the commits that they
-// replace.
+// carryVerdicts adds the verdicts of the team's reviewers, and passes the verdicts on replaced commits on to the amended ones.
 func (e *Engine) carryVerdicts(ctx context.Context, f facts, t taken) (_ facts, err error) {
 	f.rules.decisions, err = decision.Team(ctx, e.Repo, e.Dir(), f.reader(), f.rules.decisions, f.ledger.Tail, e.teams.Named())
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/identity"
 )
 
-// NoID takes the place of an id for a check without an airlock. Its host state has no record, and exists only during the check.
+// NoID takes the place of an airlock's id in a check without an airlock. Its host state has no record, and exists only during the check.
 const NoID = "check"
 
 // CheckLock is the lock of an airlock's checks in its host state.
@@ -28,8 +28,8 @@ func (s Store) LockCheck(ctx context.Context, id string) (unlock func(), err err
 // TryLockCheck is like LockCheck, but returns [ErrBusy] instead of waiting.
 func (s Store) TryLockCheck(id string) (unlock func(), err error) { return s.LockCheck(atOnce, id) }
 
-// CheckPhantom returns the ids of the processes of a check: others than those of all airlocks, or those of the record if this user has no
-// others.
+// CheckPhantom returns the user id and the group id for the processes of a check. No airlock uses these ids. If the user has no ids left,
+// CheckPhantom returns those of the record.
 func (s Store) CheckPhantom(r Record) (identity.Phantom, error) {
 	others, err := s.List()
 	if err != nil {
@@ -42,10 +42,10 @@ func (s Store) CheckPhantom(r Record) (identity.Phantom, error) {
 	return p, err
 }
 
-// RemoveNoID removes the host state of a check without an airlock, whose folder is empty, and the folder above if it has no airlocks.
+// RemoveNoID removes the empty folder of a check without an airlock, and the folder above it if there are no airlocks.
 func (s Store) RemoveNoID() {
 	_ = os.Remove(s.Dir(NoID))
-	if unlock, err := s.TryLock(); err == nil { // otherwise a start may just be making a folder there
+	if unlock, err := s.TryLock(); err == nil { // otherwise a start may be making a folder there
 		_ = os.Remove(s.root())
 		unlock()
 	}

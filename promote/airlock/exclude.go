@@ -29,8 +29,8 @@ func (s Store) excludeMemory() string { return filepath.Join(s.root(), "exclude"
 // excludeLine matches the workspace at the top of a work tree and nothing else.
 func excludeLine(workspace string) string { return "/" + workspace + "/\n" }
 
-// Exclude adds an airlock's workspace to the user's exclude file, so that git ignores it. It reports whether the line
-// was missing: the user may edit the file.
+// Exclude adds a line with an airlock's workspace to the user's exclude file, so that git ignores the workspace. It reports whether the
+// line was missing. The user may have removed it.
 func (s Store) Exclude(r Record) (bool, error) {
 	if !r.Inside {
 		return false, nil
@@ -76,8 +76,8 @@ func excludeState(missing, open bool) string {
 	return wasWhole
 }
 
-// include removes the line again. All lines that the user added meanwhile stay.
-func (s Store) include(workspace string) error {
+// unexclude removes the line of a workspace from the user's exclude file. All other lines stay.
+func (s Store) unexclude(workspace string) error {
 	content, err := os.ReadFile(s.excludeFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return os.RemoveAll(s.excludeMemory())

@@ -23,7 +23,7 @@ func (s Store) WithWaiting(w Waiting) Store {
 	return s
 }
 
-// Wait calls the store's function for a wait of the caller's own.
+// Wait calls the function of [Store.WithWaiting]. It is for a caller that waits in a loop of its own.
 func (s Store) Wait(file string, waited time.Duration) error {
 	if s.waiting == nil {
 		return nil
@@ -45,9 +45,9 @@ func (s Store) TryLock() (unlock func(), err error) {
 // atOnce is a context whose deadline has passed: lock tries once.
 var atOnce, _ = context.WithDeadline(context.Background(), time.Unix(0, 0)) // never canceled: the deadline has passed
 
-// LockFile locks a file of an airlock's host state, and creates it if necessary. It waits until ctx ends, and returns
-// [ErrBusy] if its deadline passed. If nothing can be written, it locks an existing file all the same, so that
-// read-only commands work.
+// LockFile locks a file of an airlock's host state, and creates the file if necessary. If another process holds the lock, LockFile waits
+// until ctx ends, and returns [ErrBusy] if that was the deadline of ctx. If the file cannot be opened for
+// writing, it locks the existing file, so that commands that only read work.
 func (s Store) LockFile(ctx context.Context, id, name string) (unlock func(), err error) {
 	unlock, err = s.lock(ctx, s.Dir(id)+"/"+name, os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
 	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) {

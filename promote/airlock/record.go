@@ -32,7 +32,7 @@ const (
 	Clearing Phase = "clearing"
 )
 
-// Passing reports whether an airlock is just being made or removed, or is what an interrupted command of that kind has left.
+// Passing reports whether an airlock is being made or removed, or was left half made or half removed by an interrupted command.
 func (p Phase) Passing() bool { return p == Starting || p == Clearing }
 
 // Limits are the limits that the prison was given.
@@ -103,10 +103,10 @@ type Rules struct {
 type Login struct {
 	Credential string   `json:"credential"` // its name, which is a known one
 	Source     string   `json:"source"`     // for airlock.credential.NAME.source
-	Variables  []string `json:"variables"`  // any of which has another key of the agent, with which the login is not used
+	Variables  []string `json:"variables"`  // if a credential has one of these variables, the login is not used
 }
 
-// After returns the rules of a start after an earlier one, whose options count where the start has none.
+// After returns the rules of a start that follows an earlier one. Options that this start does not have are those of the earlier start.
 func (r Rules) After(earlier Rules) Rules {
 	if r.Allow == nil {
 		r.Allow = earlier.Allow
@@ -128,7 +128,7 @@ type Record struct {
 	Phase     Phase             `json:"phase"`
 	Branch    string            `json:"branch"`     // full name of the outer branch
 	Worktree  string            `json:"worktree"`   // id within the repository, empty for the main one
-	Top       string            `json:"top"`        // where that worktree was when it was last looked at
+	Top       string            `json:"top"`        // path of that worktree when a command last saw it
 	RepoID    string            `json:"repository"` // identity of the repository; empty if it cannot be read
 	Workspace string            `json:"workspace"`  // name of the workspace's folder
 	Inside    bool              `json:"inside"`     // the workspace is in the work tree, not in the host state

@@ -12,9 +12,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// runsName is a file of the host state. Commands that run something in the prison until it ends lock this file
-// together. The file has content if one of these commands has started the prison. The last of them then stops the
-// prison.
+// runsName is a file of the host state. Each command that runs something in the prison holds a shared lock on this file. If one of these
+// commands has started the prison, the file has content, and the last of the commands stops the prison.
 const runsName = "runs"
 
 // Use keeps [Store.LockUnused] from stopping the prison until leave is called. It waits while another process is inside

@@ -22,7 +22,7 @@ func (s Store) Startup(id string) (string, error) {
 	return string(content), err
 }
 
-// hintName marks an airlock whose user has seen the hint about notes.
+// hintName is a file of the host state. It exists if the user of the airlock has seen the hint about notes.
 const hintName = "told"
 
 // MarkHintShown reports whether the hint about the notes of landed commits has not been shown for this airlock yet,

@@ -52,10 +52,10 @@ func (s Store) Dir(id string) string { return filepath.Join(s.root(), id) }
 // processes go on.
 const RestoreFile = "restore.json"
 
-// ErrRestoring reports that a restore of the workspace was interrupted and is not finished.
+// ErrRestoring reports that a restore of the workspace was interrupted and has not been finished yet.
 var ErrRestoring = errors.New("a restore of the workspace was interrupted, and could not be finished yet")
 
-// Restoring reports whether the workspace is being restored, or the process that did so was killed.
+// Restoring reports whether a restore of the workspace is running, or was interrupted.
 func (s Store) Restoring(id string) bool {
 	_, err := os.Lstat(filepath.Join(s.Dir(id), RestoreFile))
 	return err == nil
@@ -195,8 +195,8 @@ func (s Store) Create(ctx context.Context, r Record) (Record, error) {
 	return r, err
 }
 
-// newPhantom prefers one of the user's own ids also for a container, because the host can then read the workspace
-// without the engine.
+// newPhantom chooses a phantom from the user's own ids if there are any. It does so for a container as well, because the host can then read
+// the workspace without the engine.
 func newPhantom(r Record, others []Record) (identity.Phantom, error) {
 	taken := func(uid int) bool {
 		return slices.ContainsFunc(others, func(r Record) bool { return r.Phantom.UID == uid || r.Phantom.GID == uid })
@@ -237,15 +237,15 @@ func (s Store) Remove(ctx context.Context, r Record) error {
 		}
 	}
 	if r.Inside {
-		if err := s.include(r.Workspace); err != nil {
+		if err := s.unexclude(r.Workspace); err != nil {
 			return err
 		}
 	}
 	return s.removeState(r.ID)
 }
 
-// removeBusy removes a folder in which a process may just be creating a lock file: one that checks whether something
-// runs.
+// removeBusy removes a folder, and tries again if the folder is not empty at the end: a process that checks whether something runs may
+// have created a lock file in it meanwhile.
 func removeBusy(dir string) (err error) {
 	for range 20 {
 		if err = os.RemoveAll(dir); !errors.Is(err, unix.ENOTEMPTY) {

@@ -29,22 +29,22 @@ type Attester struct {
 	Config gitops.Config
 	Who    string // the author of changes of notes: name and address
 	Now    func() time.Time
-	// Kernel names what confines the prison. May be nil.
+	// Kernel returns what the kernel or the engine grants the prison, by name. May be nil.
 	Kernel func() map[string]string
 	// Runs reads the runs of an airlock. May be nil.
 	Runs    func(context.Context, airlock.Record) (Runs, error)
 	Version string // of this program
-	// Say tells the user something, once for a session.
+	// Say prints a message for the user. Required.
 	Say func(format string, values ...any)
 
-	userUntil time.Time // when the user's key has had its time, for Rest
+	userUntil time.Time // set by Rest, which uses the user's key only until then
 }
 
-// Runs names the runs in which a commit landed at a time.
+// Runs returns the runs in which a commit landed, given the time of the landing.
 type Runs func(commit gitops.OID, landed time.Time) []evidence.Run
 
-// tries bounds the attempts to move the ref of notes while others move it, and pause is the time before another one, for each before it.
 const (
+	// tries bounds the attempts to move the notes ref while other processes move it. pause is added to the wait before each further attempt.
 	tries = 10
 	pause = 20 * time.Millisecond
 	// patience bounds the wait for a running cycle, and the closing of a session.
@@ -68,8 +68,8 @@ func (a Attester) Landed(ctx context.Context) error {
 	return a.locked(ctx, func(s *state) error { return a.landed(ctx, s) })
 }
 
-// Rest makes the statements that are missing before an airlock is removed. Nobody can make them later, so a key of the session signs where
-// the user's key does not do it at once.
+// Rest makes the missing statements before an airlock is removed. Nobody can make them later, so a key of the session signs if the user's
+// key does not sign quickly.
 func (a Attester) Rest(ctx context.Context) error {
 	if a.none() {
 		return nil
@@ -78,8 +78,8 @@ func (a Attester) Rest(ctx context.Context) error {
 	return a.locked(ctx, func(s *state) error { return a.landed(ctx, s) })
 }
 
-// Close makes the closing statement of each key that can still sign. After it the session has no more. A session without a landed commit
-// has none.
+// Close makes the closing statement of each key that can still sign. The session gets no statements after it. A session without a landed
+// commit gets no closing statement.
 func (a Attester) Close(ctx context.Context) error {
 	if a.none() {
 		return nil
@@ -105,8 +105,8 @@ func (a Attester) none() bool {
 	return err == nil && landed == 0 && errors.Is(none, fs.ErrNotExist)
 }
 
-// locked calls do with the state while no cycle runs, since it hands objects over as a landing does. It calls do again with a new state if
-// another airlock has written notes meanwhile.
+// locked calls do with the state. It holds the lock of cycles meanwhile, because do hands objects over, as a landing does. If another
+// airlock has written notes meanwhile, locked reads the state again and calls do again.
 func (a Attester) locked(ctx context.Context, do func(*state) error) error {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -130,10 +130,10 @@ func (a Attester) locked(ctx context.Context, do func(*state) error) error {
 
 func (a Attester) dir() string { return a.Store.Dir(a.Record.ID) }
 
-// groupSize is the number of commits that are attested at once. The daemon has little memory, and an agent can make 20,000 commits.
+// groupSize is the number of commits whose statements are made at once. The daemon has little memory, and an agent can make 20,000 commits.
 const groupSize = 200
 
-// landed attests the landed commits of this session after the last one that has a statement, oldest first.
+// landed makes the statements about the commits that landed in this session after the last one with a statement, oldest first.
 func (a Attester) landed(ctx context.Context, s *state) error {
 	args := []string{"rev-list", "--topo-order", "--reverse", "--ignore-missing", a.Record.Ref("promoted"), "^" + string(a.Record.Base)}
 	if s.Last.Commit != "" {
@@ -161,7 +161,7 @@ func (a Attester) landed(ctx context.Context, s *state) error {
 	return nil
 }
 
-// attest makes the statements of some commits and writes them in one change of the notes.
+// attest makes the statements about some commits and writes them in one change of the notes.
 func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) error {
 	known, tip, err := a.around(ctx, commits)
 	if err != nil {
@@ -198,7 +198,7 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 	return a.write(ctx, s, tip, noteList(notes))
 }
 
-// patchTime bounds the time for the patch-ids of a group, since a cycle may wait.
+// patchTime bounds the time for the patch-ids of a group, because a cycle may be waiting.
 const patchTime = time.Second
 
 // patches returns the patch-ids of commits with patches that are not large.
@@ -212,10 +212,11 @@ func (a Attester) patches(ctx context.Context, commits []gitops.OID) (map[gitops
 	return ids, err
 }
 
-// linesOnTree bounds the statements in the note of a tree, since any number of commits can have the same one. Each of them has its own note.
+// linesOnTree bounds the statements in the note of a tree, since any number of commits can have the same tree. The note of each commit has
+// its statement in any case.
 const linesOnTree = 16
 
-// add adds a line to the new notes on a commit and on its tree. known has the present ones.
+// add adds a line to the new notes on a commit and on its tree. known has the present notes.
 func add(notes, known map[gitops.OID]string, commit, tree gitops.OID, line string) {
 	for _, on := range []gitops.OID{commit, tree} {
 		note, begun := notes[on]
@@ -259,8 +260,8 @@ func (a Attester) close(ctx context.Context, s *state, key string) error {
 	return a.write(ctx, s, tips[evidence.NotesRef], noteList(notes))
 }
 
-// adopt takes over the statements of this session in a note: a process has written them that was killed before it wrote its state. It
-// reports whether there is one. Other people may have added lines, so only those with a key of this session count.
+// adopt adds the statements of this session in a note to the state. A process that was killed before it wrote its state has left them. found
+// reports whether there is such a statement. Other people may have added lines to the note, so only lines with a key of this session count.
 func (a Attester) adopt(ctx context.Context, s *state, note string) (found bool, err error) {
 	if note == "" {
 		return false, nil
@@ -285,7 +286,7 @@ func (a Attester) adopt(ctx context.Context, s *state, note string) (found bool,
 	return found, nil
 }
 
-// write writes notes and then the state. If the process ends between the two, the statements are adopted from the notes.
+// write writes the notes and then the state. If the process ends between the two, a later process adopts the statements from the notes.
 func (a Attester) write(ctx context.Context, s *state, tip gitops.OID, notes []quarantine.Note) error {
 	if len(notes) > 0 {
 		if err := a.give(ctx, tip, notes); err != nil {
@@ -295,7 +296,7 @@ func (a Attester) write(ctx context.Context, s *state, tip gitops.OID, notes []q
 	return s.save(a.dir())
 }
 
-// give writes notes in a pack that is kept until the ref has moved: loose objects would be lost to a git gc at the same time.
+// give writes the notes in a pack that is kept until the ref has moved. A git gc at the same time could remove loose objects.
 func (a Attester) give(ctx context.Context, tip gitops.OID, notes []quarantine.Note) (err error) {
 	bridge, err := quarantine.Open(promote.QuarantineDir(a.dir()), a.Record.Format).Bridge(a.Repo, a.Config, filepath.Join(a.dir(), "bridge"))
 	if err != nil {
@@ -320,7 +321,7 @@ func (a Attester) give(ctx context.Context, tip gitops.OID, notes []quarantine.N
 	return err
 }
 
-// noteList returns notes in the order of their objects.
+// noteList returns the notes, sorted by their objects.
 func noteList(notes map[gitops.OID]string) (list []quarantine.Note) {
 	for _, on := range slices.Sorted(maps.Keys(notes)) {
 		list = append(list, quarantine.Note{Commit: on, Text: notes[on]})
@@ -328,7 +329,8 @@ func noteList(notes map[gitops.OID]string) (list []quarantine.Note) {
 	return list
 }
 
-// around reads the notes that say more about commits, by ref and by object. tip is the value of the ref of statements then.
+// around reads the statements on commits and on their trees, and the notes about the network on the commits, by ref and by object. tip is
+// the commit of notes from which the statements were read.
 func (a Attester) around(ctx context.Context, commits []gitops.Noted) (notes map[string]map[gitops.OID]string, tip gitops.OID, err error) {
 	ids, trees := idsOf(commits), []gitops.OID{}
 	for _, c := range commits {

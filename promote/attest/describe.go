@@ -15,7 +15,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/evidence"
 )
 
-// describe collects what is known about a landed commit: its note, the one about the network, and the results of checks of its tree.
+// describe collects the facts about a landed commit: from its provenance note, from the note about the network (egress), from the results
+// of checks of its tree, and from the runs in which it landed.
 func (a Attester) describe(c gitops.Noted, egress string, checked []checks.Result, patch string, runs Runs) evidence.Landed {
 	landed := evidence.Landed{PatchID: patch, Reached: reached(egress)}
 	for key, value := range fields(c.Note) {
@@ -44,7 +45,7 @@ func (a Attester) describe(c gitops.Noted, egress string, checked []checks.Resul
 	return landed
 }
 
-// CheckOf returns a result of a check as a statement has it.
+// CheckOf converts the result of a check to the form in statements.
 func CheckOf(r checks.Result) evidence.Check {
 	return evidence.Check{Command: r.Command, Tree: r.Tree, System: gitops.Text(r.System).String(), Exit: r.Exit, At: r.At}
 }
@@ -62,7 +63,7 @@ func fields(note string) func(yield func(key, value string) bool) {
 	}
 }
 
-// reached reads a note about the network, nil if there is none.
+// reached reads a note about the network. It returns nil for an empty note.
 func reached(note string) *evidence.Reached {
 	if note == "" {
 		return nil
@@ -93,7 +94,8 @@ func reached(note string) *evidence.Reached {
 	return r
 }
 
-// programOf describes this program. Its file can be another one by now, and then its digest is left out.
+// programOf describes this program, with the digest of the file at the program's path. If the file was replaced since the process started,
+// the digest is that of the new file. If the file cannot be read, the digest is left out.
 func programOf(version string) evidence.Program {
 	p := evidence.Program{Version: version}
 	self, err := hostenv.Self()

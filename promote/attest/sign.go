@@ -19,8 +19,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/evidence"
 )
 
-// sign makes the next statement about a commit and returns its line. For [Attester.Rest], a key of the session signs where the user's key
-// does not.
+// sign makes the next statement about a commit and returns its line. In [Attester.Rest], a key of the session signs if the user's key does
+// not.
 func (a Attester) sign(ctx context.Context, s *state, commit, tree gitops.OID, about func(*evidence.Predicate)) (line string, err error) {
 	rest := !a.userUntil.IsZero()
 	soon, cancel := ctx, context.CancelFunc(func() {})
@@ -44,7 +44,7 @@ func (a Attester) sign(ctx context.Context, s *state, commit, tree gitops.OID, a
 	return a.signWith(ctx, s, kind, key, commit, tree, about)
 }
 
-// kindOf returns the kind of a key that has signed. It is empty for a key that cannot sign any more, because the user has another one now.
+// kindOf returns the kind of a key that has signed. It is empty for a key that cannot sign any more, because the user has another key now.
 func (a Attester) kindOf(s *state, key string) (string, error) {
 	if name := a.userKey(); name != "" && s.Keys[name] == key {
 		return evidence.UserKey, nil
@@ -81,7 +81,7 @@ func (a Attester) signWith(ctx context.Context, s *state, kind, key string, comm
 	return line, err
 }
 
-// predicate returns what all statements of the airlock say.
+// predicate returns the part that all statements of one key have: about the airlock, and the place in the session.
 func (a Attester) predicate(s *state, kind, key string) evidence.Predicate {
 	r, last := a.Record, s.Chains[key]
 	p := evidence.Predicate{Session: r.Session, N: last.N + 1, Previous: last.Head, At: a.Now().UTC().Truncate(time.Second),
@@ -109,7 +109,8 @@ func (a Attester) key(ctx context.Context, s *state) (kind, fingerprint string, 
 		if err == nil || ctx.Err() != nil {
 			return evidence.UserKey, s.Keys[name], err
 		}
-		// The key may need a passphrase or a touch, and nobody is asked. One session has one key, so its statements stay together.
+		// The key may need a passphrase or a touch, and this process can ask nobody. From now on the key of the session signs: with one
+		// key, the statements of a session form one chain.
 		s.Refused = err.Error()
 		a.Say("your key cannot sign evidence, so that a key of the session signs: %v", err)
 	}
@@ -135,7 +136,7 @@ func (a Attester) learn(ctx context.Context, s *state, name string) error {
 	return err
 }
 
-// userKey returns the user's setting of a key of SSH, empty if there is none.
+// userKey returns the user's setting for signing with a key of SSH, empty if there is none.
 func (a Attester) userKey() string {
 	if !strings.EqualFold(a.Config.String("gpg.format", ""), "ssh") {
 		return ""

@@ -18,7 +18,7 @@ const stateVersion = 1
 
 func stateFile(dir string) string { return filepath.Join(dir, "evidence.json") }
 
-// state is the newest statement of each key. It is a file of the host state, and can be made again from the notes.
+// state has the place of the newest statement of each key. It is a file of the host state, and can be made again from the notes.
 type state struct {
 	Version int              `json:"version"`
 	Chains  map[string]link  `json:"chains"` // by the fingerprints of keys
@@ -29,7 +29,7 @@ type state struct {
 	Refused string            `json:"refused,omitempty"` // why the user's key cannot sign
 }
 
-// link is the place of a statement in its session.
+// link is the place of a statement in the chain of its session.
 type link struct {
 	N      int        `json:"n"`
 	Head   string     `json:"head"` // its digest

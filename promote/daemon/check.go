@@ -10,20 +10,22 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// checkPause is the time before a check is tried again that could not run.
+// checkPause is the time after which a check that could not run is tried again.
 const checkPause = 30 * time.Second
 
-// checking runs the checks that cycles ask for, one at a time, beside the cycles: a check takes as long as the user's tests.
+// checking runs the checks that cycles ask for, one at a time. It does so beside the cycles, because a check takes as long as the user's
+// tests.
 type checking struct {
 	checker promote.Checker // may be nil
 	log     *log.Logger
 	done    chan error // receives the end of the running check; nil if none runs
-	commit  gitops.OID // what was checked last
-	failure error      // why that has no result
-	again   time.Time  // when it may be tried again
+	commit  gitops.OID // whose check began last
+	failure error      // why the last check that ended has no result; nil if it has one
+	again   time.Time  // when the check of commit may be tried again
 }
 
-// begin begins the check that a cycle asked for, unless one runs. It is the same one again only after a pause.
+// begin begins the check that a cycle asked for, unless a check is running. It begins the check of the same commit again only after a
+// pause.
 func (c *checking) begin(ctx context.Context, o ledger.Outcome) {
 	wanted := o.Unchecked
 	if wanted == nil || c.checker == nil || c.done != nil || wanted.Commit == c.commit && time.Now().Before(c.again) {
@@ -46,7 +48,8 @@ func (c *checking) ended(err error) {
 	c.failure, c.again = err, time.Now().Add(checkPause)
 }
 
-// pause returns when a check may be tried again that has no result, 0 for never.
+// pause returns the time until the check that the last cycle asked for may begin. It returns 0 if the cycle asked for none, or if a check is
+// running.
 func (c *checking) pause(o ledger.Outcome) time.Duration {
 	if o.Unchecked == nil || c.checker == nil || c.done != nil {
 		return 0

@@ -20,12 +20,12 @@ type Config struct {
 	Log    *log.Logger     // required
 	// Ready is called once the daemon holds its lock. May be nil.
 	Ready func()
-	// Guard runs in parallel to the cycles until its context ends. May be nil.
+	// Guard is called once, and runs beside the cycles until its context ends. May be nil.
 	Guard func(context.Context)
-	// News receives when Guard has found a reason for a cycle. May be nil.
+	// News receives a value when Guard has found a reason for a cycle. May be nil.
 	News <-chan struct{}
-	// Landed is called when commits have landed and nothing has happened for a moment, and again after a while if it
-	// returns false. May be nil.
+	// Landed is called when commits have landed and none has landed for some seconds since. If it returns false, it is called again after a
+	// while. May be nil.
 	Landed func(context.Context) bool
 }
 
@@ -34,7 +34,7 @@ type Config struct {
 // daemon lock.
 func Run(ctx context.Context, c Config) error {
 	e := c.Engine
-	// A process that checks whether a daemon runs holds the lock for an instant.
+	// Wait a moment: a process that checks whether a daemon runs holds the lock for an instant.
 	waiting, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	unlock, err := e.Store.LockFile(waiting, e.Record.ID, lockName)
@@ -47,7 +47,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := os.WriteFile(lockFile, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
 		return err
 	}
-	// A command that stops the airlock may have found no daemon a moment ago.
+	// A command may have stopped the airlock a moment ago, before this daemon held the lock.
 	if now, err := e.Store.Load(e.Record.ID); err != nil || now.Phase != airlock.Running {
 		return err
 	}
@@ -85,7 +85,7 @@ type daemon struct {
 	news    <-chan struct{}
 	landed  func(context.Context) bool
 	told    int       // the number of landed commits when landed last returned true
-	due     time.Time // when it is called next
+	due     time.Time // when landed is called next
 	outer   *outerWatch
 	last    ledger.Outcome
 	failure string        // error of the last cycle, logged once
@@ -101,8 +101,8 @@ func (d *daemon) inPlace() bool {
 	return err == nil && d.engine.Repo.InPlace()
 }
 
-// failedPoll is the pause after a failed cycle. It doubles with each further failure, up to failedPollMax, because a
-// failing cycle may ask the user for a passphrase each time.
+// failedPoll is the pause after a failed cycle. The pause doubles with each further failure, up to failedPollMax, because each failing cycle
+// may ask the user for a passphrase.
 const (
 	failedPoll    = time.Second
 	failedPollMax = 32 * time.Second
@@ -110,11 +110,11 @@ const (
 
 func (d *daemon) cycle(ctx context.Context) {
 	if d.inner == nil {
-		d.inner, _ = d.engine.Watch(ctx) // if there is no exporter, the cycle reports why
+		d.inner, _ = d.engine.Watch(ctx) // the cycle reports the same error
 	}
 	d.seen = d.outer.signature(d.last.Holds)
 	outcome, err := d.engine.Cycle(ctx, promote.Options{CheckFailure: d.checks.failure})
-	d.outer.rules = d.engine.RuleFiles() // a new file is watched from the next cycle on
+	d.outer.rules = d.engine.RuleFiles() // new files are in the signature from the next cycle on
 	if ctx.Err() != nil {
 		return
 	}
@@ -125,7 +125,7 @@ func (d *daemon) cycle(ctx context.Context) {
 		d.failure = err.Error()
 		d.failing = min(max(2*d.failing, failedPoll), failedPollMax)
 		if !d.engine.Writable() {
-			d.failing = failedPoll // nothing else is tried until the repository is writable again
+			d.failing = failedPoll // such a cycle ends before it does anything, so the pause stays short
 		}
 		d.last.Retry = d.failing
 		return
@@ -140,14 +140,14 @@ func (d *daemon) cycle(ctx context.Context) {
 		d.due = time.Now().Add(quietTime)
 	}
 	if len(outcome.Holds) != len(d.last.Holds) {
-		// Files in the way are watched from now on. The next cycle finds a change between the last cycle and this
-		// line.
+		// The signature includes the files in the way from now on. They may have changed since the cycle, so another
+		// cycle follows.
 		d.seen = ""
 	}
 	d.last = outcome
 }
 
-// record logs the changes since the last outcome.
+// record logs the landed commits and the new holds of an outcome.
 func (d *daemon) record(o ledger.Outcome) {
 	if o.Landed > 0 {
 		d.log.Printf("landed %d commits", o.Landed)
@@ -165,10 +165,11 @@ const (
 	poll = time.Second
 	// heldPoll is the interval while there is a hold, because no event reports that a file in the way is gone.
 	heldPoll = 250 * time.Millisecond
-	// quietTime is how long nothing lands before Landed is called, which writes to the repository. An agent often makes several commits at
-	// once, and a person or a script that has seen a landing often runs git then: a git fsck beside a writer reports objects that
-	// came after it had listed all, as missing. toldAgain is the pause after which Landed is called again.
+	// quietTime is the time without a landing after which Landed is called. Landed writes to the repository, and that has to wait: an agent
+	// often makes several commits in a row, and people and scripts often run git after a landing. A git fsck at the same time as a writer
+	// reports the new objects as missing.
 	quietTime = 5 * time.Second
+	// toldAgain is the pause after which Landed is called again if it returned false.
 	toldAgain = 30 * time.Second
 )
 
@@ -201,7 +202,7 @@ func (d *daemon) wait(ctx context.Context) {
 				d.inner = nil
 				_ = d.engine.Close()
 				if d.failing > 0 {
-					continue // while cycles fail, a new exporter may end at once as well
+					continue // wait for the retry: while cycles fail, a new exporter may end at once as well
 				}
 			}
 			return

@@ -27,12 +27,12 @@ type outerWatch struct {
 	repo    *gitops.Repository
 	files   []string
 	config  []string // the user's configuration, often a link to a folder of dotfiles
-	rules   []string // the files of the user's rules, as the last cycle read them
+	rules   []string // the files from which the last cycle read the user's rules
 }
 
 // watchOuter watches HEAD, the index, the branch, operations in progress and the settings.
 func watchOuter(repo *gitops.Repository, store airlock.Store, r airlock.Record) *outerWatch {
-	w := &outerWatch{repo: repo, files: []string{ledger.DecisionsFile(store.Dir(r.ID))}} // a verdict may lack its cycle
+	w := &outerWatch{repo: repo, files: []string{ledger.DecisionsFile(store.Dir(r.ID))}} // a command may have been killed between a verdict and its cycle
 	for _, name := range []string{"HEAD", "index", "index.lock", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD",
 		"BISECT_LOG", "rebase-merge", "rebase-apply", "sequencer", "config.worktree"} {
 		w.files = append(w.files, filepath.Join(repo.GitDir, name))
@@ -112,8 +112,8 @@ func (w *outerWatch) close() {
 	}
 }
 
-// signature describes the state of the outer files and of the files that a hold names. While a hold reports a full
-// disk, it also includes whether there is room.
+// signature returns a text that changes when one of the outer files changes, or a file that a hold names. While a hold reports a full disk,
+// the text also changes when there is room again.
 func (w *outerWatch) signature(holds []ledger.Hold) string {
 	var b strings.Builder
 	for _, name := range w.files {
@@ -133,7 +133,7 @@ func (w *outerWatch) signature(holds []ledger.Hold) string {
 			w.signIgnores(&b, h.Paths)
 		}
 		if h.Reason == ledger.DiskFull {
-			// Other programs write to the disk as well, so that small changes of its free space do not matter.
+			// Not the free space itself, which changes all the time.
 			fmt.Fprintln(&b, disk.Full(w.repo.CommonDir), unix.Access(w.repo.CommonDir, unix.W_OK), unix.Access(w.repo.GitDir, unix.W_OK))
 		}
 	}

@@ -55,7 +55,7 @@ func holds(pid int, file string) bool {
 	if err != nil || pid <= 0 {
 		return false
 	}
-	descriptors, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*") // a process that has ended has none
+	descriptors, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*") // empty if the process has ended
 	for _, d := range descriptors {
 		if info, err := os.Stat(d); err == nil && os.SameFile(info, want) {
 			return true
@@ -64,9 +64,9 @@ func holds(pid int, file string) bool {
 	return false
 }
 
-// lockHolder returns the process that has locked a file by flock(2), as proc_locks(5) lists it, or 0 if it lists
-// none. On some file systems that list and stat(2) report different devices. Therefore only the inode is compared,
-// and the process must have the file open.
+// lockHolder returns the process that has locked a file by flock(2), according to the list in proc_locks(5), or 0 if there is none. On some
+// file systems this list and stat(2) report different devices for a file. Therefore lockHolder compares only the inode, and checks that the
+// process has the file open.
 func lockHolder(file string) int {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -94,7 +94,7 @@ const commandLimit = 100
 func shown(command string) string {
 	words := strings.Split(command, "\x00")
 	if words[0] == "" {
-		return "" // it has ended
+		return "" // the process has ended
 	}
 	text := filepath.Base(words[0])
 	if text == "git-airlock" && len(words) > 1 && !strings.HasPrefix(words[1], "-") {
@@ -110,7 +110,7 @@ func holderOf(file string) Holder {
 		return h
 	}
 	proc := "/proc/" + strconv.Itoa(h.PID)
-	command, _ := os.ReadFile(proc + "/cmdline") // empty if it has ended
+	command, _ := os.ReadFile(proc + "/cmdline") // empty if the process has ended
 	h.Command = shown(string(command))
 	stat, _ := os.ReadFile(proc + "/stat")
 	if _, rest, found := strings.Cut(string(stat), ") "); found {

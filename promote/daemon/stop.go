@@ -34,9 +34,9 @@ const (
 	killTime = 5 * time.Second
 )
 
-// Stop ends the daemon of an airlock, if one runs, and returns when it has ended. The current cycle is broken off
-// between two of its steps. A daemon that does not react is killed, and the next cycle recovers from its journal. When ctx
-// ends it is killed at once, so that an interruption leaves nothing half stopped.
+// Stop ends the daemon of an airlock, if one is running, and returns when the process has ended. The daemon breaks its cycle off between two
+// steps. Stop kills a daemon that does not react, and the next cycle then recovers from the journal. When ctx ends, Stop kills the daemon at
+// once, so that an interruption leaves nothing half stopped.
 func Stop(ctx context.Context, store airlock.Store, id string) error {
 	if _, err := endHolder(ctx, store, id, lockName); err != nil {
 		return fmt.Errorf("stop the daemon of airlock %s: %w", id, err)
@@ -80,18 +80,18 @@ func endHolder(ctx context.Context, store airlock.Store, id, name string) (pid i
 	return pid, errors.New("another process holds the lock each time")
 }
 
-// holders bounds the number of processes that are ended because each has taken the lock from the one before it.
+// holders bounds the number of processes that endHolder ends. Another process can take the lock each time.
 const holders = 3
 
-// signalHolder signals the process that holds the lock, and no other; with only, it must be the process of that id. It reports
-// whether the process has ended by the deadline. It does not return when the lock is released, since the process has more to
-// close then.
+// signalHolder signals the process that holds the lock, and no other process. If only is not 0, it signals only a holder with that process
+// id. It reports whether the process ended in time. It waits for the end of the process, and not for the release of the lock, after which
+// the process has more to close.
 func signalHolder(ctx context.Context, store airlock.Store, id, name string, only int, signal syscall.Signal, within time.Duration) (pid int, ended bool, err error) {
 	pid, err = holder(store, id, name)
 	if err != nil || pid == 0 {
 		return 0, err == nil, err
 	}
-	if only != 0 && pid != only { // it has not been asked to end
+	if only != 0 && pid != only { // another process, which nobody has asked to end
 		return pid, false, nil
 	}
 	p, err := openProcess(pid)
@@ -121,8 +121,8 @@ func signalHolder(ctx context.Context, store airlock.Store, id, name string, onl
 // endPoll bounds one wait for the process to end.
 const endPoll = 50 * time.Millisecond
 
-// PID returns the process id of the daemon of an airlock, or 0 if none runs. The lock decides whether a daemon runs.
-// Its file contains the process id. If no process here has that id and the file open, PID returns [ErrElsewhere].
+// PID returns the process id of the daemon of an airlock, or 0 if no daemon is running. The lock shows whether a daemon is running, and the
+// locked file contains its process id. If no process here has that id and the file open, PID returns [ErrElsewhere].
 func PID(store airlock.Store, id string) (int, error) { return holder(store, id, lockName) }
 
 // holder returns the process id of the holder of an airlock's lock, or 0 if the lock is free.
@@ -130,7 +130,7 @@ func holder(store airlock.Store, id, name string) (int, error) {
 	file := filepath.Join(store.Dir(id), name)
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 		if _, err = os.Lstat(store.Dir(id)); err == nil {
-			return 0, nil // nobody has locked it yet, and a full disk may have no room for it
+			return 0, nil // nobody has ever locked it, and a full disk may have no room for the file that the lock below would create
 		}
 	}
 	said, before := "", 0

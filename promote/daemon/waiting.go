@@ -60,8 +60,8 @@ func (h Holder) String() string {
 	return fmt.Sprintf("process %d (%s)", h.PID, gitops.Text(h.Command))
 }
 
-// Waiting returns a function for [airlock.Store.WithWaiting]. It prints once whom the caller waits for, and ends the wait with a
-// [*BusyError] when the process does not work or has worked for too long.
+// Waiting returns a function for [airlock.Store.WithWaiting]. The function prints once for which process the caller waits. It ends the wait
+// with a [*BusyError] if that process is stopped, or after workTime.
 func Waiting(say func(format string, args ...any)) airlock.Waiting {
 	var told int
 	var stoppedSince time.Duration

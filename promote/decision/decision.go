@@ -57,7 +57,7 @@ func Follow(ctx context.Context, in Inside, d ledger.Decisions, l *ledger.Ledger
 	return d, changed, nil
 }
 
-// tooLarge is in the place of the digest of a commit that is too large. No other commit takes over the verdict on it.
+// tooLarge stands for the digest of a commit whose diff is too large. No other commit takes over a verdict on such a commit.
 const tooLarge = "-"
 
 // Replaced returns the verdicts on commits that have not landed and that are not among the links. A rejected commit that
@@ -90,7 +90,7 @@ type Inside struct {
 	Memory     int64                 // bytes that git may use
 }
 
-// About returns what identifies inner commits in a verdict, in their order.
+// About returns, for each inner commit, an entry with the data that identifies the commit, and without a verdict.
 func (in Inside) About(ctx context.Context, inner ...gitops.OID) ([]ledger.Reviewed, error) {
 	var all []ledger.Reviewed
 	for _, id := range inner {
@@ -126,7 +126,7 @@ func (in Inside) digests(ctx context.Context, inner []gitops.OID) (map[gitops.OI
 	})
 }
 
-// PatchIDs returns the patch-ids of the outer commits with a verdict that the notes do not have yet. A commit without a patch is missing.
+// PatchIDs returns the patch-ids of the outer commits with a verdict that the notes do not have yet. Commits without a patch have no entry.
 func PatchIDs(ctx context.Context, repo *gitops.Repository, d ledger.Decisions, known ledger.GateResults) (map[gitops.OID]string, error) {
 	ids := map[gitops.OID]string{}
 	var unknown []gitops.OID
@@ -144,15 +144,15 @@ func PatchIDs(ctx context.Context, repo *gitops.Repository, d ledger.Decisions, 
 	return ids, err
 }
 
-// Written is what a cycle writes for the verdicts on commits.
+// Written holds the notes of verdicts that a cycle writes, and the decisions after that.
 type Written struct {
-	Decisions ledger.Decisions  // once the notes are written
-	Changed   bool              // whether they change
-	Notes     []quarantine.Note // in [review.NotesRef]
+	Decisions ledger.Decisions  // to store once the notes are written
+	Changed   bool              // Decisions differ from the stored ones
+	Notes     []quarantine.Note // for [review.NotesRef]
 }
 
-// Write returns the notes of new verdicts, and copies of notes for the outer commits that pending commits have now. tip is the present
-// notes commit, or empty. patches returns the result of [PatchIDs].
+// Write returns the notes of new verdicts. If a pending commit was built again, Write copies the note of its former outer commit to the new
+// one. tip is the present notes commit, or empty. patches returns the result of [PatchIDs].
 func Write(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID, patches func() (map[gitops.OID]string, error), d ledger.Decisions, pending []ledger.Pair) (w Written, err error) {
 	w.Decisions = d
 	w.Decisions.Reviewed = slices.Clone(d.Reviewed)

@@ -9,9 +9,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// Team takes over the verdicts that reviewers have written into the notes of pending commits, and stores the decisions in
-// dir if they changed. A verdict counts if it is newer than the user's own, or than one that was taken over before. What
-// the user has undone stays undone.
+// Team adds the verdicts that reviewers have written into the notes of pending commits to the decisions, and stores the decisions in dir if
+// they changed. A reviewer's verdict counts if it is newer than the verdict in the decisions. A commit that the user has undone stays
+// undone.
 func Team(ctx context.Context, repo *gitops.Repository, dir string, in Inside, d ledger.Decisions, pending []ledger.Pair, reviewers []string) (ledger.Decisions, error) {
 	if len(reviewers) == 0 || len(pending) == 0 {
 		return d, nil

@@ -1,10 +1,9 @@
-// Package incoming makes the commit with which the agent gets the user's newer commits. Its tree is the branch's, without the
-// files that a snapshot leaves out. It is made in the quarantine, from where its objects go into the workspace.
+// Package incoming makes the commit with which the agent gets the user's newer commits. The tree of this commit is the tree of the branch,
+// without the files that a snapshot leaves out. The commit is made in the quarantine, from where its objects go into the workspace.
 //
-// Such a commit is made only when everything of the agent's has landed or was left out: the landing has merged both sides by
-// then, so that nothing remains to be merged here. The entry in [ledger.Synced] makes later plans take the commit for the
-// user's commits. The entry is written first. It means nothing while the agent's history does not have the commit, so that
-// a kill at any moment is harmless.
+// Such a commit is made only when all of the agent's commits have landed or were left out. The landing has merged both sides by then, so
+// nothing remains to be merged here. The entry in [ledger.Synced] makes later plans treat the commit as the user's commits. The entry is
+// written first. It has no effect while the agent's history does not have the commit, so a kill at any moment does no harm.
 package incoming
 
 import (
@@ -44,8 +43,8 @@ const message = "Update from upstream\n"
 // Change is the difference between the branch and the agent's main.
 type Change struct {
 	Outer   gitops.OID // the branch's tip
-	Commits int        // of the user's, since the last one that the agent has
-	Left    int        // commits of the agent's that were left out, and whose changes the agent's files lose
+	Commits int        // number of the user's commits since the last one that the agent has
+	Left    int        // number of the agent's commits that were left out: the agent's files lose their changes
 	Paths   map[string]bool
 
 	onto, tree gitops.OID
@@ -139,8 +138,8 @@ func (c *Change) compare(ctx context.Context, e *promote.Engine, s *promote.Stan
 // unlimited are limits for trees of the user's.
 var unlimited = inner.Limits{Paths: 1 << 40, Path: 1 << 40, Component: 1 << 40, Depth: 1 << 40}
 
-// leftOut adds the files that the snapshot at the start left out to the patterns. They are put back into every landed tree, so
-// that the agent must not get them later. It also returns the function that puts them back.
+// leftOut adds the files that the first snapshot left out to the patterns. Every landed tree gets these files back, so the agent must not get
+// them later. leftOut also returns the function that puts them back into a tree.
 func (c *Change) leftOut(ctx context.Context, e *promote.Engine, bridge *quarantine.Bridge, inspector *quarantine.Inspector, out ignore.Patterns) (ignore.Patterns, func(gitops.OID) (gitops.OID, error), error) {
 	base, err := inspector.Commit(ctx, e.Record.Base)
 	if err != nil {
@@ -167,7 +166,7 @@ func (c *Change) leftOut(ctx context.Context, e *promote.Engine, bridge *quarant
 	return append(slices.Clone(out), exactly...), put, err
 }
 
-// count counts the user's commits since the newest one that the agent has. Landed commits can be merges with some that it has not.
+// count counts the user's commits since the newest one that the agent has. Landed commits do not count.
 func (c *Change) count(ctx context.Context, e *promote.Engine, s *promote.Standing) error {
 	has := []gitops.OID{s.Ledger.Base.Outer}
 	for _, p := range slices.Backward(s.Ledger.Synced) {

@@ -29,7 +29,7 @@ type Reviewed struct {
 	Noted   gitops.OID `json:"noted,omitempty"`  // the outer commit whose note names the reviewer
 	// Unwritten reports that the notes do not have the verdict yet. The next cycle writes it.
 	Unwritten bool `json:"unwritten,omitempty"`
-	// Earlier are verdicts that the notes do not have either, because the command was killed before its cycle.
+	// Earlier lists older verdicts that the notes do not have yet either, because a command was killed before its cycle.
 	Earlier []review.Verdict `json:"earlier,omitempty"`
 }
 
@@ -44,14 +44,14 @@ func (r *Reviewed) Owed() (owed []*review.Verdict) {
 	return owed
 }
 
-// Accepted lets some commits pass a rule.
+// Accepted is the user's decision that some commits pass a rule.
 type Accepted struct {
 	policy.Acceptance
 	Commits []gitops.OID `json:"commits"` // inner commits
 	At      time.Time    `json:"at"`
 }
 
-// Dropped leaves a commit out.
+// Dropped is the user's decision to leave a commit out.
 type Dropped struct {
 	Commit  gitops.OID `json:"commit"`  // an inner commit
 	Parent  gitops.OID `json:"parent"`  // the first parent of Commit; empty for a root commit
@@ -128,7 +128,7 @@ func (d Decisions) Review(r Reviewed, parent gitops.OID) Decisions {
 	return d
 }
 
-// Look replaces what is known about an inner commit by the same verdict with more files that were looked at.
+// Look replaces the entry of an inner commit by r, which has the same verdict and more files that the user has looked at.
 func (d Decisions) Look(r Reviewed) Decisions {
 	d.Reviewed = slices.Clone(d.Reviewed)
 	if i := slices.IndexFunc(d.Reviewed, func(x Reviewed) bool { return x.Inner == r.Inner }); i >= 0 {
@@ -147,7 +147,8 @@ func (d Decisions) Verdicts(asks bool) review.Verdicts {
 	return v
 }
 
-// Open returns the decisions without the verdicts on landed commits. The notes have these, and the agent gets those with a reason.
+// Open returns the decisions without the verdicts on landed commits that nobody needs any more: the notes have these verdicts, and they have
+// no reason, which the agent would get.
 func (d Decisions) Open(landed func(gitops.OID) bool) Decisions {
 	d.Reviewed = slices.DeleteFunc(slices.Clone(d.Reviewed), func(r Reviewed) bool { return r.Reason == "" && len(r.Owed()) == 0 && landed(r.Inner) })
 	return d

@@ -14,13 +14,13 @@ import (
 // formerKept bounds the file with former pending commits, in bytes. It has room for the last 10,000 or more.
 const formerKept = 2 << 20
 
-// formerFile returns the name of the file with former pending commits: an outer commit, its inner one and the rest of its entry in each
-// line. Files of older versions have the two ids alone. A landing or a verdict makes other outer commits of those that still wait. Their
-// former ids are in what the user has read before.
+// formerFile returns the name of the file with former pending commits. Each line has an outer commit, its inner commit and the rest of its
+// entry, but lines of older versions have only the two ids. After a landing or a verdict, the inner commits that still wait get other outer
+// commits, but the user may still type the ids that earlier output showed.
 func formerFile(dir string) string { return filepath.Join(dir, "former") }
 
-// keepFormer adds pending pairs that are not pending any more. The file is for people who type an old id: a failure to write it must not
-// keep commits from landing.
+// keepFormer adds pairs that are not pending any more to the file. It reports no error: a failure to write the file must not keep commits
+// from landing.
 func (l *Ledger) keepFormer(pairs []Pair) {
 	var text strings.Builder
 	for _, p := range pairs {
@@ -39,8 +39,8 @@ func (l *Ledger) keepFormer(pairs []Pair) {
 	_ = f.Close()
 }
 
-// Former returns the inner commit for which an outer commit was pending before, until another outer commit took its place. It returns an
-// empty id if there is none, if there were several, or if the outer commit is pending now or has landed.
+// Former returns the inner commit of an outer commit that was pending before and is not any more. The result is empty if the outer commit
+// was never pending, if it was pending for several inner commits, or if it is pending now or has landed.
 func (l *Ledger) Former(outer gitops.OID) (inner gitops.OID) {
 	if outer == "" || l.HasOuter(outer) || l.now(func(p Pair) bool { return p.Outer == outer }) != "" {
 		return ""

@@ -30,13 +30,13 @@ type GateResult struct {
 
 const (
 	noPatch    = "-" // the commit has no patch
-	patchTakes = "?" // computing it takes long, which only the note of a verdict is worth
+	patchTakes = "?" // computing the patch-id takes so long that it is done only for the note of a verdict
 	// patchTime bounds the time for the patch-ids of all commits that wait.
 	patchTime = 300 * time.Millisecond
 )
 
-// AddPatches adds the patch-ids of the waiting commits that are not known yet. The notes of verdicts have them, and a verdict with its
-// landing takes less time if they are known.
+// AddPatches adds the missing patch-ids of waiting commits. The note of a verdict contains the patch-id of its commit. If it is known before,
+// a verdict and the landing after it take less time.
 func (v *GateResults) AddPatches(ctx context.Context, repo *gitops.Repository, l *Ledger) {
 	var unknown []*GateResult
 	var ids []gitops.OID
@@ -221,8 +221,8 @@ func (v *GateResults) Last(commit gitops.OID) *GateResult {
 	return v.before[commit]
 }
 
-// Unchecked reports whether a pending commit has no result under the current rules. A late result counts as none as
-// soon as the first pending commit is late, since the whole budget of the next cycle is then free for it.
+// Unchecked reports whether a pending commit has no result under the current rules. A late result does not count if the first pending commit
+// is late as well, since the next cycle then has its whole budget for the late commits.
 func (v *GateResults) Unchecked(tail []Pair, commit gitops.OID) bool {
 	result := v.Of(commit)
 	if result == nil || !result.Late {

@@ -86,7 +86,7 @@ func (l *Ledger) Has(inner gitops.OID) bool {
 // HasOuter reports whether an outer commit was landed by the airlock.
 func (l *Ledger) HasOuter(outer gitops.OID) bool { return l.outer[outer] }
 
-// Superseded reports whether a later landed commit undoes an outer commit.
+// Superseded reports whether an outer commit was undone by a commit that landed later.
 func (l *Ledger) Superseded(outer gitops.OID) bool { return l.superseded[outer] }
 
 // Last returns the pair from which the agent's next commits count: the last landed pair, or the base. If the last
@@ -166,20 +166,20 @@ func (l *Ledger) Tips() []gitops.OID {
 	return tips
 }
 
-// TwiceError reports that an inner commit would land twice, or that an outer commit would stand for two inner ones.
+// TwiceError reports that an inner commit would land twice, or that two inner commits would have the same outer commit.
 type TwiceError struct{ Inner, Outer gitops.OID }
 
 func (e *TwiceError) Error() string {
 	return fmt.Sprintf("make the agent's commit %.12s pending as %.12s: the ledger has one of the two already", e.Inner, e.Outer)
 }
 
-// Next returns commands that give the outer or the inner commit another name: the time is a part of both.
+// Next returns commands after which the outer or the inner commit has another id, because both contain the time.
 func (e *TwiceError) Next() []string {
 	return []string{"git airlock promote", "git airlock visit -- git commit --amend --no-edit"}
 }
 
-// SetTail replaces the pending pairs. Unchanged pairs at the front keep their entries in the file. Every pair gets into the ledger
-// here, and [Ledger.Land] and [Ledger.Adopt] only move pairs, so that no commit can land twice. The error is a *[TwiceError] then.
+// SetTail replaces the pending pairs. Unchanged pairs at the front keep their entries in the file. If a commit would land twice, the error is
+// a *[TwiceError]. This check is enough, because pairs get into the ledger only here: [Ledger.Land] and [Ledger.Adopt] only move them.
 func (l *Ledger) SetTail(tail []Pair) error {
 	inner, outer := map[gitops.OID]bool{}, map[gitops.OID]bool{}
 	for _, p := range tail {

@@ -9,8 +9,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Numbers has the numbers of the commits that were listed for a review. A commit keeps its number, and no other commit of
-// the airlock gets that number: a user who types a number means the commit that the list showed.
+// Numbers stores the numbers of commits in the list of a review. A commit keeps its number, and no other commit of the airlock gets it, so
+// that a number always means the commit that the list showed.
 type Numbers struct {
 	Version int                `json:"version"`
 	Last    int                `json:"last"` // the highest number that was given
@@ -38,7 +38,7 @@ func ReadNumbers(dir string) (Numbers, error) {
 // Write replaces the numbers stored in the host state dir.
 func (n Numbers) Write(dir string) error { return writeFile(numbersFile(dir), n) }
 
-// Give gives a number to each inner commit that has none. It reports whether there was one.
+// Give gives a number to each inner commit that has none. changed reports whether there was such a commit.
 func (n *Numbers) Give(commits []gitops.OID) (changed bool) {
 	for _, id := range commits {
 		if n.Of[id] == 0 {

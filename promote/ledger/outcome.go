@@ -35,13 +35,13 @@ type Outcome struct {
 	// Failure is the error of the last cycle, escaped; empty if it worked.
 	Failure string `json:"failure,omitempty"`
 
-	// Target is the inner commit that the last commit to land was named by. Empty if the user named none.
+	// Target is the inner commit at which the user wants the landing to end. Empty if the user named none.
 	Target  gitops.OID `json:"-"`
 	Landed  int        `json:"-"` // commits landed by this cycle
 	Pending int        `json:"-"` // commits that wait
 	// Unchecked is the commit whose check would let a later cycle land more; nil if there is none.
 	Unchecked *checks.Wanted `json:"-"`
-	Retry     time.Duration  `json:"-"` // time after which another cycle may get further; 0 if only a change can help
+	Retry     time.Duration  `json:"-"` // pause after which another cycle may land more; 0 if only a change can help
 }
 
 const outcomeVersion = 1
@@ -61,8 +61,8 @@ func LastExported(dir string) (gitops.OID, error) {
 	return o.Inner, err
 }
 
-// LastLanded returns the outer commit that had landed last when the last cycle ended, or the base. It does not need the ref that
-// names this commit.
+// LastLanded returns the last landed outer commit at the end of the last cycle, or the base. It works even if the ref that names this commit is
+// gone.
 func LastLanded(dir string, base gitops.OID) (gitops.OID, error) {
 	total, err := TotalLanded(dir)
 	if err != nil || total == 0 {

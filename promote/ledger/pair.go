@@ -14,13 +14,13 @@ type Pair struct {
 	Merged       bool         // the trees differ: the outer one also has the user's changes
 	Supersedes   []gitops.OID // landed outer commits that this one undoes
 	Without      []gitops.OID // inner commits before this one that were left out when it was built, unless an earlier pair names them
-	// Aside reports that the commit was built on commits that the agent made after it. The next commits of the agent do
-	// not build on it.
+	// Aside reports that the outer commit was built on commits that the agent made later than the inner commit. The agent's next commits are
+	// not built on it.
 	Aside bool
-	// Synced reports that the inner commit is not the agent's: it stands for commits of the user's, the newest of which is the
-	// outer one. The ledger's file has no such pairs, see [Synced].
+	// Synced reports that the inner commit is not the agent's. It stands for commits of the user, and the outer commit is the newest of these.
+	// The ledger's file has no such pairs, see [Synced].
 	Synced bool
-	// Copy is the synced commit that the agent has amended or rebased into the inner one, or empty. What it brought is the user's.
+	// Copy is the synced commit that the agent has amended or rebased into the inner commit, or empty. The changes of Copy are the user's.
 	Copy gitops.OID
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// Reviews stores the numbers of commits in each state of a review. It takes merges to count the blocked ones, and status
-// shows the numbers.
+// Reviews stores the numbers of commits in each state of a review, for the command status. Counting the blocked commits needs merges, which
+// take time.
 type Reviews struct {
 	Version int           `json:"version"`
 	Of      string        `json:"of"` // identifies the commits and decisions that were counted

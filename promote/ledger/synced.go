@@ -11,9 +11,10 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// Synced records what the agent got from outside: the commits that stand for the user's newer ones, and the reasons of verdicts.
-// The entry of a commit is written before the agent gets it, and means nothing as long as the agent's history does not have it. The
-// entry of a reason is written afterwards, since a note is not written twice.
+// Synced records what the agent got from outside: commits that stand for newer commits of the user, and reasons of verdicts. The entry of a
+// commit is written before the agent gets the commit, and has no effect while the agent's history does not have the commit. The entry of a
+// reason is written after the agent got it as a note. A process that is killed in between does no harm, since the same reason is not added
+// to a note twice.
 type Synced struct {
 	Version int `json:"version"`
 	// Colleague is the invented author of the commits and notes, who is not the agent's own ghost.
@@ -32,13 +33,13 @@ type Sent struct {
 type SyncedCommit struct {
 	Pair Pair       `json:"pair"`
 	Onto gitops.OID `json:"onto"` // its parent
-	// Open reports that the agent's branch may not have been moved to it yet, or its files only in part.
+	// Open reports that the agent's branch may not name the commit yet, or that only a part of its files may be written.
 	Open bool `json:"open,omitempty"`
 }
 
 const syncedVersion = 1
 
-// Unsent returns the texts about inner commits for the agent, of verdicts with a reason, that it did not get yet.
+// Unsent returns the reasons of verdicts that the agent did not get yet, as texts about inner commits.
 func (s Synced) Unsent(d Decisions) []Sent {
 	var list []Sent
 	for _, r := range d.Reviewed {
@@ -77,7 +78,7 @@ func ReadSynced(dir string) (Synced, error) {
 // Write replaces the record in the host state dir.
 func (s Synced) Write(dir string) error { return writeFile(syncedFile(dir), s) }
 
-// Open returns the entry whose commit the agent may have only in part, or nil.
+// Open returns the entry that is still open, or nil.
 func (s Synced) Open() *SyncedCommit {
 	if n := len(s.Commits); n > 0 && s.Commits[n-1].Open {
 		return &s.Commits[n-1]

@@ -8,8 +8,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 )
 
-// Egress is the record of a prison's network. Its entries are numbered from 1. A record that cannot be read keeps no commit
-// from landing: the note says so.
+// Egress is the record of a prison's network. Its entries are numbered from 1. If the record cannot be read, commits land all the same, and
+// their notes contain the error.
 type Egress interface {
 	// Newest returns the number of the newest entry, 0 if there is none.
 	Newest() uint64
@@ -18,7 +18,7 @@ type Egress interface {
 	// Fetched lists the hosts that sent something and that no rule names, from the entries after one number up to another. It
 	// also lists entries that cannot be read, and connections that are open now.
 	Fetched(after, upTo uint64) []string
-	// Placeholders returns what programs inside have in place of keys.
+	// Placeholders returns the texts that programs inside have in place of keys.
 	Placeholders() []string
 }
 
@@ -74,8 +74,8 @@ func ReadWindows(dir string, l *Ledger, pending []Pair, record Egress) (*Windows
 	return w, nil
 }
 
-// Notes returns the changes of the notes about the network for changes of provenance notes. Without removals, there are no
-// such notes yet.
+// Notes returns the changes of the notes about the network that belong to changes of provenance notes. If removals is false, it leaves out the
+// removals, because there are no notes about the network yet.
 func (w *Windows) Notes(changes []quarantine.Note, removals bool) (notes []quarantine.Note) {
 	for _, n := range changes {
 		if n.Text != "" {
@@ -102,8 +102,8 @@ func (w *Windows) Fetched(pairs []Pair) map[gitops.OID][]string {
 	return fetched
 }
 
-// text returns the text about the window of an outer commit. A commit that has no window gets one: the entries up to the
-// newest that belong to no commit of an earlier cycle.
+// text returns the text about the window of an outer commit. A commit without a window gets one, which has all entries that belong to no
+// commit of an earlier cycle.
 func (w *Windows) text(outer gitops.OID) string {
 	window := w.of(w.inner[outer])
 	part := [2]uint64{window.After, window.UpTo}

@@ -116,13 +116,13 @@ func Parse(id gitops.OID, c gitops.Commit) (Operation, error) {
 	return o, nil
 }
 
-// Chain is the operations of an airlock, oldest first.
+// Chain lists the operations of an airlock, oldest first.
 type Chain []Operation
 
 // ErrNothing reports that there is no operation to undo or redo.
 var ErrNothing = errors.New("there is no such operation")
 
-// missing is an [ErrNothing] that says what is not there.
+// missing is an [ErrNothing] with a message of its own.
 type missing string
 
 // Error implements error.
@@ -131,8 +131,8 @@ func (m missing) Error() string { return string(m) }
 // Unwrap implements the interface of [errors.Is].
 func (m missing) Unwrap() error { return ErrNothing }
 
-// Landings returns the landings that stand, and those that can be redone, each with the newest last. A landing or revert
-// after an undo ends the possibility to redo what was undone before it.
+// Landings returns the landings that stand (done), and those that can be redone (undone), each in the order in which they were done or undone.
+// After another landing or a revert, a landing that was undone before cannot be redone any more.
 func (c Chain) Landings() (done, undone []Operation) {
 	for _, o := range c {
 		last := len(done) - 1
@@ -154,8 +154,8 @@ func (c Chain) Landings() (done, undone []Operation) {
 	return done, undone
 }
 
-// Find returns the landing with a number, or the newest one if the number is 0. The error is [ErrNothing] if it does not
-// stand. newest reports that no later landing stands.
+// Find returns the landing with a number, or the newest landing if the number is 0. If there is no such landing that stands, the error is
+// [ErrNothing]. newest reports that no later landing stands.
 func (c Chain) Find(number int) (o Operation, newest bool, err error) {
 	done, _ := c.Landings()
 	for i, o := range slices.Backward(done) {
@@ -199,8 +199,8 @@ func Next(last, o Operation) Operation {
 	return o
 }
 
-// Append makes the commit of an operation that follows the newest one, tip, which is empty if there is none. who is its
-// author. The commit is the tip of the chain once the caller has given it to the repository and moved the ref.
+// Append makes the commit of an operation. tip is the newest operation before it, or empty. who is the author of the commit. The caller must
+// give the commit to the repository and move the ref: then it is the tip of the chain.
 func Append(ctx context.Context, b *quarantine.Bridge, inspector *quarantine.Inspector, tip gitops.OID, o Operation, who string) (gitops.OID, error) {
 	var last Operation
 	if tip != "" {
@@ -217,7 +217,7 @@ func Append(ctx context.Context, b *quarantine.Bridge, inspector *quarantine.Ins
 	return b.Make("commit", c.Bytes()), err
 }
 
-// Read returns the chain whose newest operation is tip. It is empty if tip is.
+// Read returns the chain whose newest operation is tip. If tip is empty, so is the chain.
 func Read(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID) (Chain, error) {
 	var c Chain
 	for id := tip; id != ""; {

@@ -18,8 +18,8 @@ type Commit struct {
 	Original gitops.OID // the landed commit that the user has amended or rebased; empty if it is this one
 	Tree     gitops.OID
 	Subject  gitops.Text
-	Note     map[string]string // the first value of each key of its note, or of the note on the original, without "Airlock-"
-	Verdicts []review.Verdict  // of those who count, oldest first
+	Note     map[string]string // the trailers of its note or of the note on Original, by name without "Airlock-"; the first of each name
+	Verdicts []review.Verdict  // of people whose verdicts count, oldest first
 	Reverted gitops.OID        // the user's commit in the range that reverts it; empty if there is none
 }
 
@@ -182,8 +182,9 @@ func addVerdicts(ctx context.Context, repo *gitops.Repository, made []Commit, wh
 	return nil
 }
 
-// covers reports whether a line in the note of a commit, or of its original, is about the commit. A line that names
-// another commit was copied: with a rewritten commit by git, or with a commit that was built again by a promotion cycle.
+// covers reports whether a line in the note of a commit, or of its original, is about the commit. A line that names another commit was copied,
+// by git for a rewritten commit or by a promotion cycle for a commit that was built again. It counts if the tree or the inner commit is the
+// same.
 func (c Commit) covers(v review.Verdict) bool {
 	switch v.Commit {
 	case "", c.ID, c.Original:
@@ -192,7 +193,7 @@ func (c Commit) covers(v review.Verdict) bool {
 	return v.Word != review.Seen && (v.Tree == c.Tree || v.Inner != "" && string(v.Inner) == c.Note["Inner-Commit"])
 }
 
-// reverted marks the commits that a commit of the user reverts, if that one is not reverted itself.
+// reverted marks the commits that a commit of the user reverts, unless the user has reverted that commit in turn.
 func reverted(ctx context.Context, repo *gitops.Repository, in Range, made []Commit) error {
 	if len(made) == 0 || in.Single {
 		return nil

@@ -15,7 +15,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// origins finds the agents' commits that commits without a note are, or may be rewritten forms of.
+// origins maps ids and keys (see keysOf) to agents' commits. It finds the agent's commit that a commit without a note is, or may be a
+// rewritten form of.
 type origins map[string]*gitops.Noted
 
 // originsOf reads all agents' commits, unless each commit of the list has a note.
@@ -120,8 +121,8 @@ func known(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store)
 	return inner, nil
 }
 
-// keysOf returns what a rewritten commit has in common with its original: a rebase keeps the subject, and an amend with
-// another message keeps tree and parents.
+// keysOf returns two texts. A rewritten commit has one of them in common with its original: a rebase keeps author and subject, and an amend
+// with another message keeps author, tree and parents.
 func keysOf(n gitops.Noted) []string {
 	return []string{n.Author + "\x00subject " + n.Subject, n.Author + "\x00tree " + string(n.Tree) + n.Parents}
 }

@@ -16,7 +16,7 @@ type Update struct {
 	Remote gitops.OID // the value that the remote ref has now; empty if there is none
 }
 
-// forReview reports whether a remote ref is of those with which colleagues get commits for a review, and verdicts.
+// forReview reports whether a remote ref is one by which colleagues exchange verdicts, and commits to review.
 func forReview(ref string) bool {
 	return strings.HasPrefix(ref, "refs/airlock/") || strings.HasPrefix(ref, "refs/notes/")
 }

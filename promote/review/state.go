@@ -43,8 +43,8 @@ func (v Verdicts) Holds(inner gitops.OID) bool {
 	return v.Asks
 }
 
-// Waiting returns those commits that must be set aside, so that others land without them. If no commit may land, it
-// returns only the commits that the agent must fix: the others then keep their order.
+// Waiting returns the commits that must be set aside so that other commits land without them. If no commit may land, it returns only the
+// commits that the agent must fix, so that the others keep their order.
 func (v Verdicts) Waiting(commits []gitops.OID) map[gitops.OID]bool {
 	waiting, lands := map[gitops.OID]bool{}, false
 	for _, id := range commits {

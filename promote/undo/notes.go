@@ -10,12 +10,12 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// renoted describes the provenance notes after an operation. Others may have written notes since, which stay.
+// renoted describes how an operation changes the provenance notes. Notes that others have written since the reversed operation stay.
 type renoted struct {
 	from    []gitops.RefUpdate // the values of the notes refs before and after the operation that is reversed
-	without []ledger.Pair      // commits whose notes go: those that are not pending any more, too
-	with    []ledger.Pair      // commits whose notes come back, as they were before the reversed operation
-	like    []gitops.OID       // notes commits that are used again if they have the wanted notes
+	without []ledger.Pair      // commits whose notes are removed, including those that are not pending any more
+	with    []ledger.Pair      // commits that get their notes back as they were before the reversed operation
+	like    []gitops.OID       // notes commits to use again if they have the wanted notes
 }
 
 // updates returns the updates of the notes refs, and the new objects.
@@ -25,7 +25,7 @@ func (s *standing) updates(ctx context.Context, b *quarantine.Bridge, inspector 
 	}
 	for _, ref := range []string{promote.NotesRef, promote.EgressRef} {
 		now := s.refs[ref]
-		before := gitops.OID("") // the reversed operation
+		before := gitops.OID("") // the value of the ref before the reversed operation
 		base := now
 		if i := slices.IndexFunc(wanted.from, func(u gitops.RefUpdate) bool { return u.Ref == ref }); i >= 0 {
 			if before = wanted.from[i].Old; now == wanted.from[i].New && len(wanted.with) == 0 {
@@ -47,7 +47,7 @@ func (s *standing) updates(ctx context.Context, b *quarantine.Bridge, inspector 
 	return updates, made, nil
 }
 
-// notes returns the removals, and the notes of commits that come back as a notes commit has them.
+// notes returns the removals, and the notes that come back. before is the notes commit that has the latter.
 func (wanted renoted) notes(ctx context.Context, inspector *quarantine.Inspector, before gitops.OID) (notes []quarantine.Note, err error) {
 	for _, p := range wanted.without {
 		notes = append(notes, quarantine.Note{Commit: p.Outer})
@@ -67,7 +67,8 @@ func (wanted renoted) notes(ctx context.Context, inspector *quarantine.Inspector
 	return notes, nil
 }
 
-// draft returns a notes commit with some changes, and the new objects. It returns one of the others if that one has the same notes.
+// draft makes a notes commit with some changes, and returns it with the new objects. If one of the commits in others has the same notes, draft
+// returns that commit, and no objects.
 func (s *standing) draft(ctx context.Context, b *quarantine.Bridge, inspector *quarantine.Inspector, base gitops.OID, notes []quarantine.Note, others []gitops.OID) (gitops.OID, []gitops.OID, error) {
 	if base == "" && !slices.ContainsFunc(notes, func(n quarantine.Note) bool { return n.Text != "" }) {
 		return "", nil, nil

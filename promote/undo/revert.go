@@ -11,9 +11,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/operation"
 )
 
-// Revert makes one commit of the user's that takes a landing back: the newest that stands, or the one with a number. It
-// returns the landing and the commit. The errors are those of [Undo], without those about later commits, and a *[Refused] if
-// later commits conflict. In a dry run it returns no commit.
+// Revert makes one commit of the user that takes a landing back: the landing with a number, or the newest that stands if number is 0. It
+// returns the landing and the commit. Unlike [Undo], it does not refuse because of later commits on the branch, unless they conflict. A
+// dry run returns no commit.
 func Revert(ctx context.Context, e *promote.Engine, number int) (o operation.Operation, made gitops.OID, err error) {
 	s, err := open(ctx, e)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package undo takes landings back exactly, makes them again, and reverts them with a commit.
 //
-// An undo is a landing from a commit back to the one before it, with the refs of the landing reversed in the same
-// transaction. The verdicts that keep the commits from landing again are written before it. They mean nothing for commits
-// that have landed, so that a kill between the two is harmless.
+// An undo moves the branch from a landed commit back to the commit before the landing, and reverses the landing's changes of other refs in
+// the same transaction. Before that, undo writes the verdicts that keep the commits from landing again. These verdicts have no effect on
+// commits that have landed, so a kill between the two steps does no harm.
 package undo
 
 import (
@@ -37,7 +37,7 @@ type Refused struct {
 // Error implements error.
 func (r *Refused) Error() string { return r.Message }
 
-// standing is an airlock between two cycles, with its operations.
+// standing is an airlock in which no cycle runs, with its operations.
 type standing struct {
 	*promote.Standing
 	e     *promote.Engine
@@ -85,9 +85,9 @@ func List(ctx context.Context, e *promote.Engine) (operation.Chain, error) {
 	return operation.Read(ctx, inspector, tip)
 }
 
-// Undo takes back the newest landing that stands, or the one with a number, and returns it. The error is
-// [operation.ErrNothing] if there is none, and a *[Refused] if the branch has other commits on top, if a remote has the
-// commits, or if the user has changed a path since. It changes nothing in a dry run.
+// Undo takes back the landing with a number, or the newest that stands if number is 0, and returns it. The error is [operation.ErrNothing] if
+// there is no such landing. It is a *[Refused] if the branch has other commits on top, if a remote has the commits, or if the user has
+// changed a path since. A dry run changes nothing.
 func Undo(ctx context.Context, e *promote.Engine, number int) (operation.Operation, error) {
 	s, err := open(ctx, e)
 	if err != nil {
@@ -115,7 +115,7 @@ func Undo(ctx context.Context, e *promote.Engine, number int) (operation.Operati
 	if err := s.land(ctx, back, o.PromotedBefore, renoted{from: o.Notes, without: slices.Concat(o.Landed, s.Ledger.Tail)}); err != nil {
 		return o, errors.Join(err, s.Decisions.Write(e.Dir()))
 	}
-	return o, s.Ledger.SetTail(nil) // others will take the place of what waits, see [ledger.Ledger.Former]
+	return o, s.Ledger.SetTail(nil) // waiting commits will get other outer commits, see [ledger.Ledger.Former]
 }
 
 // reversible returns a refusal if the branch cannot be moved back to where it was before a landing.
@@ -194,8 +194,8 @@ func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.De
 	return d, nil
 }
 
-// Redo makes the landing again that was undone last, and returns it. The error is [operation.ErrNothing] if there is none,
-// and a *[Refused] if the branch has moved since, if the user has rejected one of the commits since, or if the user's files are in the way.
+// Redo makes the landing that was undone last once more, and returns it. The error is [operation.ErrNothing] if no landing can be redone, and
+// a *[Refused] if the branch has moved since, if the user has rejected one of the commits since, or if the user's files are in the way.
 func Redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 	s, err := open(ctx, e)
 	if err != nil {
@@ -283,8 +283,8 @@ func (s *standing) approvals(o operation.Operation) []string {
 	return []string{"git airlock review", "git airlock approve" + approve}
 }
 
-// land makes the operation: it moves the branch with the user's files, and the airlock's refs. If the ref promoted moves,
-// pending commits are built again.
+// land moves the branch with the user's files, and the airlock's refs, and records the operation. If the ref promoted moves, land removes the
+// ref pending, and the next cycle builds the pending commits again.
 func (s *standing) land(ctx context.Context, o operation.Operation, promoted gitops.OID, notes renoted) error {
 	r := s.e.Record
 	o.At, o.Branch = ledger.Timestamp(s.Now), gitops.AnyName(r.Branch)

@@ -18,7 +18,7 @@ const interdiffLimit = 1 << 20
 
 // Interdiffs returns what the agent changed when it amended commits, by the inner commit, as escaped text. The changes of a
 // commit that was replaced are first moved onto the parent of the commit in its place, so that a rebase alone shows nothing.
-// A commit is missing if the changes cannot be moved without a conflict, or if the replaced commit is gone.
+// The map has no entry for a commit if the changes cannot be moved without a conflict, or if the replaced commit is gone.
 func Interdiffs(ctx context.Context, e *promote.Engine, list []Reviewable, colour bool) (map[gitops.OID]string, error) {
 	all := map[gitops.OID]string{}
 	if e.Repo.Dry || !slices.ContainsFunc(list, Reviewable.amended) {

@@ -38,7 +38,7 @@ type Reviewable struct {
 	written string                // the author's date
 }
 
-// Added and Removed return the numbers of lines in text files.
+// Added returns the number of added lines in text files.
 func (r Reviewable) Added() (n int) {
 	for _, f := range r.Files {
 		n += max(0, f.Added)
@@ -96,14 +96,14 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 		_, needs := blocked[list[i].Inner]
 		list[i].State = review.StateOf(list[i].word, needs, list[i].Before != "")
 	}
-	needing(list, blocked, func(r Reviewable) bool {
+	addNeeds(list, blocked, func(r Reviewable) bool {
 		return r.State == review.StateRejected || r.State == review.StateUndone || r.State == review.StateAsked || r.State == review.StateBlocked
 	})
-	return list, q.whatApprovedNeed(ctx, list)
+	return list, q.addApprovedNeeds(ctx, list)
 }
 
-// whatApprovedNeed adds to approved commits the commits without a verdict that they need.
-func (q *request) whatApprovedNeed(ctx context.Context, list []Reviewable) error {
+// addApprovedNeeds adds to each approved commit the commits without a verdict that it needs.
+func (q *request) addApprovedNeeds(ctx context.Context, list []Reviewable) error {
 	held, approved := map[gitops.OID]bool{}, false
 	for _, r := range list {
 		if held[r.Inner] = q.Verdicts.Holds(r.Inner); r.State == review.StateApproved {
@@ -119,12 +119,12 @@ func (q *request) whatApprovedNeed(ctx context.Context, list []Reviewable) error
 			delete(blocked, id)
 		}
 	}
-	needing(list, blocked, func(r Reviewable) bool { return r.State != review.StateApproved })
+	addNeeds(list, blocked, func(r Reviewable) bool { return r.State != review.StateApproved })
 	return err
 }
 
-// pairChanged finds the commits in the place of commits with verdicts that are gone: one with the same subject, or else
-// the first one with the author's date, which git commit --amend and git rebase keep.
+// pairChanged finds, for commits with verdicts that are gone, the commits that replace them: those with the same subject, or else those with
+// the same author's date, which git commit --amend and git rebase keep.
 func (q *request) pairChanged(list []Reviewable) {
 	gone := decision.Replaced(q.Decisions, q.Ledger, q.all)
 	for _, same := range []func(ledger.Reviewed, Reviewable) bool{
@@ -186,8 +186,8 @@ func broughtBy(all []quarantine.Link) map[gitops.OID]gitops.OID {
 	return with
 }
 
-// blockedByVerdicts maps the commits that do not apply without the rejected ones, and without those that the agent must
-// fix, to the paths that conflict.
+// blockedByVerdicts maps the commits that do not apply without the rejected commits, and without those that the agent must fix, to the paths
+// that conflict.
 func (q *request) blockedByVerdicts(ctx context.Context) (map[gitops.OID][]string, error) {
 	held := map[gitops.OID]bool{}
 	for id, word := range q.Verdicts.Words {
@@ -254,9 +254,9 @@ func (q *request) addFiles(ctx context.Context, list []Reviewable) error {
 	return err
 }
 
-// needing adds to each blocked commit the commits before it that are left out and that change one of its conflicting
-// paths. If none does, the first one is named.
-func needing(list []Reviewable, blocked map[gitops.OID][]string, out func(Reviewable) bool) {
+// addNeeds adds to each blocked commit the earlier commits that are left out and that change one of its conflicting paths. If none of them
+// changes such a path, it adds the first one that is left out.
+func addNeeds(list []Reviewable, blocked map[gitops.OID][]string, out func(Reviewable) bool) {
 	var left []Reviewable
 	for i, r := range list {
 		paths, needs := blocked[r.Inner]

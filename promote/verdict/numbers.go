@@ -13,7 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// number gives a number to each commit of a list. Without room to store it, a new commit has the number 0.
+// number gives a number to each commit of a list. If the new numbers cannot be stored, new commits have the number 0.
 func (q *request) number(list []Reviewable) error {
 	n, err := ledger.ReadNumbers(q.e.Dir())
 	if err != nil {
@@ -43,8 +43,8 @@ func numberOf(name string) int {
 	return n
 }
 
-// numbered returns the inner commit whose number a name is, or empty. The commit waits, or was left out. revision is the
-// outer commit that the name is otherwise. The error wraps [history.ErrAmbiguous] if that one is pending, too.
+// numbered returns the inner commit with a number, or empty if the name is not the number of a commit that waits or was left out. revision is
+// the outer commit that git resolves the name to, or empty. If revision is another pending commit, the error wraps [history.ErrAmbiguous].
 func (q *request) numbered(name string, revision gitops.OID) (gitops.OID, error) {
 	number := numberOf(name)
 	if number == 0 {
@@ -63,8 +63,9 @@ func (q *request) numbered(name string, revision gitops.OID) (gitops.OID, error)
 	return inner, nil
 }
 
-// Find returns the commit of a list that a name stands for: its number, a revision of a built commit, one that was built in its place
-// before, or at least seven digits of an inner one. The error wraps [history.ErrNotPending] if there is none, and [history.ErrAmbiguous] if there are two.
+// Find returns the commit of a list that a name stands for. A name is a number, a revision of a built commit or of a former one in its place,
+// or at least seven digits of an inner commit. The error wraps [history.ErrNotPending] if the name stands for no commit, and
+// [history.ErrAmbiguous] if it stands for two.
 func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string) (Reviewable, error) {
 	revision, _ := e.Repo.Commit(ctx, name)
 	number := numberOf(name)

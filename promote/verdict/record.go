@@ -210,7 +210,7 @@ func (q *request) abbreviated(name string) (found []gitops.OID) {
 	return found
 }
 
-// there reports whether a commit waits, or was left out when later ones landed.
+// there reports whether an inner commit waits, or was left out when later commits landed.
 func (q *request) there(inner gitops.OID) bool {
 	return slices.Contains(q.Ledger.LeftOut(), inner) || slices.ContainsFunc(q.all, func(l quarantine.Link) bool { return l.Commit == inner })
 }
@@ -231,7 +231,7 @@ func (q *request) outerOf(inner gitops.OID) gitops.OID {
 	return ""
 }
 
-// record adds the verdict on some commits to the decisions. It writes the notes, too, unless the next cycle does.
+// record adds the verdict on some commits to the decisions. It also writes the notes, except those that the next cycle writes.
 func (q *request) record(ctx context.Context, ids []gitops.OID) ([]Decided, error) {
 	all, err := q.Inside.About(ctx, ids...)
 	if err != nil {
@@ -270,7 +270,8 @@ func (q *request) record(ctx context.Context, ids []gitops.OID) ([]Decided, erro
 	return decided, nil
 }
 
-// replace lets a verdict take the place of an earlier one, or of none. An approval takes the ref of the rejected commit back.
+// replace copies the seen files and the number from the verdict before, which may be nil, to a new one. An approval removes the ref of the
+// rejected commit.
 func (q *request) replace(ctx context.Context, r, before *ledger.Reviewed) error {
 	if before == nil {
 		return nil
@@ -292,7 +293,7 @@ func (q *request) waits(inner gitops.OID) bool {
 	return q.Word == review.Approve && slices.ContainsFunc(q.Ledger.Tail, func(t ledger.Pair) bool { return t.Inner == inner })
 }
 
-// patches returns the patch-ids of the outer commits of inner ones, without those of verdicts that the next cycle writes.
+// patches returns the patch-ids of the outer commits of inner commits. It leaves out commits whose verdict the next cycle writes.
 func (q *request) patches(ctx context.Context, inner []gitops.OID) (map[gitops.OID]string, error) {
 	var outer []gitops.OID
 	for _, id := range inner {
@@ -387,7 +388,7 @@ func (q *request) freeNumber(ctx context.Context) (n int, err error) {
 // rejectedRef returns the ref of a commit that was rejected, or that the agent must fix.
 func rejectedRef(e *promote.Engine, n int) string { return e.Record.Ref(fmt.Sprintf("rejected/%d", n)) }
 
-// dependents returns the commits that do not apply without the given ones, and that are not among them.
+// dependents returns the other commits that do not apply without the given commits.
 func (q *request) dependents(ctx context.Context, without []gitops.OID) ([]gitops.OID, error) {
 	held := map[gitops.OID]bool{}
 	for _, id := range without {
@@ -403,8 +404,7 @@ func (q *request) dependents(ctx context.Context, without []gitops.OID) ([]gitop
 	return more, err
 }
 
-// blocked maps the commits that do not apply without some others, and without the rejected ones, to the paths that
-// conflict.
+// blocked maps the commits that do not apply without the held commits and without the rejected ones to the paths that conflict.
 func (q *request) blocked(ctx context.Context, held map[gitops.OID]bool) (map[gitops.OID][]string, error) {
 	trees, err := q.Trees(ctx)
 	if err != nil {
@@ -416,8 +416,8 @@ func (q *request) blocked(ctx context.Context, held map[gitops.OID]bool) (map[gi
 	return q.blockedOnBranch(ctx, held, trees)
 }
 
-// blockedOnBranch does the same if the branch already lacks commits that others have landed without. It applies the
-// change of each commit to the tree of the branch.
+// blockedOnBranch is blocked for a branch that lacks commits because later ones landed without them. It applies the change of each commit to
+// the tree of the branch.
 func (q *request) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool, trees *build.Trees) (map[gitops.OID][]string, error) {
 	blocked, out := map[gitops.OID][]string{}, func(id gitops.OID) bool { return held[id] || q.Plan.Drops(id) }
 	brings := q.Plan.Brings(q.all, out)
@@ -461,7 +461,7 @@ func readLedger(ctx context.Context, e *promote.Engine) (*ledger.Ledger, error) 
 	return ledger.Read(e.Dir(), ledger.Pair{Inner: r.Root, Outer: r.Base}, refs[r.Ref("promoted")], refs[r.Ref("pending")])
 }
 
-// AllLanded reports whether all of some commits have landed.
+// AllLanded reports whether all the given commits have landed.
 func AllLanded(ctx context.Context, e *promote.Engine, decided []Decided) (bool, error) {
 	l, err := readLedger(ctx, e)
 	if err != nil {

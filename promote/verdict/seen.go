@@ -26,8 +26,8 @@ const (
 	pathsOnLine = 32 << 10
 )
 
-// See records that the user has looked at files of pending commits. A file is recorded with its blob, so that it counts as
-// unseen when it changes again. A verdict stays as it is.
+// See records that the user has looked at files of pending commits. It records the blob of each file, so that the file counts as unseen when
+// it changes again. The verdicts on the commits stay as they are.
 func See(ctx context.Context, e *promote.Engine, looked []Looked) error {
 	if e.Repo.Dry || len(looked) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func See(ctx context.Context, e *promote.Engine, looked []Looked) error {
 	return q.Decisions.Write(e.Dir())
 }
 
-// unseen returns those of some files that a verdict, or nil, does not record as seen.
+// unseen returns the files that a verdict, which may be nil, does not record as seen, up to pathsSeen for each commit.
 func unseen(r *ledger.Reviewed, files []gitops.Stat) map[string]gitops.OID {
 	fresh := map[string]gitops.OID{}
 	for _, f := range files {
@@ -112,7 +112,7 @@ func (q *request) see(ctx context.Context, inner gitops.OID, fresh map[string]gi
 	return note, nil
 }
 
-// both returns the entries of two maps. Those of the second one count.
+// both returns the entries of two maps. If both have a key, the entry of b counts.
 func both(a, b map[string]gitops.OID) map[string]gitops.OID {
 	all := map[string]gitops.OID{}
 	maps.Copy(all, a)
@@ -133,7 +133,7 @@ func portions(paths map[string]gitops.OID) (list []map[string]gitops.OID) {
 	return list
 }
 
-// note writes the notes with verdicts of several commits, and makes refs, at once.
+// note replaces the notes with verdicts on several commits, and updates refs, in one transaction. Without notes it does nothing.
 func (q *request) note(ctx context.Context, notes []quarantine.Note, refs ...gitops.RefUpdate) error {
 	old, err := q.e.Repo.Ref(ctx, review.NotesRef)
 	if err != nil || len(notes) == 0 {

@@ -14,9 +14,8 @@ import (
 // summaryPatience bounds the time that a summary waits for a promotion cycle.
 const summaryPatience = time.Second
 
-// Summary counts the commits of [List] by their states. Numbers that are still true are not counted again. If a promotion cycle
-// takes longer than a second, it returns the previous numbers. Without a review in this mode and without a verdict, nothing is
-// counted.
+// Summary counts the commits of [List] by their states. It uses the stored numbers if they are still true, or if a promotion cycle takes longer
+// than a second. If the mode has no review and there is no verdict, it counts nothing.
 func Summary(ctx context.Context, e *promote.Engine, mode review.Mode) (review.Counts, error) {
 	d, err := ledger.ReadDecisions(e.Dir())
 	if err != nil || mode == review.Off && len(d.Reviewed)+len(d.Dropped) == 0 {
