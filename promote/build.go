@@ -25,7 +25,7 @@ func (b built) entered(o ledger.Outcome) ledger.Outcome {
 	return b.added(o)
 }
 
-// lacking returns the inner commit at which building stopped: it lacks commits that were left out, or conflicts with the branch.
+// lacking returns the inner commit at which the building stopped, because it needs commits that were left out, or conflicts with the branch.
 func (b built) lacking(p planned) []gitops.OID {
 	var ids []gitops.OID
 	for _, c := range b.Stopped {

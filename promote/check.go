@@ -23,7 +23,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
 )
 
-// checkedAlone is the number of commits for which a second processor is not worth its cost.
+// checkedAlone is the number of commits up to which one processor checks all of them, because a second one would not save time.
 const checkedAlone = 64
 
 // check runs the gate on commits, parents first. It checks parts of a long list at the same time. It returns the
@@ -101,7 +101,7 @@ func (e *Engine) checkPart(ctx context.Context, f facts, w *lazyBridge, pairs []
 type checker struct {
 	inspector *quarantine.Inspector
 	rules     *policy.Gate
-	lost      bool // a rule is still running and uses the inspector
+	lost      bool // a rule that did not return in time still uses the inspector
 }
 
 func newChecker(ctx context.Context, f facts, w *lazyBridge) *checker {

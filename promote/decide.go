@@ -106,7 +106,7 @@ func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
 	for _, name := range names {
 		revision, _ := e.Repo.Commit(ctx, name)
 		link, outer, err := p.Find(name, revision)
-		if err == nil && slices.ContainsFunc(decisions.Dropped, func(d ledger.Dropped) bool { return d.Commit == link.Commit }) {
+		if err == nil && decisions.DropOf(link.Commit) != nil {
 			err = fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrNotPending)
 		}
 		if err != nil {
@@ -116,10 +116,7 @@ func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
 		if err != nil {
 			return nil, err
 		}
-		d := ledger.Dropped{Commit: link.Commit, Subject: inner.Subject(), At: ledger.Timestamp(f.now)}
-		if len(link.Parents) > 0 {
-			d.Parent = link.Parents[0]
-		}
+		d := ledger.Dropped{Commit: link.Commit, Parent: decision.FirstParent(link), Subject: inner.Subject(), At: ledger.Timestamp(f.now)}
 		decisions.Dropped = append(decisions.Dropped, d)
 		left = append(left, Decided{cmp.Or(outer, link.Commit), d.Subject})
 	}

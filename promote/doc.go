@@ -6,8 +6,8 @@
 //
 //	facts      settings, refs, ledger and the inner tip, read at the same time (survey.go)
 //	taken      the inner commit that the quarantine holds completely and has accepted (receive.go)
-//	           (before plan, follow passes the verdicts of replaced commits to the amended ones. It writes the user's
-//	           decisions, which are right whether or not the cycle goes on; review.go)
+//	           (before plan, carryVerdicts passes the verdicts on replaced commits to the amended ones. It writes the
+//	           user's decisions, which are right whether or not the cycle goes on; review.go)
 //	plan       which commits are built, on which commits, and which they replace (package history; pure)
 //	built      outer commits: same tree, message and author date, the user's identity (package build)
 //	judged     which of them may land, and why the others wait (judge.go; package policy). Plan, built and judged are

@@ -44,8 +44,8 @@ type Engine struct {
 	Checker Checker
 	// Landed is called by Drain after a landing. May be nil.
 	Landed func(context.Context)
-	// Settings are the user's settings as a command has just read them, for its decisions and its first cycle. If they are nil,
-	// each of these reads them.
+	// Settings are the user's settings that a command has just read. The command's decisions and its first cycle use them. If Settings is nil,
+	// each decision and each cycle reads the settings itself.
 	Settings []gitops.Setting
 
 	exporter  Exporter
@@ -81,9 +81,9 @@ type Options struct {
 	From string
 	// Engine overrides the setting. Empty means the setting.
 	Engine string
-	// Known promotes the commits that earlier cycles have taken out, without a look into the workspace. A verdict is about such
-	// commits, and a prison for that look takes longer than the rest of the cycle. It is ignored if the last cycle could not
-	// take out everything.
+	// Known promotes only commits that earlier cycles have taken out, and does not read the workspace. That is enough after a verdict, which
+	// is about such commits, and the prison in which git reads the workspace takes longer than the rest of the cycle. Known is ignored if the
+	// last cycle could not take out everything.
 	Known bool
 
 	// Unchecked runs no check. Commits that need one without a stored result wait.
@@ -118,7 +118,7 @@ func (e *Engine) progress(step string, done, all int) {
 	}
 }
 
-// Close closes the exporter, and releases the lock of a cycle that was expected and has not been made.
+// Close closes the exporter. If [Standing.Keep] has left the lock to a cycle that was not made, Close releases it.
 func (e *Engine) Close() error {
 	if e.kept != nil {
 		e.kept.unlock()
@@ -183,14 +183,15 @@ func (e *Engine) failed(err error) error {
 const drainTime = 3 * time.Second
 
 const (
-	// retryLater is the pause before a broken inner repository is read again. A repair need not touch a ref: somebody
-	// may put an object back, for example.
+	// retryLater is the pause before a broken inner repository is read again. Its repair may change no ref, and so cause no event: somebody may
+	// put an object back, for example.
 	retryLater = 900 * time.Millisecond
-	// retrySoon is the pause for causes that should be over in a moment, such as another git command.
+	// retrySoon is the pause if the cause should be over in a moment, such as another git command.
 	retrySoon = 60 * time.Millisecond
 )
 
-// Drain makes cycles until none is prevented from landing by a cause that should be over in a moment, or by a check that has not run.
+// Drain makes cycles as long as something prevents a landing that should be over in a moment, or that a check could change. It runs the checks
+// that the cycles ask for.
 func (e *Engine) Drain(ctx context.Context, options Options) (ledger.Outcome, error) {
 	var total ledger.Outcome
 	checked := gitops.OID("")
@@ -220,9 +221,9 @@ func (e *Engine) Drain(ctx context.Context, options Options) (ledger.Outcome, er
 }
 
 const (
-	// recoverWait is the time that Recover waits for a running cycle, which has begun with a recovery itself.
+	// recoverWait is the time that Recover waits for a running cycle. It is short, because that cycle has begun with a recovery.
 	recoverWait = 200 * time.Millisecond
-	// recoverTime bounds Recover: every command begins with it, and a user's filter may never end.
+	// recoverTime bounds Recover. Every command begins with Recover, and a filter of the user may never end.
 	recoverTime = 10 * time.Second
 )
 
@@ -268,7 +269,7 @@ func (e *Engine) RecoverOrHold(ctx context.Context) (*ledger.Hold, error) {
 // something prevents the recovery, it returns a hold.
 func (e *Engine) recover(ctx context.Context, before ledger.Outcome, now time.Time) (remarks, error) {
 	e.quarantine().Sweep()
-	_ = os.RemoveAll(e.bridgeDir()) // there may be nothing to build in this cycle
+	_ = os.RemoveAll(e.bridgeDir()) // opening a bridge would remove it as well, but this cycle may open none
 	err := land.Recover(ctx, e.Repo, e.Dir())
 	var collision *land.CollisionError
 	var command *land.CommandError

@@ -41,8 +41,7 @@ func (e *Engine) interrupted(ctx context.Context, paths []string) ledger.Hold {
 	return h
 }
 
-// locking returns a hold for a lock that another command should release in a moment. A lock that stays for several
-// moments was left by a crash.
+// locking returns a hold for a lock that another command should release in a moment. If the lock stays longer, a crash may have left it.
 func locking(h ledger.Hold, before ledger.Outcome, now time.Time) remarks {
 	r := remarks{[]ledger.Hold{h}, retrySoon}
 	for _, b := range before.Of(ledger.IndexLocked) {

@@ -82,7 +82,7 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 	return e.findLandable(ctx, f, p, j), nil
 }
 
-// landableBefore returns the pending pairs that can land before an inner commit: those of the chain, and those before the chain.
+// landableBefore returns the pending pairs before an inner commit that can land without it: those of the chain, and those before the chain.
 func landableBefore(p planned, pending []ledger.Pair, inner gitops.OID) []ledger.Pair {
 	end := slices.IndexFunc(pending, func(t ledger.Pair) bool { return t.Inner == inner })
 	done := map[gitops.OID]bool{}
@@ -151,8 +151,8 @@ func (j judged) held() []gitops.OID {
 	return ids
 }
 
-// inTheWay returns the paths of new files at which the user already has a file. Such a commit will collide once its
-// rule is accepted.
+// inTheWay returns the paths in the findings of ignored-path at which the user already has a file. The commit will collide there once the user
+// accepts the finding.
 func (e *Engine) inTheWay(v ledger.GateResult) []string {
 	var there []string
 	for _, f := range v.Findings {
@@ -168,8 +168,8 @@ func (e *Engine) inTheWay(v ledger.GateResult) []string {
 	return there
 }
 
-// notes returns the notes to change: removals for commits that are not pending any more, and notes of new commits and
-// of waiting commits whose result changed.
+// notes returns the changes of notes: removals for commits that are not pending any more, and new texts for new commits and for waiting commits
+// whose result or reviewer changed.
 func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judged, checked []ledger.Pair) ([]quarantine.Note, error) {
 	var notes []quarantine.Note
 	for _, gone := range slices.Concat(b.Gone, f.replaced) {

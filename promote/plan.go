@@ -33,7 +33,7 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 	if err != nil {
 		return planned{}, err
 	}
-	held = maps.Clone(held) // the caller's stays as it is
+	held = maps.Clone(held) // the caller uses its map again
 	maps.Copy(held, f.verdicts().Waiting(append(commitsOf(links), f.ledger.LeftOut()...)))
 	left, err := e.leftOut(ctx, f, t.tip, links, held)
 	if err != nil {
@@ -49,8 +49,8 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 	return planned{Plan: p, target: target, held: held}, err
 }
 
-// leftOut lists the commits that were left out when later ones landed, and that the inner commit still reaches. It also returns what
-// landed commits lack.
+// leftOut returns the commits that were left out when later ones landed and that the inner commit tip still reaches, and the commits that landed
+// commits lack.
 func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []quarantine.Link, held map[gitops.OID]bool) (left history.Left, err error) {
 	out := history.LeftOut{Tip: tip, Commits: map[gitops.OID]bool{}, Held: held, Landed: f.ledger.Has,
 		Drops: func(id gitops.OID) bool { return f.rules.decisions.DropOf(id) != nil }}
@@ -79,7 +79,7 @@ func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []q
 	return out.Left(), nil
 }
 
-// walk sets the held commits of a plan, and those that do not stand without them, aside if others can land before them.
+// walk sets the held commits of a plan aside, with the commits that do not stand without them, if other commits can land before them.
 func (e *Engine) walk(ctx context.Context, p planned, trees *build.Trees, w *lazyBridge) (planned, error) {
 	if len(p.Links)+len(p.Aside) == 0 {
 		return p, nil
@@ -171,7 +171,7 @@ func (e *Engine) addBrought(ctx context.Context, f facts, links []quarantine.Lin
 	}
 	branch := []gitops.OID{f.refs.onto(), f.refs.promoted, f.ledger.Base.Outer}
 	if f.refs.tip != "" {
-		past, err := e.Repo.Past(ctx, e.Record.Branch) // the agent does not become the author of commits that the user threw away
+		past, err := e.Repo.Past(ctx, e.Record.Branch) // also commits that the user has removed from the branch must not land as the agent's
 		if err != nil {
 			return err
 		}

@@ -84,8 +84,8 @@ type refusal struct {
 	until  time.Time      // time before which main is not tried again
 }
 
-// refusalShare is the pause after a long refusal, as a multiple of its duration. Otherwise an agent could keep a
-// processor busy for ever. Another tip, or other limits, are examined at once.
+// refusalShare is the pause after an examination that took long and ended with a refusal, as a multiple of its duration. Without a pause, an
+// agent could keep a processor busy for ever. Another tip is examined at once, and so is the same tip under other limits.
 const refusalShare = 5
 
 // receiveMain copies the commits that main reaches into the quarantine, examines all of them, and returns main. If main is
@@ -117,9 +117,8 @@ func (e *Engine) receiveMain(ctx context.Context, f facts, exporter Exporter) (g
 	return r.before, r.why, nil
 }
 
-// takeBefore copies the commits before the first refused one into the quarantine, by bisection. It tries half of the
-// commits at a time, in the same way as all of them were tried. So it works for every reason of a refusal: some first
-// commit introduces the reason.
+// takeBefore copies the commits before the first refused one into the quarantine. It finds them by bisection, and receives each half in the same
+// way as all commits before. This works for every reason of a refusal, because some first commit introduces the reason.
 func (e *Engine) takeBefore(ctx context.Context, f facts, exporter Exporter, r refusal) (refusal, error) {
 	timed, cancel := context.WithTimeout(ctx, f.settings.Limits.Time)
 	defer cancel()
@@ -228,8 +227,7 @@ func (e *Engine) examine(ctx context.Context, f facts, tip gitops.OID, have []gi
 	return err
 }
 
-// foreseeAfter is the duration of an export after which the sizes of the remaining objects are read. For a short
-// export, that is not worth another process.
+// foreseeAfter is the duration of an export after which [foresee] reads the sizes of the objects. A short export is not worth another process.
 const foreseeAfter = time.Second
 
 // transfer lets the exporter write a pack and the quarantine receive it.

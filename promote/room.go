@@ -22,8 +22,8 @@ func (e *Engine) noRoom(err error) bool {
 	return err != nil && (gitops.NoRoom(err) || disk.Full(e.Dir()))
 }
 
-// heldBesides returns the holds of pending commits that can be found without writing and that the outcome o of a cycle
-// does not have, because the cycle had no room to come to the stages that find them.
+// heldBesides returns further holds of pending commits for the outcome o of a cycle that a full disk ended early: those that can be found
+// without writing.
 func (e *Engine) heldBesides(ctx context.Context, f facts, o ledger.Outcome) []ledger.Hold {
 	if f.refs.pending == "" {
 		return nil
@@ -50,20 +50,18 @@ func (e *Engine) heldBesides(ctx context.Context, f facts, o ledger.Outcome) []l
 	return slices.DeleteFunc(holds, func(h ledger.Hold) bool { return o.Held(h.Reason) })
 }
 
-// stillHeld reports whether a rule holds a pending commit that the user has not dropped, as far as it is known under the
-// current rules.
+// stillHeld reports whether a rule is known to hold a pending commit that the user has not dropped, under the current rules.
 func (e *Engine) stillHeld(f facts) bool {
 	results, err := f.rules.results()
 	return err == nil && slices.ContainsFunc(f.ledger.Tail, func(t ledger.Pair) bool {
-		dropped := slices.ContainsFunc(f.rules.decisions.Dropped, func(d ledger.Dropped) bool { return d.Commit == t.Inner })
-		return !dropped && results.Of(t.Outer).Holds()
+		return f.rules.decisions.DropOf(t.Inner) == nil && results.Of(t.Outer).Holds()
 	})
 }
 
 // stillInTheWay reports whether the user has changes at one of the escaped paths of a collision. It runs no filter.
 func (e *Engine) stillInTheWay(ctx context.Context, tip gitops.OID, paths []string) bool {
 	if len(paths) > gitops.PathspecLimit || slices.ContainsFunc(paths, func(p string) bool { return strings.Contains(p, `\`) }) {
-		return true // it is not known that they are gone
+		return true // the changes may still be there
 	}
 	for _, args := range [][]string{
 		{"diff-index", "--name-only", "-z", "--ignore-submodules=all", string(tip)},

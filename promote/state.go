@@ -75,8 +75,8 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 	return s, err
 }
 
-// longRead is the duration of reading the workspace after which the outer state is read again. It also bounds the
-// search for changes in an invalid workspace, where counting them may never end.
+// longRead is the duration of reading the workspace after which the outer state is read again. It also bounds the time for counting uncommitted
+// changes if the inner repository is invalid, because then that may never end.
 const longRead = time.Second
 
 func holdsFor(holds []ledger.Hold, r ledger.Reason) bool {
@@ -147,7 +147,7 @@ func insideMain(ctx context.Context, f facts, exporter Exporter, s State, landed
 		return s, err
 	}
 	if s.InnerTip == f.before.Inner {
-		s.Pending = f.before.Waits // ancestry alone does not show which commits still land
+		s.Pending = f.before.Waits // counting commits alone would not show which of them still land
 		return s, nil
 	}
 	pending, err := exporter.Count(ctx, string(s.InnerTip), landed...)

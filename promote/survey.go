@@ -53,7 +53,7 @@ type refs struct {
 	pending  gitops.OID            // empty if nothing is pending
 	ops      gitops.OID            // the newest operation; empty if there is none
 	team     gitops.OID            // the ref of the team's policy; empty if there is none
-	named    map[string]gitops.OID // all of them as they were read, and those of notesRefs as they are
+	named    map[string]gitops.OID // all refs as they were read; those in notesRefs are kept up to date
 }
 
 // onto returns the commit to build on: the branch's tip, or the last landed commit if the branch is gone.
@@ -68,7 +68,8 @@ func (f facts) close() {
 	}
 }
 
-// survey reads the facts. Those that a command has read under the same lock are still right, unless the user's git has moved a ref.
+// survey reads the facts. known are those that a command has read under the same lock, or nil. They are used again, unless the user's git has
+// moved a ref since.
 func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outcome, now time.Time, known *facts) (f facts, err error) {
 	var all sync.WaitGroup
 	var main gitops.OID
@@ -172,7 +173,7 @@ func (e *Engine) branch(f facts) byhand.Branch {
 	return byhand.Branch{Repo: e.Repo, Name: e.Record.Branch, Tip: f.refs.tip, Promoted: f.refs.promoted, Pending: f.refs.pending, Ledger: f.ledger}
 }
 
-// adopt marks pending commits as landed that the user merged or fast-forwarded to by hand.
+// adopt marks as landed the pending commits that the user has merged, or fast-forwarded to, by hand.
 func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
 	taken, onLine, err := e.branch(f).Waiting(ctx)
 	if err != nil || len(taken) == 0 {

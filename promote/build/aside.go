@@ -10,7 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// withAside builds the commits of a plan that has set some aside: those that come before the chain, the chain, and on top of it the others.
+// withAside builds the commits of a plan that has set some commits aside: first those that come before the chain, then the chain, and on top of
+// it the other commits that were set aside.
 func (r Request) withAside(ctx context.Context, tail []ledger.Pair) (Built, error) {
 	place := Place{Onto: r.Onto, Aside: r.Plan.Held()}
 	same := r.Before.Onto == r.Onto && !r.Again && (slices.Equal(r.Before.Aside, place.Aside) || r.ordered(tail))
@@ -74,8 +75,8 @@ func (r Request) isFirst(t ledger.Pair) bool {
 	return slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool { return a.Commit == t.Inner && a.First })
 }
 
-// covered reports whether the commits that were set aside are the given pending ones, and those that could not be built
-// by the last cycle.
+// covered reports whether each commit that was set aside is among the given pending ones, or is one that the last cycle could not build, and
+// whether the given ones are all set aside.
 func (r Request) covered(pending []ledger.Pair) bool {
 	if slices.ContainsFunc(pending, func(t ledger.Pair) bool { return !r.isAside(t) }) {
 		return false
@@ -88,12 +89,12 @@ func (r Request) isNew(a history.Aside, pending []ledger.Pair) bool {
 	return !slices.Contains(r.Before.Unbuilt, a.Commit) && !slices.ContainsFunc(pending, func(t ledger.Pair) bool { return t.Inner == a.Commit })
 }
 
-// basesTried is the number of landed commits on which a conflicting commit is tried, newest first. Before the user's
-// commit with the conflict there is usually one on which it applies.
+// basesTried is the number of landed commits on which a conflicting commit is tried, newest first. It usually applies to a landed commit that is
+// older than the user's commit with which it conflicts.
 const basesTried = 30
 
-// asideApart builds the commits that were set aside without the user's commits, with which they conflict. It builds
-// them on a landed commit, or the base, on which the first of them applies, or else with the whole tree of the first.
+// asideApart builds the commits that were set aside without the user's commits, because the two conflict. It builds them on a landed commit or
+// on the base, if the first of them applies there, and otherwise gives the first of them its own whole tree.
 func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict) (Built, error) {
 	none := built.with(unbuilt, true)
 	built = built.with(unbuilt, false)
@@ -118,7 +119,7 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 		return b.result(built), nil
 	}
 	if r.Plan.Aside[0].Commit != unbuilt[0].Commit || len(r.Plan.Decisions.Dropped) > 0 {
-		return none, nil // its tree has the changes of commits that are left out
+		return none, nil // the commit's own tree has changes of commits that are left out
 	}
 	b, err := r.build(ctx, nil, nil, r.Plan.Exact().Outer, asTheyAre)
 	if err != nil {
@@ -159,7 +160,7 @@ type beside struct {
 	newest int // the position of the newest commit that was built
 }
 
-// first builds the commits that were set aside and come before the chain, as far as they apply there.
+// first builds the commits that were set aside and come before the chain, if they apply there.
 func (b *builder) first(ctx context.Context) error {
 	s := &beside{b.on, map[gitops.OID]Conflict{}, -1}
 	err := b.tryAside(ctx, s, func(a history.Aside, waits bool) bool { return a.First && !waits })
@@ -167,7 +168,8 @@ func (b *builder) first(ctx context.Context) error {
 	return err
 }
 
-// bringsWaiting reports whether a merge of the chain would bring a commit that should have been built before the chain and does not apply there.
+// bringsWaiting reports whether a merge of the chain would bring a commit that should have been built before the chain, but does not apply
+// there.
 func (b *builder) bringsWaiting(merge quarantine.Link) bool {
 	unplaced := func(a history.Aside) bool { return a.First && b.placed[a.Commit] == "" }
 	if len(merge.Parents) < 2 || b.plan.LeavesOut(merge.Commit) || !slices.ContainsFunc(b.plan.Aside, unplaced) {
@@ -176,9 +178,9 @@ func (b *builder) bringsWaiting(merge quarantine.Link) bool {
 	return b.bringsAbsent(history.Aside{Brings: b.plan.Brings(b.plan.Links, b.plan.Drops)[merge.Commit]})
 }
 
-// aside builds the commits that were set aside, on top of an outer commit: first those that may land, then the others.
-// It returns the commits that it could not build, in the agent's order. A commit whose change the branch has already waits until nothing
-// is left that could take the change back before it. Then it is built without changes, as a commit of the chain is.
+// aside builds the commits that were set aside on top of an outer commit: first those that may land, then the others. It returns the commits
+// that it could not build, in the agent's order. If the branch already has the change of a commit, that commit waits: a commit before it may
+// still take the change back. When no such commit is left, it is built without changes, as a commit of the chain is.
 func (b *builder) aside(ctx context.Context, on gitops.OID) (unbuilt []Conflict, err error) {
 	s := &beside{on, map[gitops.OID]Conflict{}, -1}
 	if err := b.tryAllAside(ctx, s); err != nil {
@@ -200,7 +202,7 @@ func (b *builder) aside(ctx context.Context, on gitops.OID) (unbuilt []Conflict,
 	return unbuilt, nil
 }
 
-// tryAllAside builds those of the commits that were set aside that are not built and apply.
+// tryAllAside builds the commits that were set aside, are not built yet, and apply: first those that may land, then the others.
 func (b *builder) tryAllAside(ctx context.Context, s *beside) error {
 	err := b.tryAside(ctx, s, func(a history.Aside, waits bool) bool { return !a.Held && !waits })
 	if err == nil {
@@ -209,7 +211,8 @@ func (b *builder) tryAllAside(ctx context.Context, s *beside) error {
 	return err
 }
 
-// tryAside does so with the wanted ones. waits reports whether a commit that only this merge brings is held.
+// tryAside builds the wanted ones among the commits that were set aside, are not built yet, and apply. waits reports that the commit is a
+// merge, and that a commit which only this merge brings is held.
 func (b *builder) tryAside(ctx context.Context, s *beside, wanted func(a history.Aside, waits bool) bool) error {
 	for i, a := range b.plan.Aside {
 		sides, waits := b.sidesOf(a)
@@ -262,11 +265,11 @@ func (b *builder) sidesOf(merge history.Aside) (sides []int, held bool) {
 	return sides, held
 }
 
-// takeBack discards the commits that were built after the first ones.
+// takeBack discards the fresh commits, except the first ones.
 func (b *builder) takeBack(first int) {
 	for _, f := range b.fresh[first:] {
 		delete(b.placed, f.Inner)
-		delete(b.done, f.Inner) // only merges that are not built have it as a parent
+		delete(b.done, f.Inner) // no commit that stays has it as a parent: only merges do, and they are not built
 		for _, id := range f.Without {
 			delete(b.named, id)
 		}
@@ -274,10 +277,10 @@ func (b *builder) takeBack(first int) {
 	b.fresh = b.fresh[:first]
 }
 
-// setBeside builds the commit at a position of the ones set aside: its change since its first parent, on an outer
-// commit, or, on a side branch, on the image of that parent. older reports that a newer commit is built or landed
-// before it. It returns a conflict if the change does not apply or is empty there, or if a commit that it merges has no
-// image.
+// setBeside builds the commit at a position of the list of commits that were set aside. It applies the commit's change since its first parent to
+// the outer commit on, or, if the commit is on a side branch, to the image of that parent. older reports that a newer commit of the agent was
+// built or has landed before. setBeside returns a conflict if the change does not apply or is empty there, or if another parent of the commit
+// has no image.
 func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, older bool) (*Conflict, error) {
 	a := b.plan.Aside[position]
 	inner, err := b.request.Inside.Commit(ctx, a.Commit)
@@ -295,11 +298,7 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 	if !ok || b.bringsAbsent(a) || len(a.Parents) > 1 && b.waits(a.Parents[0]) {
 		return &c, nil
 	}
-	base := b.plan.Ledger.Base.Inner
-	if len(a.Parents) > 0 {
-		base = a.Parents[0]
-	}
-	before, err := b.request.Trees.Tree(ctx, base)
+	before, err := b.request.Trees.Tree(ctx, b.parentOf(a.Link))
 	if err != nil {
 		return nil, err
 	}

@@ -67,10 +67,10 @@ type Fresh struct {
 type Conflict struct {
 	Commit  gitops.OID      // the inner commit, if it was set aside
 	Paths   []string        // the paths with conflicts
-	Behind  bool            // it cannot be pending, for the user to merge
+	Behind  bool            // it cannot even be pending, so the user cannot merge it
 	Refused string          // the patch engine's message, in place of Paths
 	Lacking *ledger.Dropped // set if the commit does not apply without commits that are left out
-	Landed  bool            // the conflict is with landed commits of the agent: the user has not changed Paths
+	Landed  bool            // the conflict is with landed commits of the agent, and not with the user's commits
 	already bool            // the branch has the commit's change already
 }
 
@@ -149,9 +149,8 @@ func (r Request) rejoin(ctx context.Context, tail []ledger.Pair) (Built, error) 
 	return r.onBranch(ctx, nil)
 }
 
-// offBranch builds the commits that are not pending yet without the user's commits. It builds on the last landed commit.
-// If that commit contains user changes with which the agent's conflict, offBranch builds on the newest landed commit
-// without such changes.
+// offBranch builds the commits that are not pending yet without the user's commits, on the last landed commit. If that commit contains changes
+// of the user with which the agent's changes conflict, offBranch builds on the newest landed commit without such changes.
 func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict) (Built, error) {
 	built := Built{Place: Place{Onto: r.Onto, Apart: true}, Pending: tail, Stopped: []Conflict{why}}
 	links := r.Plan.After(tail)

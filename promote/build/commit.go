@@ -14,7 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// treatment selects how the trees of a chain are made.
+// treatment is the way in which the trees of a chain are made.
 type treatment int
 
 const (
@@ -23,8 +23,8 @@ const (
 	inPortions                  // merged, but if merging takes long, only a first portion that can land
 )
 
-// portionTime is the time that merging may take before the commits built so far land. Without portions, each commit
-// that the user makes meanwhile would make everything start again.
+// portionTime is the time that merging may take before the commits built so far land. Otherwise, each commit that the user makes meanwhile would
+// make the merging start again from the first commit.
 const portionTime = 500 * time.Millisecond
 
 // authorKept bounds the bytes of an inner author that are stored in the note.
@@ -105,7 +105,7 @@ func newBuilder(r Request, pending []ledger.Pair, onto gitops.OID, how treatment
 	for _, id := range r.Plan.Ledger.LeftOut() {
 		b.named[id] = true
 	}
-	for _, t := range r.Plan.Ledger.Tail { // their notes and verdicts are about the inner commit that each has now
+	for _, t := range r.Plan.Ledger.Tail { // no other inner commit may get one of these outer commits, which have notes and verdicts
 		b.taken[t.Outer] = t.Inner
 	}
 	for _, t := range pending {
@@ -131,7 +131,7 @@ func (b *builder) lastOnto(links []quarantine.Link) int {
 	return 0
 }
 
-// conflicts reports whether building stopped because of the user's commits.
+// conflicts reports whether the building stopped for another reason than commits that were left out.
 func (b *builder) conflicts() bool { return b.stopped != nil && b.stopped.Lacking == nil }
 
 // commit builds one commit.
@@ -195,7 +195,7 @@ func (b *builder) unnamed(aside []history.Aside) (fresh []gitops.OID) {
 	return fresh
 }
 
-// unnamedOf does the same with the names of commits.
+// unnamedOf returns the commits of a list that are not built yet and that no pair names as left out.
 func (b *builder) unnamedOf(commits []gitops.OID) (fresh []gitops.OID) {
 	for _, id := range commits {
 		if _, placed := b.placed[id]; !placed && !b.named[id] {

@@ -8,9 +8,9 @@
 // conflicts ends the building there: [Built.Stopped]. If nothing could be built on the branch, the commits are built apart from
 // the user's own commits, for the user to merge.
 //
-// The branch may lack commits that were left out when others landed. If a new commit conflicts or is empty there, its change is tried
-// on its parent's tree without the left-out changes as well. If it does not apply there either, it needs them, or takes them
-// back: the building stops, and the commit is set aside: [Conflict.Lacking].
+// The branch may lack commits that were left out when others landed. If a new commit conflicts or is empty there, its change is also tried on
+// its parent's tree without the changes of those commits. If the change does not apply there either, the commit needs them or takes them back.
+// Then the building stops, and the commit is set aside: [Conflict.Lacking].
 //
 // A commit that was set aside is built on top of the others: its tree is the merge of its change since its first parent
 // with the tree of the outer commit before it. If it was left out when others landed, and may land now, it is built in this way before the

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// mergesLimit bounds the bytes of the file of merges. A larger one is removed, and begins again.
+	// mergesLimit bounds the file of merges, in bytes. A larger file is removed, and a new one begun.
 	mergesLimit = 1 << 20
 	// mergeLimit bounds the bytes of one merge there: the agent can make conflicts of any number of paths.
 	mergeLimit = 16 << 10
 )
 
-// MergesFile is the file of the host state with the results of merges of the agent's trees. Each process would make them again for all
-// commits that wait behind one that is left out. The file only saves time: it has no other results than the merges, can be removed at
-// any time, and a line that was not written completely is ignored. A line has the names of the three trees, a tab, and the result.
+// MergesFile is the file of the host state with the results of merges of the agent's trees. Without it, each process would make these merges
+// again for all commits that wait behind one that is left out. The file only saves time: the results are the same without it, and it can be
+// removed at any time. A line has the names of the three trees, a tab, and the result. Incomplete lines are ignored.
 const MergesFile = "merges-1"
 
 type merge struct {
@@ -29,10 +29,10 @@ type merge struct {
 // keptMerge is a merge in the file.
 type keptMerge struct {
 	Tree      gitops.OID
-	Conflicts [][]byte // the names of the agent's files are bytes
+	Conflicts [][]byte // paths as bytes, since the names of the agent's files may not be UTF-8
 }
 
-// keptMerges are the results in the file, by the names of the trees. Most are never looked up.
+// keptMerges maps the names of three trees to the result of their merge, which is still encoded, because most results are never read.
 type keptMerges map[string]string
 
 func keyOf(m quarantine.Merge) string {

@@ -9,8 +9,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// checkNeeds stops the building at a commit that conflicts or changes nothing because the branch lacks commits that were left out when
-// others landed. The walk of a plan does not find such a commit: the trees of landed commits have the changes of those left out.
+// checkNeeds stops the building at a commit that conflicts or changes nothing because the branch lacks commits that were left out when other
+// commits landed. The walk of a plan does not find such a commit: the inner trees that it uses have the changes of the commits left out.
 func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Commit, theirs, tree gitops.OID, parents []gitops.OID) error {
 	if b.how == asTheyAre || len(b.plan.Ledger.LeftOut()) == 0 || b.stopped == nil && len(parents) > 1 {
 		return nil
@@ -45,7 +45,8 @@ func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Co
 	return nil
 }
 
-// onBranch returns the tree of the last landed inner commit as the branch has it: see [builder.withoutAgain] and [history.Plan.OnTop].
+// onBranch returns the tree of the last landed inner commit, changed to what the branch has of it: without the changes that only the inner tree
+// has (see [builder.withoutAgain]), and with those of [history.Plan.OnTop].
 func (b *builder) onBranch(ctx context.Context, commit, tree gitops.OID) (gitops.OID, error) {
 	tree, err := b.withoutAgain(ctx, commit, tree)
 	for _, id := range b.plan.OnTop {
@@ -60,7 +61,7 @@ func (b *builder) onBranch(ctx context.Context, commit, tree gitops.OID) (gitops
 	return tree, err
 }
 
-// pick returns a tree with the change of an inner commit. If they conflict, it stops the building of another commit.
+// pick returns a tree with the change of the inner commit l. If the two conflict, it stops the building at the commit of.
 func (b *builder) pick(ctx context.Context, of gitops.OID, l quarantine.Link, tree gitops.OID) (gitops.OID, error) {
 	before, err := b.request.Trees.Tree(ctx, b.parentOf(l))
 	if err != nil {
@@ -88,9 +89,9 @@ func (b *builder) parentOf(l quarantine.Link) gitops.OID {
 	return l.Parents[0]
 }
 
-// withoutAgain returns the tree of the last landed inner commit without the changes that it lacks on the branch and that land now, or
-// base if there are none. The changes of the first new commit count from it if that undoes the last landed one. withoutAgain makes that tree
-// in the way in which the landings made it, so that the merges are as clean. If they conflict, it stops the building.
+// withoutAgain returns the tree of the last landed inner commit without the changes of [history.Plan.Again], or base if that list is empty. If
+// the first new commit undoes the last landed one, its changes count from this tree. withoutAgain picks the other changes one by one, as the
+// landings did, so that the merges are as clean as theirs. If a merge conflicts, it stops the building.
 func (b *builder) withoutAgain(ctx context.Context, commit, base gitops.OID) (gitops.OID, error) {
 	line, err := b.lineSinceAgain(ctx)
 	for i, l := range line {
@@ -126,7 +127,7 @@ func (b *builder) lineSinceAgain(ctx context.Context) ([]quarantine.Link, error)
 	return line, nil
 }
 
-// leftOutBefore returns the commits that were left out when others landed, that are not built yet, and that a commit reaches.
+// leftOutBefore returns the commits that a commit reaches, that were left out when other commits landed, and that are not built yet.
 func (b *builder) leftOutBefore(ctx context.Context, commit gitops.OID) ([]gitops.OID, error) {
 	seen := map[gitops.OID]bool{b.plan.Ledger.Base.Inner: true}
 	for todo := []gitops.OID{commit}; len(todo) > 0; {
@@ -144,22 +145,18 @@ func (b *builder) leftOutBefore(ctx context.Context, commit gitops.OID) ([]gitop
 	return slices.DeleteFunc(b.plan.Ledger.LeftOut(), func(id gitops.OID) bool { return !seen[id] || b.placed[id] != "" }), nil
 }
 
-// withoutChanges takes the changes of some commits back from an inner tree, the newest first.
+// withoutChanges returns an inner tree without the changes of some commits. It takes back the change of the newest commit first.
 func (b *builder) withoutChanges(ctx context.Context, tree gitops.OID, commits []gitops.OID) (without gitops.OID, conflicts []string, err error) {
 	for _, id := range slices.Backward(commits) {
 		c, err := b.request.Inside.Commit(ctx, id)
 		if err != nil {
 			return "", nil, err
 		}
-		parent := b.plan.Ledger.Base.Inner
-		if len(c.Parents) > 0 {
-			parent = c.Parents[0]
-		}
 		m := quarantine.Merge{Ours: tree, Own: true}
 		if m.Base, err = b.request.Trees.Tree(ctx, id); err != nil {
 			return "", nil, err
 		}
-		if m.Theirs, err = b.request.Trees.Tree(ctx, parent); err != nil {
+		if m.Theirs, err = b.request.Trees.Tree(ctx, b.parentOf(quarantine.Link{Parents: c.Parents})); err != nil {
 			return "", nil, err
 		}
 		if tree, conflicts, err = b.mergeOn(ctx, m); err != nil || conflicts != nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// findReplacements finds replacements for landed commits that are parents of the links and that the branch does not contain any
-// more. The replacement is the user's commit in the place of the landed one, or else the image of its parent. The
-// user may rebase landed commits, or remove some from the branch. A commit that builds on a removed one must not make
-// it an ancestor of the branch again: a secret that the user has removed would be pushed again.
+// findReplacements finds replacements for landed commits that are parents of the links, but that the branch does not contain any more, because
+// the user has rebased or removed them. The replacement is the user's rebased commit, or else the image of the parent. A commit that builds on
+// a removed commit must not make it an ancestor of the branch again: otherwise a secret that the user has removed would be pushed.
 func (b *builder) findReplacements(ctx context.Context, links []quarantine.Link) error {
 	var inner, outer []gitops.OID
 	for _, l := range links {
@@ -91,7 +90,7 @@ func (b *builder) rewritten(ctx context.Context) (map[sameChange]gitops.OID, err
 	return found, nil
 }
 
-// replacement returns the commit of the branch in the place of a landed commit that the branch does not contain.
+// replacement returns the commit that the branch has in place of a landed commit which it does not contain.
 func (b *builder) replacement(ctx context.Context, inside gitops.OID, undone func(ledger.Pair) bool, rewritten map[sameChange]gitops.OID) (gitops.OID, error) {
 	for {
 		p, landed := b.plan.Ledger.Image(inside)

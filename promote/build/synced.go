@@ -12,8 +12,8 @@ import (
 // copiesRead bounds the number of synced commits that are compared with new ones.
 const copiesRead = 100
 
-// copyOf returns the synced commit that the agent has amended or rebased into a commit, or empty. Git keeps the author, whom nobody
-// else has, and the author's date.
+// copyOf returns the synced commit that the agent has amended or rebased into a commit with this author line, or empty. Git keeps author and
+// date, and no other commit has this author.
 func (b *builder) copyOf(ctx context.Context, author string) (gitops.OID, error) {
 	if b.synced == nil {
 		b.synced = map[string]gitops.OID{}
@@ -29,13 +29,13 @@ func (b *builder) copyOf(ctx context.Context, author string) (gitops.OID, error)
 	return b.synced[author], nil
 }
 
-// lost reports whether the first new commit would undo a synced one.
+// lost reports whether the first new commit would undo a synced commit.
 func (b *builder) lost(synced gitops.OID) bool {
 	return slices.ContainsFunc(b.plan.Lost, func(p ledger.Pair) bool { return p.Inner == synced })
 }
 
-// regain adds the user's changes that the agent's history has lost to the tree of the first new commit, which would undo them
-// otherwise. It stops the building if they conflict.
+// regain returns the tree of the first new commit with the user's changes that the agent's history has lost, and that the commit would undo
+// otherwise. If they conflict, it stops the building.
 func (b *builder) regain(ctx context.Context, l quarantine.Link, theirs gitops.OID) (gitops.OID, error) {
 	if b.how == asTheyAre || len(b.plan.Lost) == 0 || l.Commit != b.plan.Chain[0] {
 		return theirs, nil
@@ -56,7 +56,7 @@ func (b *builder) regain(ctx context.Context, l quarantine.Link, theirs gitops.O
 	return theirs, nil
 }
 
-// withSynced returns a tree with the change of a synced commit, or as it is if they conflict.
+// withSynced returns a tree with the change of a synced commit, or the tree as it is if the two conflict.
 func (b *builder) withSynced(ctx context.Context, tree, synced gitops.OID) (gitops.OID, error) {
 	m, err := b.change(ctx, synced)
 	if err != nil {

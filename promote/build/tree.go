@@ -84,9 +84,9 @@ func (b *builder) treeOf(ctx context.Context, commit gitops.OID) (gitops.OID, er
 	return c.Tree, err
 }
 
-// baseTree returns the tree from which the changes of a commit count: the tree of the commit before it. If the commit
-// goes back behind landed commits, that tree is merged with the agent's later landed changes, and has no changes of commits that the
-// landed ones lack and that land now.
+// baseTree returns the tree from which the changes of a commit count: the tree of the commit before it. If the commit goes back to a history
+// older than landed commits, baseTree merges that tree with the agent's later landed changes, and leaves out the changes that those commits
+// lack on the branch and that land now.
 func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, error) {
 	base, err := b.innerTree(ctx, b.diffBase(l))
 	if err == nil && l.Commit == b.plan.Chain[0] && b.plan.Fork == "" {
@@ -149,8 +149,8 @@ func (b *builder) patch(ctx context.Context, l quarantine.Link, theirs gitops.OI
 	return err
 }
 
-// refusal returns the patch engine's message if it makes another tree of a commit's change from base to theirs than
-// want, and empty otherwise.
+// refusal lets the patch engine apply a commit's change from base to theirs. It returns the engine's message if the result is not the tree want,
+// and empty otherwise.
 func (b *builder) refusal(ctx context.Context, commit gitops.OID, m quarantine.Merge, want gitops.OID) (string, error) {
 	tree, err := b.request.Bridge.Patch(ctx, m.Base, m.Theirs, m.Ours)
 	var refused *quarantine.RefusedPatch

@@ -9,7 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// OwnMoves begins the messages in the reflog of the moves that are not the user's.
+// OwnMoves is the beginning of the message that the reflog has for each move of the branch by this program.
 const OwnMoves = "airlock: "
 
 // Branch is the user's branch, and what an airlock knows about its commits.
@@ -21,13 +21,14 @@ type Branch struct {
 	Ledger            *ledger.Ledger
 }
 
-// still reports whether an earlier cycle has seen all that the user did: that was before our own last move of the branch.
+// still reports whether there is nothing to find: the branch is gone, or its last move is our own, so that an earlier cycle has seen all moves
+// before it.
 func (b Branch) still() bool { return b.Tip == "" || b.Repo.LastMoved(b.Name, b.Tip, OwnMoves) }
 
-// Waiting returns the pending commits that the user merged or fast-forwarded to. These are the commits that the branch
-// reaches, or has reached before the user reset it or amended a commit. All of that may have happened since the last
-// cycle. They need not be consecutive: the user can have taken one side of a pending merge without the other. onLine
-// reports whether the last of them is of the line that lands.
+// Waiting returns the pending commits that the user has merged, or fast-forwarded to. These are the commits that the branch reaches, or has
+// reached before the user reset the branch or amended a commit. Several such moves may have happened since the last cycle. The commits need not
+// be consecutive: the user may have taken one side of a pending merge without the other. onLine reports whether the last of them is on the line
+// that lands.
 func (b Branch) Waiting(ctx context.Context) (taken []ledger.Pair, onLine bool, err error) {
 	if len(b.Ledger.Tail) == 0 || b.still() {
 		return nil, false, nil
@@ -52,8 +53,8 @@ func (b Branch) Waiting(ctx context.Context) (taken []ledger.Pair, onLine bool, 
 	return taken, newestLast(taken, func(t ledger.Pair) bool { return slices.Contains(steps, t.Outer) }), err
 }
 
-// newestLast moves the newest commit of the line that lands to the end, because landing continues from there. It
-// reports whether there is such a commit.
+// newestLast moves the newest commit that is on the line that lands to the end of taken, because the next landing continues from the last one.
+// It reports whether there is such a commit.
 func newestLast(taken []ledger.Pair, onLine func(ledger.Pair) bool) bool {
 	for i, t := range slices.Backward(taken) {
 		if onLine(t) {
