@@ -23,7 +23,7 @@ func Verdict(dir, session string, word review.Word, commit gitops.OID, subject, 
 		Data: map[string]string{"verdict": string(word), "commit": string(commit), "reason": reason}})
 }
 
-// Moved notes that a landing was undone, made again or reverted. The branch is at the operation's last commit now.
+// Moved notes that a landing was undone, made again or reverted. The branch is now at the commit After of the operation.
 func Moved(dir, session string, o operation.Operation) {
 	kind, done := record.EventUndo, "undone"
 	switch o.Kind {
@@ -36,7 +36,7 @@ func Moved(dir, session string, o operation.Operation) {
 		Data: map[string]string{"operation": fmt.Sprint(o.Of), "commit": string(o.After)}})
 }
 
-// Synced notes that the agent got the user's commits up to one.
+// Synced notes that the agent got the user's commits up to the given one.
 func Synced(dir, session string, commit gitops.OID, paths int) {
 	Append(dir, record.Event{Level: record.Info, Kind: record.EventSync, Session: session,
 		Text: fmt.Sprintf("brought %s to the agent, up to commit %.12s of yours", words.Count(paths, "path"), commit),

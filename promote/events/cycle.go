@@ -9,8 +9,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
-// Cycle appends what a promotion cycle has changed: an export, landings, and holds that ended or began. A hold that goes on with other
-// words, such as those of one more commit, begins again and does not end. A cycle that changes nothing appends nothing.
+// Cycle appends events for the changes of a promotion cycle: an export, landings, and holds that began or ended. If the message of a hold
+// changes, for example because it holds one more commit, the hold begins again, and no end is appended. A cycle without changes appends
+// nothing.
 func Cycle(dir, session string, before, after ledger.Outcome) {
 	for _, e := range changes(before, after) {
 		e.Session = session
@@ -50,7 +51,7 @@ func landing(o ledger.Outcome) record.Event {
 		Data: map[string]string{"count": strconv.Itoa(o.Landed), "commit": string(o.Onto)}}
 }
 
-// holds reports whether a hold is among those of an outcome, with the same words.
+// holds reports whether an outcome has a hold with the same message.
 func holds(o ledger.Outcome, h ledger.Hold) bool {
 	return slices.ContainsFunc(o.Holds, func(other ledger.Hold) bool { return other.Reason == h.Reason && other.Message == h.Message })
 }

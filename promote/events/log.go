@@ -123,7 +123,7 @@ func lock(f *os.File) error {
 	}
 }
 
-// torn reports whether the last line has no end, because its writer died.
+// torn reports whether the last line has no newline at its end, because its writer died.
 func torn(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
@@ -147,7 +147,7 @@ func Read(dir string, since time.Time) (all []record.Event, err error) {
 	return all, nil
 }
 
-// readFile returns the content of a file from a place on. A missing file is empty.
+// readFile returns the content of a file from an offset on. A missing file has no content.
 func readFile(name string, from int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +161,7 @@ func readFile(name string, from int64) ([]byte, error) {
 }
 
 func decode(content []byte, since time.Time) (all []record.Event) {
-	events, _ := record.DecodeLines[record.Event](record.EventsName, content) // lines that a crash cut are no error
+	events, _ := record.DecodeLines[record.Event](record.EventsName, content) // a line that a crash cut is not an error
 	for _, e := range events {
 		if !e.Time.Before(since) {
 			all = append(all, e)
@@ -170,14 +170,14 @@ func decode(content []byte, since time.Time) (all []record.Event) {
 	return all
 }
 
-// Follower returns what is appended to a log. The zero place is its beginning.
+// Follower reads the events that are appended to a log.
 type Follower struct {
 	dir  string
 	file os.FileInfo // the newest file at the last call
-	at   int64       // the bytes of it that were read
+	at   int64       // the number of bytes of this file that were read
 }
 
-// Follow returns a follower of the log in the host state dir, which returns what is appended from now on.
+// Follow returns a follower of the log in the host state dir. It reads the events that are appended from now on.
 func Follow(dir string) *Follower {
 	f := &Follower{dir: dir}
 	if info, err := os.Stat(File(dir)); err == nil {

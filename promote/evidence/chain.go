@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// Chain is what the statements of one session, signed with one key, say together.
+// Chain sums up the statements of one session that one key has signed.
 type Chain struct {
 	// Length is the number of statements about landed commits.
 	Length int
-	// Closed reports that a closing statement counts them, so that none is missing at the end.
+	// Closed reports that a closing statement has the same number, so that none is missing at the end.
 	Closed bool
 }
 
@@ -24,14 +24,14 @@ func missing(format string, values ...any) error {
 	return &MissingError{fmt.Sprintf(format, values...)}
 }
 
-// Missing reports whether something is missing, and nothing is wrong.
+// Missing reports whether an error is or wraps a [*MissingError].
 func Missing(err error) bool {
 	_, is := errors.AsType[*MissingError](err)
 	return is
 }
 
-// Chain checks that the statements of the session of an envelope are complete, up to the newest that is here. Statements that others have
-// signed are not part of it, nor lines whose signature is wrong: everybody who can push notes can write such lines.
+// Chain checks that no statement is missing in the session of an envelope, up to the newest that the store has. Statements with another key and
+// lines with a wrong signature are not part of the chain, because everybody who can push notes can write such lines.
 func (s *Store) Chain(of Envelope) (Chain, error) {
 	var links []Envelope
 	key := of.Fingerprint()

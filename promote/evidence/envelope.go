@@ -46,7 +46,7 @@ type Envelope struct {
 	signature *sshsig.Signature
 }
 
-// encoded returns the pre-authentication encoding of a payload, which is what is signed (protocol.md of DSSE).
+// encoded returns the pre-authentication encoding of a payload: the bytes that are signed (protocol.md of DSSE).
 func encoded(payload []byte) []byte {
 	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(payload), payload)
 }
@@ -59,8 +59,8 @@ func (s Statement) Payload() (signed, payload []byte, err error) {
 	return encoded(payload), payload, nil
 }
 
-// Seal returns the line of an envelope without a newline, and its [Envelope.Digest]. armored is the signature of what Payload
-// returned.
+// Seal returns the line of an envelope without a newline, and its [Envelope.Digest]. armored is the signature of the bytes that
+// [Statement.Payload] returned.
 func Seal(payload, armored []byte) (line, digest string, err error) {
 	sig, err := sshsig.Unarmor(armored)
 	if err != nil {
@@ -81,8 +81,8 @@ func digestOf(line []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ErrForm reports a line that is not an envelope in the exact form in which Seal writes it. There is one form of each envelope, so
-// nobody can make another one of it that says the same.
+// ErrForm reports a line that is not an envelope in the exact form in which Seal writes it. Each envelope has only one form, so nobody can make a
+// different line with the same content.
 var ErrForm = errors.New("not an envelope of git-airlock in its exact form")
 
 // Open reads a line. It does not check the signature.
@@ -103,7 +103,7 @@ func Open(line []byte) (Envelope, error) {
 	return Envelope{Statement: s, Key: sig.PublicKey, Digest: digest, signed: encoded(w.Payload), signature: sig}, err
 }
 
-// Verify checks the signature. It does not say whose key it is.
+// Verify checks the signature. It does not check whose key made it.
 func (e Envelope) Verify() error {
 	switch e.signature.HashAlgorithm {
 	case sshsig.HashSHA256, sshsig.HashSHA512:

@@ -23,7 +23,7 @@ func NewKey() ([]byte, error) {
 	return pem.EncodeToMemory(block), nil
 }
 
-// Sign returns the armored signature of what [Statement.Payload] returned, with a key that NewKey has made.
+// Sign signs the bytes that [Statement.Payload] returned, with a key that NewKey has made. It returns the armored signature.
 func Sign(key, signed []byte) ([]byte, error) {
 	signer, err := ssh.ParsePrivateKey(key)
 	if err != nil {

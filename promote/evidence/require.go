@@ -11,7 +11,7 @@ import (
 // Requirement is something that the evidence of each commit must show.
 type Requirement struct {
 	text string
-	// met returns nil if a verdict on a commit meets the requirement, and why not otherwise.
+	// met returns nil if the verdict on a commit meets the requirement, and otherwise an error with the reason.
 	met func(Verdict) error
 }
 

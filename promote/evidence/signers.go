@@ -30,8 +30,8 @@ type signer struct {
 	after, before time.Time
 }
 
-// ParseSigners reads a file of allowed signers. A line that it cannot follow is an error, because the user would otherwise
-// believe in a rule that nobody follows.
+// ParseSigners reads a file of allowed signers. A line with a rule that this program does not support is an error, because the user would
+// otherwise believe that the rule is applied.
 func ParseSigners(content []byte) (Signers, error) {
 	list := Signers{}
 	n := 0
@@ -134,7 +134,7 @@ func matchesList(patterns, text string) (matched bool) {
 	return matched
 }
 
-// Who returns the principals of a key that may sign at a time. The error is the reason why it may not, if it may not.
+// Who returns the principals of a key that may sign at a time. If the key may not sign, the error is the reason.
 func (list Signers) Who(key ssh.PublicKey, at time.Time) (principals string, err error) {
 	wire := string(key.Marshal())
 	for _, s := range list {

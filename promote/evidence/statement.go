@@ -38,7 +38,7 @@ type Subject struct {
 	Digest map[string]gitops.OID `json:"digest"`
 }
 
-// Predicate is what the airlock says. Texts are escaped.
+// Predicate has the facts of a statement. Its texts are escaped.
 type Predicate struct {
 	Session  string     `json:"session"`
 	N        int        `json:"n"`        // number within the session, from 1
@@ -46,7 +46,7 @@ type Predicate struct {
 	At       time.Time  `json:"at"`       // when the statement was made
 	Branch   string     `json:"branch"`
 	Base     gitops.OID `json:"base"` // where the session began
-	// Key says whose key signs: [UserKey] or [SessionKey].
+	// Key is the kind of the key that signs: [UserKey] or [SessionKey].
 	Key     string  `json:"key"`
 	Program Program `json:"program"`
 	Prison  Prison  `json:"prison"`
@@ -67,7 +67,7 @@ type Program struct {
 	SHA256  string `json:"sha256"` // of its file; empty if it could not be read
 }
 
-// Prison describes how the agent was kept in.
+// Prison describes the prison of the agent.
 type Prison struct {
 	Backend string   `json:"backend"`
 	Runtime string   `json:"runtime,omitempty"`
@@ -78,7 +78,7 @@ type Prison struct {
 	Memory  int64    `json:"memory"`           // bytes
 	CPUs    float64  `json:"cpus"`
 	PIDs    int      `json:"pids"`
-	// Kernel has what the kernel or the engine granted, by name, for example the version of Landlock.
+	// Kernel maps the names of what the kernel or the engine granted to values, for example the version of Landlock.
 	Kernel map[string]string `json:"kernel,omitempty"`
 }
 
@@ -152,7 +152,7 @@ func (s Statement) Commit() gitops.OID { return s.Subject[0].Digest[commitDigest
 // Tree returns the tree of that commit.
 func (s Statement) Tree() gitops.OID { return s.Subject[1].Digest[treeDigest] }
 
-// errOther reports a payload that is no statement of ours.
+// errOther reports a payload that is not a statement of this program.
 var errOther = errors.New("not a statement of git-airlock about a commit and its tree")
 
 // parseStatement reads a payload. It ignores fields that it does not know, as in-toto wants it.

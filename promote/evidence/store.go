@@ -35,7 +35,8 @@ func storeOf(notes map[gitops.OID]string) *Store {
 	return s
 }
 
-// add adds the lines of one note. seen has the digests of the envelopes that are known: the note of a commit and of its tree have the same.
+// add adds the lines of one note. seen has the digests of known envelopes, because the note of a commit and the note of its tree have the same
+// lines.
 func (s *Store) add(object gitops.OID, note string, seen map[string]bool) {
 	n := 0
 	for line := range strings.Lines(note) {
@@ -97,5 +98,5 @@ func (s *Store) Find(commit, tree gitops.OID, patch func() string) (found []Enve
 	return nil, ""
 }
 
-// Broken returns why a line in the note of an object cannot be used, nil if all can.
+// Broken returns the reason why a line in the note of an object cannot be used, or nil if all lines can.
 func (s *Store) Broken(object gitops.OID) error { return s.broken[object] }

@@ -7,7 +7,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Level says whose word the evidence is.
+// Level is the kind of the party that vouches for the evidence.
 type Level string
 
 const (
@@ -15,7 +15,7 @@ const (
 	LevelSelf Level = "self"
 	// LevelTeam is a key in the list of signers.
 	LevelTeam Level = "team"
-	// LevelCI is a key in the list of signers, or the machine's own, where the check of the tree passed again in CI.
+	// LevelCI is a key in the list of signers, or the machine's own key, for a commit whose check passed again in CI.
 	LevelCI Level = "ci"
 )
 
@@ -27,10 +27,10 @@ type Commit struct {
 	Again bool
 }
 
-// Verdict is what the evidence of a commit shows.
+// Verdict is the result of verifying a commit.
 type Verdict struct {
 	Commit
-	By          string // how the statement was found; empty if there is none
+	By          string // how the statement was found, such as [ByTree]; empty if there is no statement
 	Statement   Statement
 	Digest      string // of the envelope
 	Level       Level
@@ -41,8 +41,8 @@ type Verdict struct {
 	// Faults are the reasons why the commit is not verified.
 	Faults []error
 
-	listed   bool  // there is a list of signers
-	unlisted error // why the key does not count in it
+	listed   bool  // the verifier has a list of signers
+	unlisted error // the reason why the key does not count in the list
 }
 
 // Verified reports whether the commit has evidence that meets all requirements.
@@ -91,7 +91,7 @@ func (v *Verifier) Verify(c Commit) Verdict {
 	return best
 }
 
-// none says why there is no statement about a commit.
+// none returns the error for a commit without a statement.
 func (v *Verifier) none(c Commit) error {
 	if err := errors.Join(v.Store.Broken(c.ID), v.Store.Broken(c.Tree)); err != nil {
 		return fmt.Errorf("its note: %w", err)

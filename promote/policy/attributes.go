@@ -227,8 +227,8 @@ func (s effect) use() effect {
 	return effect{name, s.reversed != (name != s.state)}
 }
 
-// leading returns the uses of macros that lead to a state for which found is true. Each use is examined once, however
-// the macros use each other.
+// leading returns the uses of macros that lead, directly or through other macros, to a state for which found is true. It examines each use once,
+// even if macros use each other.
 func (m macros) leading(found func(effect) bool) map[effect]bool {
 	users := map[effect][]effect{} // uses of a macro by other macros
 	reached := map[effect]bool{}

@@ -77,7 +77,7 @@ func (m *meter) spend(work int64) error {
 	return nil
 }
 
-// metered are objects that count the work of reading them.
+// metered reads objects, and counts the work for reading them.
 type metered struct {
 	Objects
 	meter *meter
@@ -109,7 +109,7 @@ func (o metered) Tree(ctx context.Context, id gitops.OID) ([]gitops.TreeEntry, e
 func (g *Gate) over(c Commit, rule, path, reason string) Finding {
 	action := g.settings.Action(budgetID)
 	if action == Off {
-		action = Flag // never without a finding
+		action = Flag // a commit that was not checked completely must have a finding
 	}
 	r := &report{rule: budgetID, action: action, accepted: c.accepts}
 	where := ""
@@ -125,5 +125,5 @@ func (g *Gate) TooLong(c Commit) []Finding {
 	return []Finding{g.over(c, "", "", fmt.Sprintf("checking it takes longer than %s allows (%d seconds)", timeKey, int64(g.settings.Time()/time.Second)))}
 }
 
-// Later reports that the commits checked so far used up the work of one cycle.
+// Later reports whether the commits checked so far have used up the work of one cycle.
 func (g *Gate) Later() bool { return g.spent/cycleShare > g.settings.Work() }

@@ -150,8 +150,8 @@ func (w *routing) about(s effect) (gives, takes bool) {
 	return applies, !applies
 }
 
-// line reports the same for a line. A macro that is negated or redefined reverses its effect: if it kept files from a
-// driver, the driver now gets them.
+// line reports whether a line passes files to one of the user's drivers, and whether it takes files away from one. A macro that the line negates
+// or redefines has the reverse effect: if it kept files from a driver, the driver now gets them.
 func (w *routing) line(l attributeLine) (gives, takes bool) {
 	say := func(s effect) {
 		g, t := w.about(s)

@@ -21,7 +21,7 @@ type Commit struct {
 	Encoding   string          // the encoding in the commit's header; empty for UTF-8
 	Changes    []gitops.Change // against the first parent, in git's order
 	Accepted   []Acceptance    // the user's acceptances for this commit
-	Fetched    []string        // what the prison fetched before the commit, for [Fetched]
+	Fetched    []string        // the hosts from which the prison fetched something before the commit, for the rule [Fetched]
 }
 
 func (c Commit) accepts(rule, path string) bool {
@@ -32,14 +32,15 @@ func (c Commit) accepts(rule, path string) bool {
 type Facts struct {
 	Workspace    string         // name of the workspace's folder at the top of the work tree; empty if it is elsewhere
 	Ghost        identity.Ghost // the agent's invented author
-	Placeholders []string       // what programs inside have in place of keys
+	Placeholders []string       // the texts that programs inside have in place of keys
 	Top          string         // the work tree, as an absolute path
 	Config       gitops.Config  // the user's configuration, which names programs
 	Scratch      string         // a folder of the host for git's temporary files; empty for the system's default
 	Recipe       []string       // paths that the recipe names, in addition to its own
 	Ignores      Ignores        // nil if ignore rules cannot be read
 	Host         hostgit.Files  // the sources of the configuration
-	// Programs returns what the configuration makes git execute, read once for several gates. If it is nil, each gate reads that.
+	// Programs returns the files that the configuration makes git execute. The function reads them once for several gates. If it is nil, each
+	// gate reads them itself.
 	Programs func() hostgit.Programs
 }
 

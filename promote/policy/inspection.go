@@ -18,7 +18,7 @@ const (
 	textBudget = 32 << 20
 )
 
-// inspection is the check of one commit. It caches data that several rules need, and of files only the current one.
+// inspection is the check of one commit. It caches data that several rules need, but only the file of the current change.
 type inspection struct {
 	Commit
 	objects Objects
@@ -41,7 +41,6 @@ type file struct {
 	binary bool   // the content is not text
 }
 
-// cut reports whether the file is longer than the part that is read.
 func newInspection(c Commit, objects Objects) *inspection {
 	in := &inspection{Commit: c, objects: objects, left: textBudget, had: map[gitops.OID]bool{}, seen: map[gitops.OID]file{},
 		tree: newWalker(objects, c.Tree), parent: newWalker(objects, c.ParentTree)}
@@ -104,7 +103,7 @@ func (in *inspection) compare(ctx context.Context, f *file) error {
 		}
 	}
 	if isBinary(f.old) {
-		f.old = nil // the previous content was not searched
+		f.old = nil // no rule has searched a binary file, so all lines count as added
 	}
 	f.runs = addedRuns(f.old, f.head)
 	for _, r := range f.runs {
@@ -116,8 +115,8 @@ func (in *inspection) compare(ctx context.Context, f *file) error {
 	return nil
 }
 
-// unsearched reports the text of a change that [inspection.read] has not given to a rule. Each rule about text calls it,
-// because the actions of the rules differ.
+// unsearched reports the text of a change that [inspection.read] has not given to the rule. Each rule about text calls it, because each has its
+// own action.
 func (in *inspection) unsearched(f *file, r *report) {
 	if f.size > textLimit && !f.binary {
 		r.mention(f.change.Path, "only the first %d bytes were searched", textLimit)

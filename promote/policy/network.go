@@ -9,8 +9,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// keyPlaceholder is the rule "phantom". It finds a placeholder, the text that programs inside have in place of a key. The placeholder is worth nothing
-// elsewhere, but a program that puts it into a file might do so with a key as well.
+// keyPlaceholder is the rule "phantom". It finds placeholders, the texts that programs inside have in place of keys. A placeholder is worth
+// nothing elsewhere, but a program that writes it into a file might write a key into a file as well.
 type keyPlaceholder struct{ placeholders []string }
 
 func (keyPlaceholder) describe() Description {
@@ -62,10 +62,10 @@ func blanked(text []byte, placeholders []string) []byte {
 	return text
 }
 
-// Fetched is the rule about what the prison fetched before a commit.
+// Fetched is the id of the rule about data that the prison fetched before a commit.
 const Fetched = "fetched"
 
-// fetched finds a commit that was made after something came from a host that no rule of the network names.
+// fetched finds commits before which the prison got data from a host that no rule of the network names.
 type fetched struct{ commitOnly }
 
 func (fetched) describe() Description {

@@ -13,7 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
-// oddPath finds names that a terminal, another tool or another file system would treat as other names.
+// oddPath finds names that a terminal, another tool or another file system would take for different names.
 type oddPath struct{ changesOnly }
 
 func (oddPath) describe() Description {
@@ -79,7 +79,7 @@ var windowsNames = sync.OnceValues(func() (device, short *regexp.Regexp) {
 // gitPath refuses paths that lead into a repository's .git folder on some file system. The quarantine already refuses
 // the paths that git knows. This rule covers more file systems. It also refuses a submodule whose path goes through a
 // workspace: with diff.submodule=diff, a plain git log -p of a pending commit runs git in the folder of the submodule
-// (submodule.c), and that git obeys the agent's configuration.
+// (submodule.c), where git obeys the agent's configuration.
 type gitPath struct{ changesOnly }
 
 func (gitPath) describe() Description {

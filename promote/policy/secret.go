@@ -10,10 +10,10 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 )
 
-// secret finds keys and tokens in the added lines of a commit. A secret with a known form holds. A value that is only
-// next to a word like "password" is rarely a secret, and is flagged.
+// secret finds keys and tokens in the added lines of a commit. A secret with a known form holds the commit. A value that only stands next to a
+// word like "password" is rarely a secret, so it is only flagged.
 type secret struct {
-	placeholders []string // which look like keys and are none
+	placeholders []string // look like keys, but are not secret
 }
 
 func (secret) describe() Description {
@@ -49,7 +49,7 @@ func (s secret) change(ctx context.Context, in *inspection, c gitops.Change, r *
 // of a key may have existed before.
 const contextBytes = 8 << 10
 
-// surrounded returns the text around the first runs that are near to each other, and the number of these runs.
+// surrounded returns the text around the first run and the next runs that are near to it, and the number of these runs.
 func surrounded(text []byte, runs []run) (part run, among int) {
 	from := bytes.LastIndexByte(text[:max(0, runs[0].at-contextBytes)], '\n') + 1
 	to := 0

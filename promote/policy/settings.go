@@ -40,14 +40,14 @@ const (
 	fromTeam   Source = "team"   // a policy that is stricter
 )
 
-// DeniedPrograms returns the rules of policies for programs that must not start. They are not checked here.
+// DeniedPrograms returns the rules of policies for programs that must not start. This package does not check them.
 func (s Settings) DeniedPrograms() []string { return s.programs }
 
-// Check returns the command of policies that checks trees, empty if there is none, and whether every commit waits for it. It is not run
-// here.
+// Check returns the command with which a policy wants trees to be checked, empty if there is none, and whether every commit must wait for it.
+// This package does not run it.
 func (s Settings) Check() (command string, hold bool) { return s.check.command, s.check.hold }
 
-// Denials returns the rules of policies that deny the prison's network something. They are not checked here.
+// Denials returns the rules with which policies deny connections of the prison. This package does not check them.
 func (s Settings) Denials() []string { return s.denials }
 
 // Source returns the source of a rule's setting.

@@ -13,8 +13,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 )
 
-// Egress is a line of [EgressName]: what a prison reached through its network, or what was refused. Its fields are those of
-// the network's own record (package prison/egress/ledger).
+// Egress is a line of [EgressName]: a connection or request of the prison, or a refused one. Its fields are those of the network's own record
+// (package prison/egress/ledger).
 type Egress = control.Record
 
 // Level is the importance of an event.

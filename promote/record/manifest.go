@@ -25,7 +25,7 @@ type Manifest struct {
 	Argv     []string   `json:"argv"`            // secrets and values of variables are masked; bytes that are not UTF-8 are replaced
 	Agent    string     `json:"agent,omitempty"` // name of the agent's profile
 	Started  time.Time  `json:"started"`
-	Ended    time.Time  `json:"ended"` // the last sign of the run, if its end was not seen
+	Ended    time.Time  `json:"ended"` // if nobody saw the end of the run: the time of its last sign of life
 	// Exit is the exit status of the command, or null if it was not seen.
 	Exit   *int   `json:"exit"`
 	Signal string `json:"signal,omitempty"` // name of the signal that ended the command, such as "SIGKILL"

@@ -154,8 +154,8 @@ func (r Run) Events() ([]Event, error) { return lines[Event](r, EventsName) }
 // Execs returns the programs that ran. The error is [ErrAbsent] if they were not recorded.
 func (r Run) Execs() ([]Exec, error) { return lines[Exec](r, ExecName) }
 
-// Egress returns what the prison reached, and what was refused. The error is [ErrAbsent] if the prison had no network that
-// records.
+// Egress returns the connections that the prison made, and those that were refused. The error is [ErrAbsent] if the prison's network made no
+// record.
 func (r Run) Egress() ([]Egress, error) { return lines[Egress](r, EgressName) }
 
 func lines[T Event | Exec | Egress](r Run, name string) ([]T, error) {

@@ -35,20 +35,20 @@ func scanExec(line []byte) (e Exec, ok bool) {
 	return e, s.next("}") && len(s.rest) == 0 && s.ok
 }
 
-// scanner reads a line from left to right. ok is false once something else was there than what was asked for.
+// scanner reads a line from left to right. ok becomes false when the line continues with something else than the caller asked for.
 type scanner struct {
 	rest []byte
 	ok   bool
 }
 
-// next goes on after a text, if it comes next.
+// next skips a text if the line continues with it, and reports whether it did.
 func (s *scanner) next(text string) bool {
 	rest, found := bytes.CutPrefix(s.rest, []byte(text))
 	s.rest = rest
 	return found
 }
 
-// must goes on after a text.
+// must skips a text, with which the line must continue.
 func (s *scanner) must(text string) { s.ok = s.next(text) && s.ok }
 
 // small reads a number of at most nine digits.

@@ -42,7 +42,7 @@ func (s *Store) compact() error {
 			err = errors.Join(err, os.Remove(name))
 		}
 	}
-	return errors.Join(err, s.list())
+	return errors.Join(err, s.openPacks())
 }
 
 // copier copies objects to another pack. It takes over the compressed bytes: to compress everything again took 20 times as long, and

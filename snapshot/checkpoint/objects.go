@@ -33,8 +33,8 @@ type packed struct {
 
 var errNoObject = errors.New("no such object")
 
-// list opens the packs that are there, and closes those that are gone.
-func (s *objects) list() error {
+// openPacks opens the packs that other processes have added, and closes those that they have removed.
+func (s *objects) openPacks() error {
 	before := map[string]packed{}
 	for _, p := range s.packs {
 		before[p.name] = p

@@ -90,7 +90,7 @@ func (s *Store) sweep() error {
 		}
 	}
 	slices.Sort(s.known)
-	return s.list()
+	return s.openPacks()
 }
 
 // Reopen reads what other processes have changed, and sets the number of bytes that the store may use. The caller has locked the store
@@ -188,7 +188,7 @@ func (s *Store) save(p *pack, r roots, message string, now time.Time) (c Checkpo
 	if err := p.finish(); err != nil {
 		return c, fmt.Errorf("store the checkpoint: %w", err)
 	}
-	if err := s.list(); err != nil {
+	if err := s.openPacks(); err != nil {
 		return c, err
 	}
 	if err := os.Rename(ref.Name(), s.ref(c.Number)); err != nil {

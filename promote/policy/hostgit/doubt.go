@@ -17,7 +17,7 @@ type doubt struct {
 	key     string
 	names   [][]string // path components that it may name; the last one with or without an extension
 	modules bool       // a Python interpreter that finds modules at the top of the tree
-	blind   bool       // its words name nothing, and a landing runs it
+	blind   bool       // its words name no file, and a landing runs it
 }
 
 // runners are commands that read from files of the tree what to run.

@@ -87,7 +87,7 @@ func (p program) concerns(changed string) bool {
 // patterns match settings, see git-config(1).
 type patterns struct {
 	command *regexp.Regexp // settings whose value is a command line
-	path    *regexp.Regexp // settings that name a file or folder that git obeys, or we do
+	path    *regexp.Regexp // settings that name a file or folder that git or this program obeys
 	address *regexp.Regexp // settings whose value is never a path that git obeys
 	source  *regexp.Regexp // settings that name the source of a credential
 	driver  *regexp.Regexp // settings of a driver, which is the first group
@@ -167,7 +167,8 @@ func transport(key, value string) (command string, ok bool) {
 	return strings.NewReplacer("%%", "%", "% ", " ").Replace(homeVariable.Replace(command)), ok
 }
 
-// source adds the files that a credential's value comes from. With a key of its own, an agent could use a service in another name.
+// source adds the files that a credential's value comes from. If an agent could replace such a file, it could use the service with an account of
+// its own.
 func (p *Programs) source(key, value, top string, match patterns) {
 	kind, rest, _ := strings.Cut(value, ":")
 	switch kind {

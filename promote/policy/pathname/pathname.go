@@ -1,5 +1,5 @@
-// Package pathname compares the names of files as file systems and git do: what is one file to some of them, what stands for .git,
-// and which well-known file a path is.
+// Package pathname compares the names of files as git and different file systems do. It finds names that some file system treats as equal, names
+// that stand for .git, and paths of well-known files.
 package pathname
 
 import (

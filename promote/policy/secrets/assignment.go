@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// The rules that match the words around a secret look for a name, an assignment and a value. A name like "key" is in every
-// text, and so are assignments. Values that could be a secret are rare, and such a rule is tried only around them.
+// The rules that match the words around a secret look for a name, an assignment and a value. Names like "key" and assignments are in every text,
+// but values that could be a secret are rare. So such a rule is tried only around these values.
 
 // assignment is the middle part of such a rule, as gitleaks' generator writes it. The value follows it.
 const assignment = `(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}`

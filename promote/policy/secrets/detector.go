@@ -194,16 +194,16 @@ func (s search) note(from, to int) {
 // Part is a part of a text: the offsets of its first byte and of the byte after its last.
 type Part struct{ From, To int }
 
-// wants reports whether a match counts. Other matches do not count toward the limit.
+// wants reports whether a match counts. The limit on matches applies only to those that count.
 func (s search) wants(m Match) bool { return s.counts == nil || s.counts(m) }
 
 // Find looks for secrets in text. path is the file of the text, for rules that depend on it. It is empty for a text
 // that is not a file.
 func (d *Detector) Find(path string, text []byte) []Match { return d.FindNear(path, text, nil, nil) }
 
-// FindNear is like Find for the secrets that count and that have a line in one of some parts. The limit on matches applies only to
-// these. The parts consist of whole lines and are in order. Expressions are matched only near these parts. Without parts, the whole
-// text is searched.
+// FindNear is like Find, but only for matches for which counts returns true and that have a line in one of the parts near. The limit on matches
+// applies only to these. The parts consist of whole lines and are in order. Expressions are matched only near the parts. Without parts, the
+// whole text is searched.
 func (d *Detector) FindNear(path string, text []byte, near []Part, counts func(Match) bool) []Match {
 	return d.everywhere(search{path: path, text: text, guesses: true, counts: counts, near: near})
 }
@@ -345,7 +345,7 @@ func (d *Detector) apply(r *rule, s search, parts spans, found []Match) []Match 
 			if !s.wants(m) {
 				continue
 			}
-			if looked++; looked > excuseLimit { // too many to compare: the rest of the text counts as one match
+			if looked++; looked > excuseLimit { // too many to compare with allowlists: the rest of the text counts as one match
 				m.Last = line + bytes.Count(s.text[at[0]:], newline)
 				s.note(at[0], len(s.text))
 				return append(found, m)

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// A token in Base64 is as valuable as the token itself: in the data of a Kubernetes secret, in a header, or in a file that
-// was encoded for a variable. Literals that are longer than a word and decode to text are searched as well, once. Only the
-// rules for secrets with a form of their own apply, since the words beside such a secret mean little in decoded text.
+// A token in Base64 is as valuable as the token itself. It can be in the data of a Kubernetes secret, in a header, or in a file that was encoded
+// for a variable. Therefore literals that are longer than a word and decode to text are decoded once, and the result is searched as well. Only
+// the rules for secrets with a form of their own apply there, since the words beside a secret mean little in decoded text.
 
 const (
 	shortestLiteral = 20 // in characters; no token is shorter than 15 bytes

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Most assigned values in a program are not secrets because of their form alone: "key := strings.Cut(line)" has a
-// bracket where a value would end. Comparing a few bytes shows that, and an expression takes a microsecond for each
-// byte.
+// The form of most assigned values in a program already shows that they are not secrets: "key := strings.Cut(line)" has a bracket where the value
+// of a secret would end. Comparing a few bytes is enough to see that. An expression would take a microsecond for each byte.
 
 // form describes the bytes of a rule's values, and the bytes that can follow a value. No byte is in both sets, so
 // that a value ends at the first byte that is not in the first set.

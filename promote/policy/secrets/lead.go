@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// expression is a rule's expression. Those that gitleaks' generator makes begin with [guessPrefix], which takes most of the time:
-// it makes Go's regexp keep fifty states for each byte. It is cut off here, and each match is extended by hand. The matches are the
-// same: the leftmost match of the whole expression ends where the leftmost match of the rest ends, and begins as far before as the
-// prefix reaches.
+// expression is a rule's expression. The expressions from gitleaks' generator begin with [guessPrefix], which takes most of the time: it makes
+// Go's regexp keep fifty states for each byte. So compile cuts this prefix off, and all extends each match to the left by hand. The matches are
+// the same: the leftmost match of the whole expression ends where the leftmost match of the rest ends, and begins as far before as the prefix
+// reaches.
 type expression struct {
 	*regexp.Regexp
 	led   bool // the prefix was cut off

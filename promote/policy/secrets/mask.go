@@ -9,10 +9,9 @@ import (
 // masked replaces a secret.
 const masked = "***"
 
-// Mask returns the words of a command line with every secret in them replaced by three stars. The words are searched
-// as one text, because a rule may need the word before a secret, such as the name of an option. They are searched again with the
-// sign "=" between an option and its value, since many rules look for an assignment. A command line with more secrets than the
-// search lists is replaced completely.
+// Mask returns the words of a command line with every secret in them replaced by three stars. It searches the words as one text, because a rule
+// may need the word before a secret, such as the name of an option. It searches a second time with the sign "=" between each option and its
+// value, since many rules look for an assignment. If there are more secrets than a search lists, all words are replaced.
 func (d *Detector) Mask(words []string) []string {
 	text := []byte(strings.Join(words, " "))
 	if !d.suspects(text) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Most rules match tokens by their first characters: "ghp_", "AKIA", "-----BEGIN". If an expression contains such a prefix,
-// it is only tried where a token with that prefix is long enough. A word like "ey" is in every text.
+// Most rules match tokens by their first characters: "ghp_", "AKIA", "-----BEGIN". If an expression begins with such a prefix, it is only tried
+// where the prefix begins a token that is long enough. This matters because a prefix like "ey" is in every text.
 
 // prefix is a literal prefix of a match.
 type prefix struct {

@@ -24,7 +24,7 @@ type Taken struct {
 // Error implements error.
 func (e *Taken) Error() string { return fmt.Sprintf("the branch %s %s", gitops.Text(e.Branch), e.Why) }
 
-// target is the branch that becomes visible.
+// target is the branch that a replay creates or moves.
 type target struct {
 	ref string
 	old gitops.OID
@@ -63,8 +63,8 @@ func orTaken(err error, name, why string) error {
 	return &Taken{name, why}
 }
 
-// Run makes the commits of a run again, and lets a branch name them, if one is given and all could be made with the trees in the
-// record. Only one process may do this in a repository. In a dry run it only makes checks, and the result is empty.
+// Run makes the commits of a run again. If a branch is given, and all commits could be made with the trees in the record, Run moves the branch to
+// the last of them. Only one process at a time may do this in a repository. A dry run only checks the request, and its result is empty.
 func Run(ctx context.Context, r Request, branch string) (result Result, err error) {
 	var t target
 	if branch != "" {

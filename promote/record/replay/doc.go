@@ -8,6 +8,6 @@
 // three-way merge of their change with the tree there, as a landing does. Without that, a commit that the repository has is
 // made again as it was, so that it has the same name.
 //
-// A record may come from somebody else. What it names is received and bounded as the objects of an agent are. A mail is
-// applied in a quarantine that has the tree before it and no other objects, so that it cannot name a private file.
+// A record may come from somebody else. The objects that it names are received like those of an agent, within the same bounds. A mail is applied
+// in a quarantine that has no objects but the tree before it, so that the mail cannot name a private file.
 package replay

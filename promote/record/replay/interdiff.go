@@ -11,9 +11,9 @@ import (
 // interdiffLimit bounds the bytes of an interdiff.
 const interdiffLimit = 1 << 20
 
-// Interdiff writes what the landed files of run b have that those of run a do not have, escaped. The commits of a are made again on
-// the commit before b, so that an older base shows nothing. The error is [gitops.ErrLargePatch] if it is cut, and a [*Lacking] if
-// commits are missing. Only one process may do this in a repository.
+// Interdiff writes the difference from the landed files of run a to those of run b, escaped. First it makes the commits of a again on the commit
+// before b, so that an older base of a makes no difference. The error is [gitops.ErrLargePatch] if the output is cut, and a [*Lacking] if
+// commits are missing. Only one process at a time may do this in a repository.
 func Interdiff(ctx context.Context, a, b Request, out io.Writer, colour bool) (err error) {
 	w, err := openWorkshop(ctx, b.Repo)
 	if err != nil {

@@ -65,7 +65,7 @@ func (w *Workshop) parentTree(ctx context.Context, landed []record.Commit, all [
 	return c.Tree, err
 }
 
-// split returns the mails by their commits. Each name is looked for behind the one before it, so that no message can pass for
+// split returns the mails by their commits. It searches for each commit id after the mail of the commit before, so that no message can pass for
 // the mail of a later commit.
 func split(text []byte, landed []record.Commit) map[gitops.OID][]byte {
 	mails := map[gitops.OID][]byte{}
@@ -93,8 +93,7 @@ const mark = ".\n"
 // mailDate is the form of a mail's date.
 const mailDate = "Mon, 2 Jan 2006 15:04:05 -0700"
 
-// fromMail makes a commit of a mail. Its tree is the one that the mail's change makes of another tree. want is the tree that it
-// should be.
+// fromMail makes the commit of a mail. Its tree is the result of applying the mail's change to the tree before. want is the tree in the record.
 func (w *Workshop) fromMail(ctx context.Context, mail []byte, before, want gitops.OID) (o original, err error) {
 	var about bytes.Buffer
 	message := filepath.Join(w.dir, "message")
@@ -136,8 +135,9 @@ func (w *Workshop) fromMail(ctx context.Context, mail []byte, before, want gitop
 // maxPlaces bounds the places of a mail at which its change may begin.
 const maxPlaces = 4
 
-// changes returns what may be the change of a mail. It follows a line "---", statistics, and an empty line. A message can have
-// the same form, so there can be several, and the hash of the tree decides. Without such a place the commit changes nothing.
+// changes returns the parts of a mail that may be its change. The change follows a line "---", statistics, and an empty line. A message can
+// contain lines of the same form, so there can be several such parts, and the hash of the tree decides. If there is none, the commit changes
+// nothing.
 func changes(mail []byte) (found [][]byte) {
 	for rest := mail; len(found) < maxPlaces; {
 		at := bytes.Index(rest, []byte("\n---\n"))

@@ -33,7 +33,7 @@ type Commit struct {
 	Recorded gitops.OID // the landed commit
 	Want     gitops.OID // its tree in the record
 	Made     gitops.OID // empty if it was not made
-	Tree     gitops.OID // of Made, or the wrong one
+	Tree     gitops.OID // the tree of Made; if the commit was not made, the wrong tree
 	Subject  gitops.Text
 	State    State
 	Paths    []string // in conflict
@@ -78,7 +78,7 @@ type Request struct {
 // ErrNoCommitter reports that a commit must be changed, and that its committer is not known.
 var ErrNoCommitter = errors.New("no identity to make commits with")
 
-// Lacking reports a commit that the repository does not have, and without which nothing can be made.
+// Lacking reports that the repository does not have a commit without which nothing can be made.
 type Lacking struct{ Commit gitops.OID }
 
 // Error implements error.
@@ -234,8 +234,8 @@ func (b *builder) tree(ctx context.Context, commit gitops.OID) (gitops.OID, erro
 	return c.Tree, err
 }
 
-// image returns the commit that stands for a parent: its image, or for a commit of somebody else the image of the newest commit of
-// the run in its history, or else the commit to make the others on.
+// image returns the commit that takes the place of a parent. For a commit of the run, that is the commit made from it. For another commit, it is
+// the image of the newest commit of the run in its history, or else the commit on which the run is made again.
 func (b *builder) image(ctx context.Context, parent gitops.OID) (gitops.OID, error) {
 	image, made := b.images[parent]
 	switch {

@@ -28,8 +28,7 @@ type Workshop struct {
 	known []gitops.OID // commits that the repository has with all that they reach
 }
 
-// openWorkshop makes a workshop, and removes what a process that died left of another one. The caller makes sure that no other
-// process has one.
+// openWorkshop makes a workshop. It first removes one that a dead process has left. The caller makes sure that no other process has a workshop.
 func openWorkshop(ctx context.Context, r *gitops.Repository) (*Workshop, error) {
 	w := &Workshop{repo: r, dir: filepath.Join(r.CommonDir, "airlock-replay")}
 	if _, err := os.Lstat(w.dir); err == nil {
@@ -64,7 +63,7 @@ func (w *Workshop) Close() error {
 	return errors.Join(append(errs, err, os.RemoveAll(w.dir))...)
 }
 
-// Publish copies what was made into the repository, and lets a ref name it. old is the ref's present value.
+// Publish copies the new commits into the repository, and moves a ref to the last of them. old is the ref's present value.
 func (w *Workshop) Publish(ctx context.Context, ref string, old gitops.OID) error {
 	killpoint.Reach("replay-made")
 	if err := w.bridge.Give(ctx, w.across, w.tip, w.known); err != nil {
@@ -89,8 +88,8 @@ func (w *Workshop) Contains(ctx context.Context, commit gitops.OID) bool {
 		slices.ContainsFunc(w.known, func(id gitops.OID) bool { return id == commit || w.repo.IsAncestor(ctx, commit, id) })
 }
 
-// originals returns the landed commits as they were, in their order. It receives those that the repository has, and makes the
-// others from their mails.
+// originals returns the landed commits as they were, in their order. It copies those that the repository has, and makes the others from their
+// mails.
 func (w *Workshop) originals(ctx context.Context, r Request, landed []record.Commit) ([]original, error) {
 	var wanted []gitops.OID
 	for _, c := range landed {

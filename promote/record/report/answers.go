@@ -35,7 +35,7 @@ func (m *material) ranAnswer() Answer {
 	return a
 }
 
-// ranInAll returns the numbers of programs. Together they are all that the axis counts.
+// ranInAll returns the numbers of programs in words. Their sum is the number that the axis shows.
 func (m *material) ranInAll() Text {
 	refused, unstarted, tests := m.refusedPrograms(), m.countPrograms(program.unstarted), m.countPrograms(func(p program) bool { return p.test })
 	text := words.Count(len(m.programs)-refused-unstarted, "program") + " ran in all"
@@ -69,7 +69,7 @@ func (m *material) landedAnswer() Answer {
 	return a
 }
 
-// letThrough returns who decided that commits land.
+// letThrough describes who decided that commits land: a person, or the rules of the gate.
 func (m *material) letThrough() string {
 	switch m.Review {
 	case "land":
@@ -111,7 +111,7 @@ func (m *material) testsAnswer() Answer {
 	return a
 }
 
-// meaning returns what commits after the last test mean.
+// meaning describes what it means that commits were made after the last test.
 func (s suite) meaning() string {
 	passed := s.last.Exit != nil && *s.last.Exit == 0
 	switch {
@@ -228,7 +228,8 @@ func (m *material) filesAnswer() Answer {
 	return a
 }
 
-// otherLandings returns what an undo of the last landing takes back, and how many landings are before it. Both are empty if there are none.
+// otherLandings describes how many commits an undo of the last landing takes back, and how many landings there are before it. If there is only
+// one landing, both texts are empty.
 func (m *material) otherLandings() (commits, others string) {
 	landings, last := 0, record.Event{}
 	for _, e := range m.events {

@@ -8,7 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 )
 
-// axis places what happened between the beginning and the end of the run.
+// axis returns the events of the run as marks between its beginning and its end.
 func (m *material) axis(commits []Commit) (a Axis) {
 	a.Ticks = m.ticks()
 	add := func(name string, all int, marks []Mark) {
@@ -73,7 +73,8 @@ func (m *material) ticks() (ticks []Tick) {
 	return ticks
 }
 
-// whole is the part of a run, in percent, from which on a program is the command itself, which would cover all others.
+// whole is a part of the run's time, in percent. A program that ran for longer is the command itself. It gets no mark, which would cover all
+// others.
 const whole = 95
 
 // programMarks returns the marks of programs, and those of tests.
@@ -143,13 +144,13 @@ func (m *material) eventMarks() (marks []Mark) {
 
 const (
 	points      = 240 // the maximum number of points of a plot
-	fewest      = 4   // the minimum, below which a plot would show nothing but the moments of the measurements
-	leastCores  = 1   // the smallest top of a plot: little must look little
+	fewest      = 4   // the minimum: fewer points would only show when measurements were made
+	leastCores  = 1   // the smallest value at the top of a plot, so that a small value does not look large
 	leastMemory = 64 << 20
 )
 
-// plot returns samples as a plot from 0 to the highest value, or to least if that is higher. Of the samples that one point stands
-// for, the highest one counts.
+// plot returns samples as the points of a plot. Its top is the highest value, or least if that is higher. If a point stands for several samples,
+// the highest one counts.
 func (m *material) plot(least float64, value func(i int) float64) (all [][2]float64, top float64) {
 	buckets := map[int]float64{}
 	for i, s := range m.samples {

@@ -43,7 +43,7 @@ func (m *material) facts() (facts []Fact) {
 	return facts
 }
 
-// airlock returns the id of the airlock and when it was started, which the name of its session has.
+// airlock returns the id of the airlock, and the time of its start, which is part of the session's name.
 func (m *material) airlock() string {
 	stamp, _, _ := strings.Cut(m.Session, "-")
 	started, err := time.Parse("20060102T150405Z", stamp)
@@ -53,7 +53,7 @@ func (m *material) airlock() string {
 	return m.ID + ", started " + started.Format("2 January 2006, 15:04:05 UTC")
 }
 
-// backends are words for those who have never heard the name of a backend.
+// backends explains the names of the backends to readers who do not know them.
 var backends = map[string]string{
 	"native": "native (no container: the command is shut in by the kernel)",
 	"docker": "docker (a container)", "podman": "podman (a container)",
@@ -77,7 +77,7 @@ func (m *material) prison() string {
 	return strings.Join(parts, ", ")
 }
 
-// rules returns whose rules the gate had.
+// rules describes the policies whose rules the gate applied.
 func (m *material) rules() string {
 	var whose []string
 	for _, id := range m.Policy {
@@ -112,7 +112,7 @@ func (m *material) used() string {
 	return text
 }
 
-// highestMemory returns -1 if memory was not measured.
+// highestMemory returns the highest measured memory in bytes, or -1 if memory was not measured.
 func (m *material) highestMemory() int64 {
 	highest := int64(-1)
 	for _, s := range m.samples {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// made is when a commit was made.
+// made is the time at which a commit was made.
 type made struct {
 	at    time.Time // zero if it is not known
 	exact bool      // at is the end of the program that made the commit, instead of the date in the commit
 }
 
-// timeCommits finds out when the commits were made. A commit has only a date in whole seconds, which the agent chose, so the
-// program that made it counts. Without such a program, a commit with a date within the run is at the end of that second: what
-// happened in the same second and led to it is then before it.
+// timeCommits finds the times at which the commits were made. A commit itself has only a date in whole seconds, which the agent chose. So its
+// time is the end of the program that made it. If there is no such program, and the date is within the run, the time is the end of that second,
+// so that the events that led to the commit come before it.
 func (m *material) timeCommits() {
 	used := map[int]bool{}
 	for i := range m.commits {

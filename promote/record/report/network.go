@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
-// hostsOf returns the destinations in the record of a network: the refused ones first, then those that were sent most.
+// hostsOf returns the destinations in the record of a network: first those that were refused, then the others, ordered by the bytes sent to them.
 func hostsOf(records []record.Egress) (hosts []Host) {
 	index := map[string]int{}
 	begun := map[string][]record.Egress{} // connections whose end is not in the record
@@ -52,8 +52,8 @@ func reached(r record.Egress) bool {
 	return r.Kind == control.KindFlow || r.Kind == control.KindRequest
 }
 
-// add counts a record. The record of a long connection's beginning counts only if the one of its end is missing, and requests are
-// parts of connections.
+// add counts a record of a connection. A long connection has a record of its beginning, which counts only if the record of its end is missing.
+// Requests do not count, because they are parts of connections.
 func (h *Host) add(r record.Egress, begun map[string][]record.Egress, key string) {
 	if r.Verdict == control.VerdictBegun {
 		begun[key] = append(begun[key], r)

@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// Of returns the view of a record, with everything in it. What cannot be read in the record is listed as unseen.
+// Of returns the view of a record, with everything in it. It lists the parts of the record that cannot be read as unseen.
 func Of(r record.Run) View { return Making(r, nil) }
 
 // Making is like Of, for a record that is being made. execs are the programs in it, if they are decoded already.
@@ -33,8 +33,8 @@ func Making(r record.Run, execs []record.Exec) View {
 	return v
 }
 
-// material is a record with decoded files, and what several parts of a view need. Lists of files that the record does not have
-// are empty.
+// material is a record with its files decoded, and with data that several parts of a view need. If the record does not have a file, the list
+// from this file is empty.
 type material struct {
 	record.Manifest
 	ref      string
@@ -48,11 +48,11 @@ type material struct {
 	output   []Text
 	has      map[string]bool // names of files that could be read
 	broken   []string        // files that could not be read, with the reason
-	changed  []string        // what differs from the hashes in the record
+	changed  []string        // the differences between the record and the hashes in it
 	area     scope
 }
 
-// commit is a commit with what else the record has about it.
+// commit is a commit of the record with its patch, and with the time at which it was made.
 type commit struct {
 	record.Commit
 	patch
@@ -78,7 +78,7 @@ func decode(r record.Run, execs []record.Exec) *material {
 	changes, err := r.Text(record.ChangesName)
 	m.note(record.ChangesName, err)
 	m.changed = r.Faults
-	if r.Commit == "" && r.Files[record.SumsName] != nil { // it was not loaded, and a record that is being made has no hashes yet
+	if r.Commit == "" && r.Files[record.SumsName] != nil { // not from a repository, where loading it has verified it; a record that is being made has no hashes yet
 		m.changed = r.Verify()
 	}
 	m.output = lastLines(r.Files[record.StdoutName])
@@ -93,7 +93,7 @@ func decode(r record.Run, execs []record.Exec) *material {
 	return m
 }
 
-// note keeps whether a file could be read. A file may be readable in part.
+// note notes whether the record has a file, and the error of reading it. A file with an error may have been read in part.
 func (m *material) note(name string, err error) {
 	m.has[name] = !errors.Is(err, record.ErrAbsent)
 	if err != nil && m.has[name] {
@@ -126,8 +126,8 @@ func (m *material) run() Run {
 
 func (m *material) branch() Text { return Text(strings.TrimPrefix(m.Branch, "refs/heads/")) }
 
-// unseen returns what nobody could see, from what the record says and from what it does not have. always has what holds for
-// every run.
+// unseen returns sentences about what nobody could see: those in the record, and one for each part that the record does not have. Sentences that
+// hold for every run are in always.
 func (m *material) unseen() (all, always []Text) {
 	add := func(format string, values ...any) { all = append(all, sentence(fmt.Sprintf(format, values...))) }
 	for _, line := range m.Visibility {
@@ -176,7 +176,7 @@ func (m *material) unseen() (all, always []Text) {
 	return all, always
 }
 
-// sentence returns a text with a capital letter and without a full stop, as the lines of a list.
+// sentence returns a text as a line of a list: it begins with a capital letter, and has no full stop.
 func sentence(text string) Text {
 	text = strings.TrimSuffix(text, ".")
 	if text != "" && text[0] >= 'a' && text[0] <= 'z' {

@@ -15,7 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
-// program is an execution with what the report needs to know about it.
+// program is one execution, with data for the report.
 type program struct {
 	record.Exec
 	test   bool   // a test that no other test started
@@ -145,10 +145,10 @@ func commandOf(argv []string) Text {
 	return Text(strings.Join(words, " "))
 }
 
-// unstarted reports whether no file ran, such as one that a shell looked for in a folder of PATH.
+// unstarted reports whether no file ran. A shell that tries the folders of PATH one after the other makes such executions.
 func (p program) unstarted() bool { return p.Deny == nil && p.Exit == nil && p.Exe == "" }
 
-// result returns the result of a program in words, and how much it matters.
+// result returns the result of a program in words, and its level.
 func (p program) result() (Text, Level) {
 	switch {
 	case p.Deny != nil:
@@ -178,8 +178,8 @@ func (p program) took() time.Duration {
 	return time.Duration(max(0, *p.Millis)) * time.Millisecond
 }
 
-// viewPrograms returns the programs that a reader may ask for: those that the command started itself, tests, and what was refused
-// or disputed.
+// viewPrograms returns the programs that a reader may ask for: those that the command started itself, tests, and programs that were refused or
+// disputed.
 func (m *material) viewPrograms() (all []Program) {
 	anyTop := slices.ContainsFunc(m.programs, func(p program) bool { return p.Top })
 	for i := range m.programs {
@@ -210,7 +210,7 @@ func (m *material) findRefused() {
 	}
 }
 
-// suite is what the record has about tests.
+// suite sums up the runs of tests in the record.
 type suite struct {
 	runs, failed, unknown int
 	last                  *program

@@ -9,7 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// Calm is what a report shows in place of findings, if there are none.
+// Calm returns the text that a report shows if there are no findings.
 func (v View) Calm() Text {
 	text := "Nothing that was refused, held or failed is in the record."
 	for _, c := range v.Commits {
@@ -46,10 +46,10 @@ func (v View) OtherPrograms() string {
 	return words.Count(v.Others, "other program") + verb(v.Others, " is", " are") + " not listed, such as what a test or git started itself: git airlock execs " + fmt.Sprint(v.Run.Number)
 }
 
-// When is the time of a commit in words.
+// When returns the time of a commit in words.
 func (v View) When(c Commit) string { return c.when(v.Run.Ended.Sub(v.Run.Started)) }
 
-// when is the time of a commit in words. A date that the agent gave has whole seconds only.
+// when returns the time of a commit in words, in a run of some length. If the time is the date that the agent chose, it has whole seconds only.
 func (c Commit) when(length time.Duration) string {
 	switch {
 	case c.Time.IsZero():
@@ -60,7 +60,7 @@ func (c Commit) when(length time.Duration) string {
 	return "made " + clock(c.Time, shortRun) + " by its own date"
 }
 
-// Lines is the command as it would be typed, line by line.
+// Lines returns the command as a user would type it, line by line.
 func (r Run) Lines() (all []Text) {
 	for line := range strings.SplitSeq(r.Command.Raw(), "\n") {
 		all = append(all, Text(line))
@@ -68,7 +68,7 @@ func (r Run) Lines() (all []Text) {
 	return all
 }
 
-// Length is how long a program ran. A refused program did not run.
+// Length returns in words how long a program ran. For a refused program, which did not run, the text is empty.
 func (p Program) Length() string {
 	if p.Took == 0 && p.Level == Bad {
 		return ""
@@ -76,7 +76,7 @@ func (p Program) Length() string {
 	return took(p.Took)
 }
 
-// Hint is how many things of a lane have no mark.
+// Hint returns a text with the number of things that have no mark in a lane. It is empty if there are none.
 func (l Lane) Hint() string {
 	switch {
 	case l.Hidden <= 0:

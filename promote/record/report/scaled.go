@@ -57,7 +57,7 @@ func firstOf[T any](all []T, most int, leftOut func(n int)) []T {
 // important reports whether a reader should see a program before others.
 func (p Program) important() bool { return rank(p.Level) > 0 || p.Test || p.Disputed }
 
-// importantPrograms leaves out programs that nobody need look at before others.
+// importantPrograms returns at most a number of programs, and prefers the important ones.
 func importantPrograms(all []Program, most int, leftOut func(n int)) []Program {
 	if len(all) <= most {
 		return append([]Program{}, all...)
@@ -174,7 +174,7 @@ func (v *View) shortenCommits(most int) {
 	}
 }
 
-// cut returns a text with at most that many bytes and a sign that it was cut.
+// cut returns a text that is shortened to at most that many bytes, with a sign at its end if something was cut.
 func cut(t Text, most int) Text {
 	if len(t) <= most {
 		return t

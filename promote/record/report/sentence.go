@@ -13,7 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// sentence describes the run in one sentence: who, for how long, how it ended, what landed, and what to know besides.
+// sentence describes the run in one sentence: who ran for how long, how the command ended, what landed, and what else a reader should know.
 func (m *material) sentence() string {
 	sentence := fmt.Sprintf("%s %s and %s", m.who(), m.ended(), m.landedWords())
 	if besides := m.besides(); len(besides) > 0 {
@@ -264,7 +264,7 @@ func (m *material) refusalFindings(v View, add adder) {
 	}
 }
 
-// counted reports whether the record of programs or that of the network has a refusal, too. Events of the network name a host.
+// counted reports whether a refusal is also in the record of programs or in the record of the network. Events of the network name a host.
 func (m *material) counted(e record.Event) bool {
 	if _, network := e.Data["host"]; network {
 		return m.has[record.EgressName]

@@ -15,7 +15,7 @@ type stall struct {
 
 const (
 	shortestStall = 5 * time.Minute
-	idleCores     = 0.03 // what an agent needs to wait
+	idleCores     = 0.03 // an agent that only waits uses no more
 )
 
 // stalls returns the times in which no program began or ended, no connection began or ended, and the processor was idle.

@@ -31,7 +31,8 @@ func (v View) JSON() ([]byte, error) {
 	})
 }
 
-// Print prints the view for a terminal. It has everything of a page but changed lines, and the plain ones of many programs.
+// Print prints the view for a terminal. It leaves out the changed lines. If there are many programs, it also leaves out those whose result needs
+// no attention.
 func (v View) Print(w io.Writer, p Paint) error {
 	d := drawing{p: p}
 	v = v.scaled(0)
@@ -92,7 +93,6 @@ func (d *drawing) unseen(when string, all []Text) {
 	}
 }
 
-// level colours a text by its level. The text must be readable without the colour.
 // meaning returns the meaning of a status in parentheses.
 func meaning(r Run) string {
 	if r.Meaning == "" {
@@ -101,6 +101,7 @@ func meaning(r Run) string {
 	return " (" + r.Meaning.String() + ")"
 }
 
+// level colours a text by its level. The text must be readable without the colour.
 func (d *drawing) level(l Level, text string) string {
 	switch l {
 	case Bad:
@@ -250,7 +251,7 @@ func (d *drawing) network(hosts []Host) {
 	}
 }
 
-// rest prints events, the last output, what identifies the record, words, and what only the page has.
+// rest prints the events, the last output, the data that identifies the record, the explained words, and a note on what only the page has.
 func (d *drawing) rest(v View) {
 	if len(v.Events) > 0 {
 		d.heading("events")

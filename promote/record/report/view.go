@@ -33,7 +33,7 @@ type View struct {
 // Text is text of a record, which is escaped wherever it is shown.
 type Text = gitops.Text
 
-// Level is how much a reader should worry.
+// Level tells a reader how much attention something needs.
 type Level string
 
 // The levels.
@@ -119,7 +119,7 @@ type Tick struct {
 type Lane struct {
 	Name   string `json:"name"`
 	Count  int    `json:"count"`            // of the marks
-	Hidden int    `json:"hidden,omitempty"` // without a mark: programs that others started, and commits whose time is not known
+	Hidden int    `json:"hidden,omitempty"` // number of things without a mark: programs that others started, and commits whose time is not known
 	Marks  []Mark `json:"marks"`
 }
 
@@ -147,7 +147,7 @@ type Commit struct {
 	Subject Text      `json:"subject"`
 	Body    []Text    `json:"body,omitempty"`
 	Time    time.Time `json:"time"`
-	Exact   bool      `json:"exact"` // Time is when the program ended that made the commit, not the date that the agent gave it
+	Exact   bool      `json:"exact"` // Time is the end of the program that made the commit, and not the date that the agent gave it
 	State   Text      `json:"state"` // landed, or why not
 	Level   Level     `json:"level"`
 	Files   []File    `json:"files"`

@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
-// Offer is what a remote has below the prefix of records.
+// Offer lists the refs of a remote below the prefix of records.
 type Offer struct {
 	New  []string // the refs of records that this repository does not have
 	Left []string // other refs: those that cannot be records, or that would replace a record here
@@ -19,8 +19,8 @@ type Offer struct {
 // offerLimit bounds the list of refs that a remote sends.
 const offerLimit = 32 << 20
 
-// Offered returns what a remote has. It leaves out all sessions of mine, the airlocks of this repository, because their records are
-// made here: with a ref such as "<session>/999999999", a remote could keep the next run from being recorded.
+// Offered asks a remote for its records. It leaves out the sessions in mine, which belong to airlocks of this repository. Their records are made
+// here: with a ref such as "<session>/999999999", a remote could keep the next run from being recorded.
 func Offered(ctx context.Context, r *gitops.Repository, remote string, mine []string) (o Offer, err error) {
 	here, err := r.Refs(ctx, strings.TrimSuffix(record.RefPrefix, "/"))
 	if err != nil {

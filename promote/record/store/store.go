@@ -1,7 +1,7 @@
 // Package store keeps the records of runs in a repository, and reads and verifies them.
 //
-// All functions work in any repository that has the refs of records, also where no airlock ever was. Whoever can push to a
-// repository can write such refs, so what they name is read with bounds.
+// All functions work in any repository that has the refs of records, even if it never had an airlock. Whoever can push to a repository can write
+// such refs, so the size of everything that is read is bounded.
 package store
 
 import (
@@ -56,11 +56,11 @@ func (p Place) Put(ctx context.Context, run record.Run) (gitops.OID, error) {
 	return commit, errors.Join(err, p.Release())
 }
 
-// Release makes the objects of records like all other objects: from now on, their refs alone keep them. [Place.Put] calls it, unless
-// its process dies. No other process with the same mark may be inside Put.
+// Release ends the special protection of the objects of records: from now on, only their refs keep git gc from removing them. [Place.Put] calls
+// Release itself, unless its process dies. No other process with the same mark may be inside Put.
 func (p Place) Release() error { return p.kept().Release() }
 
-// Ahead is files of a record that is being made, by name. Compressing takes as long as making the report, and can be done beside it.
+// Ahead holds files of a record that is still being made. Their compression takes as long as making the report, and is done at the same time.
 type Ahead struct{ files map[string]packing.Object }
 
 // Add begins to compress a file.

@@ -94,7 +94,7 @@ func Verify(ctx context.Context, r *gitops.Repository, e Entry, all []Entry) (fa
 	return append(run.Faults, chain(ctx, r, e.Session, all)...)
 }
 
-// unlike returns the differences between a record's commit and what its manifest says.
+// unlike returns the differences between the commit of a record and its manifest.
 func unlike(c gitops.Commit, e Entry, m record.Manifest) (faults []string) {
 	if m.Session != e.Session || m.Run != e.Number {
 		faults = append(faults, fmt.Sprintf("the ref is of run %s, and the manifest of run %s/%d", e.Name(), gitops.Text(m.Session), m.Run))
@@ -118,7 +118,8 @@ func unlike(c gitops.Commit, e Entry, m record.Manifest) (faults []string) {
 // previousKey begins the line of a message that names the record before.
 const previousKey = "Airlock-Previous: "
 
-// chain returns the breaks in the chain of a session. A record before the oldest one that is here may have been removed.
+// chain returns the breaks in the chain of a session. That the oldest record here names one before it is not a break, because older records may
+// have been removed.
 func chain(ctx context.Context, r *gitops.Repository, session string, all []Entry) (faults []string) {
 	var names []string
 	var runs []Entry
