@@ -65,10 +65,11 @@ func decode(r record.Run, execs []record.Exec) *material {
 	var err error
 	m.events, err = r.Events()
 	m.note(record.EventsName, err)
+	var execsErr error // nil if the caller has decoded the programs
 	if execs == nil {
-		execs, err = r.Execs()
+		execs, execsErr = r.Execs()
 	}
-	m.note(record.ExecName, err)
+	m.note(record.ExecName, execsErr)
 	m.egress, err = r.Egress()
 	m.note(record.EgressName, err)
 	m.samples, err = r.Samples()
