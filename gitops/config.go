@@ -171,13 +171,13 @@ func (c Config) Bool(key string, otherwise bool) (bool, error) {
 	return false, fmt.Errorf("%s: %q is not a boolean", key, value)
 }
 
-// Sharing is how a repository gives its files to other users, core.sharedRepository in git-config(1).
+// Sharing describes the permissions with which a repository shares its files with other users (core.sharedRepository in git-config(1)).
 type Sharing struct {
-	mode fs.FileMode // permissions that a file gets
-	only bool        // a file has no others
+	mode fs.FileMode // permissions that each file gets
+	only bool        // files get no other permissions
 }
 
-// Sharing returns how a repository with this configuration gives its files to others. Git takes the setting from any file of the
+// Sharing returns the permissions with which a repository with this configuration shares its files. Git takes the setting from any file of the
 // configuration, and from "git -c".
 func (c Config) Sharing() Sharing {
 	const key = "core.sharedRepository"
@@ -195,7 +195,7 @@ func (c Config) Sharing() Sharing {
 	return Sharing{}
 }
 
-// Mode returns the permissions of a file. alone are those that it has in a repository that is not shared.
+// Mode returns the permissions of a file that would have the permissions alone in a repository that is not shared.
 func (s Sharing) Mode(alone fs.FileMode) fs.FileMode {
 	more := s.mode
 	if alone&0o200 == 0 {

@@ -5,9 +5,9 @@ import (
 	"os"
 )
 
-// DiffTool runs the user's difftool (git-difftool(1)) on two folders, as git difftool --dir-diff does, on this terminal. tool
-// is the name of one, or empty for the one that the user has configured. The current folder of the tool is dir, and not the
-// work tree: some tools read configuration from the current folder.
+// DiffTool runs the user's difftool (git-difftool(1)) on two folders and on this terminal, as git difftool --dir-diff does. tool is the name of a
+// difftool, or empty for the one that the user has configured. The tool runs in dir, and not in the work tree, because some tools read
+// configuration from the current folder.
 func (r *Repository) DiffTool(ctx context.Context, dir, tool, before, after string) error {
 	g := *r.Git
 	g.Dir, g.base = dir, callerEnvironment // in the user's language, and with all that a window needs

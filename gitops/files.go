@@ -55,8 +55,8 @@ func (g *Git) Blobs(ctx context.Context, ids []OID, limit int64, each func(n int
 		for _, id := range ids {
 			fmt.Fprintf(&ask, "contents %s\n", id)
 		}
-		// git ends when its input ends. The input stays open until all blobs are read: after git's end, answers
-		// that are still unread would be dropped after a while (Git.command), and each may take longer.
+		// Git ends when its input ends, and a while later Git.command drops the answers that are not read yet. Since use of
+		// each blob may take longer than that, the input stays open until all blobs are read.
 		in := io.MultiReader(strings.NewReader(ask.String()+"flush\n"), openUntil{ctx})
 		call := Call{Args: []string{"cat-file", "--batch-command", "--buffer"}, Stdin: in, Stdout: w, Limit: math.MaxInt64}
 		w.CloseWithError(g.Configured(StreamLarge).With("GIT_NO_LAZY_FETCH=0").Look(ctx, call))

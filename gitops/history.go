@@ -41,9 +41,8 @@ func (r *Repository) Past(ctx context.Context, branch string) ([]OID, error) {
 	return oids(text), err
 }
 
-// PastBesides lists the commits to which a branch was moved, newest first, without the moves whose message in the reflog
-// begins with a prefix. A commit that was undone and built again in the same second has its id again, so that our own landings
-// must not count as moves by the user.
+// PastBesides lists the commits to which a branch was moved, newest first. It leaves out moves whose message in the reflog begins with a prefix.
+// So our own landings do not count as moves by the user: a commit that was undone and built again in the same second has the same id.
 func (r *Repository) PastBesides(ctx context.Context, branch, prefix string) ([]OID, error) {
 	text, err := r.Output(ctx, "log", "--walk-reflogs", "--max-count="+strconv.Itoa(reflogRead), "--format=%H %gs", "--no-show-signature", branch, "--")
 	var ids strings.Builder
@@ -167,8 +166,8 @@ func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
 // leastAbbreviation is the smallest number of digits by which git finds an object.
 const leastAbbreviation = 4
 
-// noName reports whether a small number, such as that of a listed commit, is known not to be a revision: it is too short for the
-// name of an object, and no ref has it. So git need not be started for it.
+// noName reports whether a revision is a number that cannot name a commit, such as the number of a commit in a list: it is too short for an object
+// name, and no ref has this name. Then git need not be started.
 func (r *Repository) noName(ctx context.Context, revision string) bool {
 	if len(revision) >= leastAbbreviation || strings.Trim(revision, "0123456789") != "" || revision == "" {
 		return false
@@ -248,7 +247,7 @@ func (r *Repository) Contained(ctx context.Context, commit OID) bool {
 // revertLine matches the line that git-revert(1) writes into a message.
 var revertLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^This reverts commit ([0-9a-f]{40,64})\b`) })
 
-// Reverts maps the commits of revisions that revert others to these others, by their messages.
+// Reverts finds the commits in revisions whose message says that they revert other commits. It maps them to these other commits.
 func (g *Git) Reverts(ctx context.Context, revisions []string, options ...string) (map[OID][]OID, error) {
 	args := []string{"log", "-z", "--no-show-signature", "--no-notes", "--no-color", "--format=%H%x00%b", "--basic-regexp", "--grep=^This reverts commit [0-9a-f]", "--ignore-missing", "--stdin"}
 	records, err := g.Records(ctx, Call{Args: append(args, options...), Limit: notedLimit, Stdin: strings.NewReader(strings.Join(revisions, "\n") + "\n")})

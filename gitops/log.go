@@ -87,7 +87,7 @@ func (r *Repository) Worktrees(ctx context.Context) ([]string, error) {
 	return paths, err
 }
 
-// Colour is a setting for when text is coloured.
+// Colour is the value of a setting for coloured text.
 type Colour int
 
 // The values of git's colour settings. True means auto, and false means never.

@@ -55,8 +55,8 @@ func splitPatches(diffs []byte) map[OID][]byte {
 	return of
 }
 
-// patches calls do with the diffs of commits, each after a line with the name of its commit: with all of them, or with
-// several parts if they are larger than limit together. A diff that is larger than limit alone is left out.
+// patches calls do with the diffs of commits. Before each diff is a line with the name of its commit. If all diffs together are larger than limit,
+// patches calls do several times, with a part of the commits each time. It leaves out a diff that alone is larger than limit.
 func (g *Git) patches(ctx context.Context, commits []OID, limit int64, args []string, do func(part []OID, diffs []byte) error) error {
 	if len(commits) == 0 {
 		return nil
@@ -93,14 +93,13 @@ func (c *counted) Write(p []byte) (int, error) {
 // noIndex keeps git from reading the index, which a diff of commits needs only for attribute files that the user has removed.
 const noIndex = "GIT_INDEX_FILE=/nonexistent/index"
 
-// PatchIDs returns the stable patch-ids of commits (git-patch-id(1)). A commit without a patch, or with one that is too
-// large, is missing.
+// PatchIDs returns the stable patch-ids of commits (git-patch-id(1)). Commits without a patch, and those whose patch is too large, have no entry.
 func (g *Git) PatchIDs(ctx context.Context, commits []OID) (map[OID]string, error) {
 	return g.patchIDs(ctx, "--stable", commits, patchLimit)
 }
 
-// VerbatimPatchIDs returns the patch-ids of commits to which white space counts. A commit without a patch, or with one that is larger than
-// limit, is missing. It uses several times that memory.
+// VerbatimPatchIDs returns the patch-ids of commits to which white space counts. Commits without a patch, and those whose patch is larger than
+// limit, have no entry. It uses several times that memory.
 func (g *Git) VerbatimPatchIDs(ctx context.Context, commits []OID, limit int64) (map[OID]string, error) {
 	return g.patchIDs(ctx, "--verbatim", commits, limit)
 }
@@ -115,7 +114,7 @@ func (g *Git) patchIDs(ctx context.Context, form string, commits []OID, limit in
 	var text string
 	err := Together(
 		func() (err error) {
-			text, err = g.patchID(ctx, form, in) // git starts while the other one makes the diffs
+			text, err = g.patchID(ctx, form, in) // git patch-id starts while git diff-tree makes the diffs
 			in.Close()
 			return err
 		},

@@ -196,8 +196,8 @@ func (g *Git) UpdateRefs(ctx context.Context, message string, updates ...RefUpda
 	return tx.Commit()
 }
 
-// FetchRefs fetches refs of a remote, each with a refspec, and nothing else. The user's fetch.prune would delete the refs that the
-// remote does not have, without --no-tags its tags would come along, and the filter of a partial clone would leave content out.
+// FetchRefs fetches refs of a remote, each with a refspec, and nothing else. Its options keep git from deleting refs that the remote does not have
+// (fetch.prune), from fetching tags, and from leaving out content that the filter of a partial clone excludes.
 func (g *Git) FetchRefs(ctx context.Context, remote string, specs []string) error {
 	args := []string{"fetch", "--quiet", "--no-prune", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-filter", "--stdin", remote}
 	return g.Change(ctx, Call{Args: args, Stdin: strings.NewReader(strings.Join(specs, "\n") + "\n"), Stdout: io.Discard})

@@ -81,8 +81,8 @@ const (
 	stderrLimit = 4 << 10
 )
 
-// alwaysConfig applies to every command on the host: no hooks (a path below a device cannot contain any), no
-// fsmonitor, no gc in the middle of a landing, no remote helper, no git in the folder of a submodule for its diff.
+// alwaysConfig applies to every command on the host. Git runs no hooks (a path below a device cannot contain any), no fsmonitor, no gc in the middle
+// of a landing, no remote helper, and no git in the folder of a submodule for a diff.
 var alwaysConfig = []string{
 	"core.hooksPath=/dev/null",
 	"core.fsmonitor=false",

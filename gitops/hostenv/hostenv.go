@@ -27,14 +27,14 @@ func (d Dropped) String() string {
 	return fmt.Sprintf("%s: %s", d.Name, d.Value)
 }
 
-// environment is the initial environment of the process. A process has only one, so this type has only one value.
+// environment is the environment of the process, as it was at the start and after the last cleaning. process is the only value of this type.
 type environment struct {
 	sync.Mutex
 	entered  bool
 	dir      string
 	original map[string]string
 	extra    []string // tops of work trees that were found later
-	trees    []Tree   // as of the last cleaning; none in a process that has not called Enter, which is a test
+	trees    []Tree   // found by the last cleaning; empty in tests, which do not call Enter
 	keep     []string
 	dropped  []Dropped
 	cleaned  time.Time
@@ -140,9 +140,8 @@ func cleanPath(walk *Walk, value string, trees []Tree) (kept string, gone []stri
 	return strings.Join(entries, ":"), gone
 }
 
-// lends reports whether a folder contains a link into a tree under the name of a program that is started without
-// the user's configuration. The rule user-driver checks the commands in the configuration. Folders are added to
-// checked, so that /bin is not read again as /usr/bin.
+// lends reports whether one of [Programs] is a link into one of the trees in a folder. (The rule user-driver checks the programs that the user's
+// configuration names.) It adds a folder without such a link to checked, so that /bin is not read again as /usr/bin.
 func lends(walk *Walk, dir string, trees []Tree, checked *[]fs.FileInfo) bool {
 	info, err := os.Stat(dir)
 	if len(trees) == 0 || err != nil || slices.ContainsFunc(*checked, func(c fs.FileInfo) bool { return os.SameFile(c, info) }) {
@@ -160,7 +159,7 @@ func lends(walk *Walk, dir string, trees []Tree, checked *[]fs.FileInfo) bool {
 	return lends
 }
 
-// fresh is how long the environment counts as clean: a command that makes a cycle has just begun.
+// fresh is the time after a cleaning in which Refresh does nothing. A command that makes a cycle has just cleaned the environment.
 const fresh = time.Second
 
 // Refresh cleans the environment again, since links and work trees may change during the life of a daemon.

@@ -55,10 +55,9 @@ var variables = map[string]kind{
 	"GIT_PAGER": commands, "GIT_EXTERNAL_DIFF": commands, "GIT_PROXY_COMMAND": commands,
 }
 
-// guarded are the variables by which git finds the user's configuration. They may lead into the work tree, for
-// example if a home is one. Without them commits would have no author, and the settings of the gate itself would be
-// lost. A landed change of a file that they name is held (the rule user-driver). The others name the repository,
-// which is where the tree is.
+// guarded lists the variables by which git finds the user's configuration or the repository. They may lead into the work tree. Without the former,
+// commits would have no author, and the settings of the gate would be lost. The rule user-driver holds commits that change a file which they
+// name.
 var guarded = []string{
 	"HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "PWD", "OLDPWD",
 	"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_CEILING_DIRECTORIES",

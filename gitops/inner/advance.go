@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Obstacle is a reason for which a workspace does not take a commit now.
+// Obstacle is a reason why a workspace cannot take a commit now.
 type Obstacle int
 
 // The obstacles. Their numbers are the exit statuses of the scripts in this file.
@@ -26,7 +26,7 @@ const (
 	lastObstacle
 )
 
-// Refused reports that a workspace does not take a commit now. Nothing has changed.
+// Refused reports that a workspace cannot take a commit now. Nothing has changed.
 type Refused struct {
 	Obstacle
 	Paths []string // of the files, not escaped; at most obstaclePaths bytes of them
@@ -51,10 +51,10 @@ func (w Workspace) Unpack(ctx context.Context, pack io.Reader) error {
 	return w.git(ctx, pack, io.Discard, "index-pack", "--stdin")
 }
 
-// advance is the beginning of the scripts for sh that move main, as git pull does. Arguments: the commit before, and the new
-// one. The index is locked meanwhile, as git locks it, so that the agent's git waits or fails. The lock contains the new
-// commit's name and the script's process, by which [finish] recognises it. Files are written first, the index after them, and
-// main last: an agent that commits in between commits the new content, and never its reversal.
+// advance is the common part of the scripts for sh that move main, as git pull does. The arguments are the commit before, and the new commit. The
+// scripts lock the index as git does, so that the agent's git waits or fails. The lock contains the id of the new commit and of the script's
+// process, by which [finish] recognises it. The scripts write the files first, then the index, and move main last. So an agent that commits in
+// between commits the new content, and never takes it back.
 const advance = `old=$1 new=$2 WRITTEN=
 dir=$GIT_DIR
 lock=$dir/index.lock next=$dir/index.$$

@@ -9,9 +9,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// CheckSizes returns an error for objects that are larger than the limits, according to git in the workspace. That
-// is an early refusal only and no safe check, since the agent can falsify the sizes. The sizes are checked again
-// outside.
+// CheckSizes returns an error for objects that git in the workspace reports as larger than the limits. It only refuses early, and is not a safe
+// check, since the agent can falsify the sizes. The sizes are checked again outside.
 func (w Workspace) CheckSizes(ctx context.Context, tip gitops.OID, known []gitops.OID, limits Limits) error {
 	return limits.CheckSizes(tip, known, func(in io.Reader, out io.Writer, args ...string) error { return w.git(ctx, in, out, args...) })
 }

@@ -25,8 +25,8 @@ const (
 	nameLimit = 4096
 )
 
-// runUnlessIdle runs git in the workspace, and ends it when it waits for something that may never come. Git opens a
-// path without checking that it is a regular file, and waits at a FIFO until somebody writes to it.
+// runUnlessIdle runs git in the workspace, and ends it if it waits for something that may never come. Git opens a path without checking that it is
+// a regular file. If the path is a FIFO, git waits until somebody writes to it.
 func (w Workspace) runUnlessIdle(ctx context.Context, p Process) (int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

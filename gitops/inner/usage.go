@@ -13,7 +13,7 @@ import (
 type Usage struct {
 	Bytes  int64
 	Inodes int64
-	// Beside is the number of these bytes that are in the agent's home instead of the workspace.
+	// Beside is the number of those bytes that are in the agent's home, and not in the workspace.
 	Beside int64
 	// Whole reports whether everything could be read: the owner of a folder can also deny access to themselves.
 	Whole bool

@@ -27,7 +27,7 @@ type Process struct {
 type Workspace struct {
 	// Dir is the path of the workspace inside.
 	Dir string
-	// Scratch is the path of an empty folder inside, in which only this Workspace writes. It ends with the prison.
+	// Scratch is the path of an empty folder inside, into which only this Workspace writes. The prison removes it at its end.
 	Scratch string
 	// Run runs a process inside to its end and returns its exit status.
 	Run func(context.Context, Process) (int, error)

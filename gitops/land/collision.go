@@ -30,14 +30,14 @@ func pathspecs(changes []gitops.Change) []string {
 type guard struct {
 	r       *gitops.Repository
 	filters landingFilters
-	copy    string // a copy of the user's index; the function copied makes it
+	copy    string // path of a copy of the user's index, which the function copied makes
 	copied  func() error
 	staged  []string // paths that differ between the index and the commit a landing starts from
 	merge   []string // those of the staged paths that have conflicts
 	flags   bool     // whether the user told git to ignore changes of a changed path
 	// nothingStaged reports that the index is known to have exactly the tree of the commit a landing starts from.
 	nothingStaged bool
-	clean         bool // whether the index and the working tree are known to have nothing else at the changed paths
+	clean         bool // the index and the working tree are known to have the content of the old commit at all changed paths
 }
 
 func (g *guard) git() *gitops.Git {
@@ -61,21 +61,21 @@ func (g *guard) diffIndex(ctx context.Context, commit gitops.OID) error {
 // prevent any landing. The folder of another repository that would get a new file is such a path, too.
 func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Change) error {
 	var unstaged, hidden []string
-	var looks []func() error
+	var queries []func() error
 	if !g.nothingStaged {
-		looks = append(looks, func() error { return g.diffIndex(ctx, from) })
+		queries = append(queries, func() error { return g.diffIndex(ctx, from) })
 	}
 	if len(changes) > 0 && !g.clean {
-		looks = append(looks,
+		queries = append(queries,
 			func() (err error) { unstaged, err = unstagedPaths(ctx, g.git(), changes); return },
 			func() (err error) { hidden, err = g.hidden(ctx, changes); return })
 	}
-	if len(looks) > 0 {
+	if len(queries) > 0 {
 		if err := g.copied(); err != nil {
 			return err
 		}
 	}
-	if err := gitops.Together(looks...); err != nil {
+	if err := gitops.Together(queries...); err != nil {
 		return err
 	}
 	if len(g.merge) > 0 {
@@ -161,8 +161,8 @@ func inTheWay(p string, touched map[string]gitops.Change, above map[string]bool)
 	return false
 }
 
-// unstagedPaths lists changed paths whose files in the working tree differ from the index. Only if there seem to be
-// any, it refreshes the copy of the index, which reads the stat data of the whole working tree.
+// unstagedPaths lists the changed paths whose files in the working tree differ from the index of g. If there seem to be any, it refreshes that
+// index and compares again. The refresh reads the stat data of the whole working tree.
 func unstagedPaths(ctx context.Context, g *gitops.Git, changes []gitops.Change) ([]string, error) {
 	call := gitops.Call{Args: append([]string{"diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty"}, pathspecs(changes)...)}
 	paths, err := g.Records(ctx, call)
@@ -202,7 +202,7 @@ func (g *guard) hidden(ctx context.Context, changes []gitops.Change) ([]string, 
 	return g.unhidden(ctx, there)
 }
 
-// unhidden checks again with an index without these flags.
+// unhidden returns the paths among the changes whose files differ from an index without the flags of hidden.
 func (g *guard) unhidden(ctx context.Context, changes []gitops.Change) ([]string, error) {
 	open, err := os.CreateTemp(filepath.Dir(g.copy), "open-")
 	if err != nil {

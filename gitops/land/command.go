@@ -24,7 +24,7 @@ func (e *CommandError) Error() string {
 // Unwrap implements the interface of [errors.Is].
 func (e *CommandError) Unwrap() error { return ErrUnsettled }
 
-// unhindered returns a *[CommandError] if the lock of the index would make a command of the user fail half-way.
+// unhindered returns a *[CommandError] if a command of the user is running that would fail half-way if a landing took the lock of the index now.
 func unhindered(r *gitops.Repository) error {
 	if c := running(r.Top); c != nil {
 		return c
@@ -32,11 +32,11 @@ func unhindered(r *gitops.Repository) error {
 	return nil
 }
 
-// commitPatience bounds the time that a landing keeps the lock of the index because of a git commit, which fails at once if it finds the lock.
+// commitPatience bounds the time for which a landing keeps the lock of the index because a git commit is running.
 const commitPatience = 2 * time.Second
 
-// awaitCommits waits until no git commit runs that may have read the index before a landing replaced the index. The caller holds the
-// lock: without the lock, git commit would write the old index back.
+// awaitCommits waits until no git commit is running, because it may have read the index before a landing replaced it. The caller holds the lock of
+// the index, so that such a git commit fails. Without the lock, it would write the old index back.
 func awaitCommits(r *gitops.Repository) {
 	for end := time.Now().Add(commitPatience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if c := running(r.Top); c == nil || c.Subcommand != commit {

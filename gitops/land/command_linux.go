@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// unsafeCommands lists the subcommands beside which no landing may run. They take the lock of the index several times, and leave
-// something half done if the lock is taken in between. The list was found by taking the lock for 5 ms at a random moment of 60 commands, 40 times
-// each. Other commands change nothing when they fail, or report which part they did not do (git add --patch). git commit reads the
-// index before it takes the lock, and would write the old index over that of a landing in between.
+// unsafeCommands lists the subcommands during which no landing may run. They take the lock of the index several times, and leave something half
+// done if another process takes the lock in between. A test found them: it took the lock for 5 ms at a random moment of 60 commands, 40 times
+// each. Other commands change nothing when they fail, or report which part they did not do (git add --patch). git commit is in the list because
+// it reads the index before it takes the lock: it would write the old index over that of a landing in between.
 var unsafeCommands = []string{"am", "cherry-pick", commit, "merge", "rebase", "revert", "stash"}
 
-// running returns a command of the user that is in the work tree and beside which no landing may run, see [unsafeCommands], or nil. It
-// looks for git processes in /proc (proc_pid_cmdline(5)). Only processes with our user id and in our pid namespace
-// count, since an agent has neither: it must not be able to stop landings. Processes that cannot be read have ended.
+// running returns a command of the user that is running in the work tree and is one of [unsafeCommands], or nil. It finds git processes in /proc
+// (proc_pid_cmdline(5)). Only processes with our user id and in our pid namespace count. An agent has no such process, so it cannot stop
+// landings. A process that cannot be read has ended.
 //
 // Git changes to the top of the work tree before such a command does anything.
 func running(top string) *CommandError {
@@ -102,7 +102,7 @@ func readHead(name string, buffer []byte) []byte {
 // withValue lists the options of git(1) before the subcommand whose value is the next argument.
 var withValue = []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"}
 
-// unsafeSubcommand returns git's subcommand if no landing may run beside it, see [unsafeCommands], and otherwise an empty string.
+// unsafeSubcommand returns the subcommand in the arguments of git if it is one of [unsafeCommands], and otherwise an empty string.
 func unsafeSubcommand(args []string) string {
 	if len(args) == 0 {
 		return ""

@@ -27,14 +27,15 @@
 // writes into such a file later is lost, as with git checkout. Where the file system cannot exchange files, a landing checks each file
 // immediately before its rename.
 //
-// Git reads files that are as young as the index twice, and would not find these in our working tree.
-// So the new index is as old as the user's until it has the stat data of the files in the user's work
-// tree. Otherwise an edit in the same second would count as committed, and the next landing would
-// overwrite it. The landing writes that data itself, as git checkout does for its own files: git add
-// --refresh took 14 ms for three of 20,000 files, under all locks, and ran clean filters. It also makes
-// the changes in the index itself, where git update-index took 10 ms, and has git write the files by an
-// index that contains only them. An index that only git can read, such as a split one, is left to git. The price is room for the changed files once
-// more. Where the host state is on another file system, a file is first copied beside its destination.
+// Git reads files that are as young as the index again, and would not find them in our working tree. So
+// the new index keeps the time of the user's index until it has the stat data of the files in the user's
+// work tree. Otherwise an edit in the same second would count as committed, and the next landing would
+// overwrite it. The landing writes the stat data itself, as git checkout does for its own files: git add
+// --refresh took 14 ms for three of 20,000 files, under all locks, and ran clean filters. The landing
+// also makes the changes in the index itself, where git update-index took 10 ms, and lets git write the
+// files according to an index that contains only them. If only git can read the index, such as a split
+// one, git does all this. The price is room for the changed files once more. If the host state is on
+// another file system, a file is first copied beside its destination.
 //
 // One git update-ref --stdin transaction holds the branch, refs/airlock/<id>/* and HEAD (git locks
 // HEAD together with the branch that it points to) from "prepare" on. Only then are branch, operations

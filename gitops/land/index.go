@@ -16,11 +16,11 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// indexFile is an index in memory, of which some entries are looked at and their stat data replaced (gitformat-index(5)). A git process
-// that does so reads and writes the whole index, with the user's filters, while a landing has the locks.
+// indexFile is an index in memory (gitformat-index(5)). A landing examines some of its entries, and replaces their stat data. A git process for
+// this would read and write the whole index, and run the user's filters, while the landing has the locks.
 type indexFile struct {
 	content    []byte         // as it was read
-	written    time.Time      // when git compares the time of a file with it, see racy
+	written    time.Time      // modification time of the index, with which git compares the times of files; see racy
 	raw        int            // the size of an object name
 	count      uint32         // of entries
 	at         map[string]int // offsets of the entries with the requested paths
@@ -41,7 +41,7 @@ type part struct {
 	entry   bool // a new entry, which has no stat data at first
 }
 
-// splice is a range of the content, and what takes its place. In a list of attribute files, it is just the range.
+// splice is a range of the content, and the bytes that replace it. In a list of attribute files, only the range is set.
 type splice struct {
 	begin, end int
 	by         []byte
@@ -76,8 +76,8 @@ func readIndex(name, format string, changes []gitops.Change) *indexFile {
 	return parseIndex(content, info.ModTime(), format, changes)
 }
 
-// parseIndex reads an index with its entries at some paths. It returns nil if only git can read the index: of another version, or one
-// whose entries are in a second file, or stand for folders.
+// parseIndex reads an index, and finds its entries at the changed paths. It returns nil if only git can read the index: if it has another version
+// than 2 to 4, a part of its entries in a second file, or entries that stand for folders.
 func parseIndex(content []byte, written time.Time, format string, changes []gitops.Change) *indexFile {
 	x := &indexFile{content: content, written: written, raw: 20, at: make(map[string]int, len(changes)), room: map[string]int{}}
 	if format == "sha256" {
@@ -89,14 +89,15 @@ func parseIndex(content []byte, written time.Time, format string, changes []gito
 			fresh = append(fresh, c.Path)
 		}
 	}
-	slices.Sort(fresh) // as the entries are
+	slices.Sort(fresh) // the entries of an index are in this order
 	if !x.find(fresh) {
 		return nil
 	}
 	return x
 }
 
-// find finds the entries, and the places for fresh ones. It returns false for an index that only git can read.
+// find finds the entries at the changed paths, and the places at which entries for the paths in fresh belong. It returns false for an index that
+// only git can read.
 func (x *indexFile) find(fresh []string) bool {
 	end := len(x.content) - x.raw
 	if end < indexHeader || string(x.content[:4]) != "DIRC" {
@@ -130,7 +131,7 @@ func (x *indexFile) find(fresh []string) bool {
 		}
 		switch before, wanted := x.at[string(path)]; {
 		case before > 0:
-			return false // with a conflict
+			return false // a second entry for the path: there is a conflict
 		case wanted:
 			x.at[string(path)] = begin
 		default:
@@ -160,7 +161,8 @@ func (x *indexFile) flags(begin int) uint16 {
 	return binary.BigEndian.Uint16(x.content[begin+statSize+x.raw:])
 }
 
-// shortened returns the path of an entry of version 4, which begins with a part of the path before it, and the offset behind it.
+// shortened returns the path of an entry of version 4, and the offset behind it. Such an entry contains only the part of its path that differs from
+// the path before.
 func (x *indexFile) shortened(before []byte, pos int) (path []byte, next int) {
 	cut := 0
 	for first := true; pos < len(x.content); first = false {
@@ -192,8 +194,8 @@ func optional(extensions []byte) bool {
 	return len(extensions) == 0
 }
 
-// young reports whether the file of an entry may have changed after git has read it, without another time: it is not older than the
-// index (Documentation/technical/racy-git). Where the times of files have no fractions, seconds are compared.
+// young reports whether an entry's file is not older than the index. Such a file may have changed after git has read it without getting another
+// time (Documentation/technical/racy-git). Where the times of files have no fractions, young compares seconds.
 func (x *indexFile) young(begin int) bool {
 	seconds, part := binary.BigEndian.Uint32(x.content[begin+8:]), binary.BigEndian.Uint32(x.content[begin+12:])
 	if written := uint32(x.written.Unix()); seconds != written || part == 0 {
@@ -202,7 +204,7 @@ func (x *indexFile) young(begin int) bool {
 	return part >= uint32(x.written.Nanosecond())
 }
 
-// is reports whether the index has just an entry of a tree at a path, without a conflict or a flag.
+// is reports whether the index has exactly the entry e at a path, without a conflict or a flag.
 func (x *indexFile) is(path string, e gitops.Entry) bool {
 	begin := x.at[path]
 	if begin == 0 || !e.Present() {
@@ -217,8 +219,8 @@ func (x *indexFile) is(path string, e gitops.Entry) bool {
 		binary.BigEndian.Uint32(x.content[begin+modeField:]) == uint32(e.Mode)
 }
 
-// clean reports whether the index and the files at all changed paths are those of the old commit, as far as stat data shows. Otherwise git
-// finds out.
+// clean reports whether the stat data shows that the index and the files at all changed paths are those of the old commit. If it does not, git
+// must compare them.
 func (x *indexFile) clean(changes []gitops.Change, seen map[string]os.FileInfo) bool {
 	for _, c := range changes {
 		if !x.is(c.Path, c.Old) || c.New.Gitlink() {
@@ -235,15 +237,15 @@ func (x *indexFile) clean(changes []gitops.Change, seen map[string]os.FileInfo) 
 	return true
 }
 
-// sameStat compares stat data as git does, without the device. A file without content always differs, since git writes a size of 0 into
-// entries that it must look at again.
+// sameStat compares stat data as git does, without the device. It reports a file without content as different, since git writes a size of 0 into
+// entries whose files it must read again.
 func sameStat(a, b []byte) bool {
 	return bytes.Equal(a[:16], b[:16]) && bytes.Equal(a[20:], b[20:]) && binary.BigEndian.Uint32(a[sizeField:]) > 0
 }
 
-// stamp writes the stat data of the files that a landing has just put into their places, as git checkout does, and the index into its
-// file. placed are these files before they were renamed. If another file is there now, its entry gets no stat data, so that git reads
-// the file.
+// stamp puts the stat data of the files that a landing has just renamed into place into their entries, as git checkout does, and writes the index
+// to its file. placed has these files as they were renamed. If another file is in such a place now, its entry gets no stat data, so that git
+// reads the file.
 func (x *indexFile) stamp(r *gitops.Repository, name string, changes []gitops.Change, placed map[string]os.FileInfo) error {
 	for _, c := range changes {
 		begin := x.at[c.Path]
@@ -263,8 +265,8 @@ func (x *indexFile) stamp(r *gitops.Repository, name string, changes []gitops.Ch
 	return errors.Join(x.write(name, info.Mode().Perm()), x.complete(name))
 }
 
-// restat replaces the stat data of an entry by that of a file which a landing has put into its place, or reports that another file is
-// there.
+// restat replaces the stat data of an entry by that of the file that a landing has renamed into place. It returns false if another file is there
+// now.
 func restat(entry []byte, r *gitops.Repository, path string, placed map[string]os.FileInfo) bool {
 	info, err := r.Lstat(path)
 	stat := statData(info)
@@ -276,7 +278,7 @@ func restat(entry []byte, r *gitops.Repository, path string, placed map[string]o
 	return true
 }
 
-// stampEntered is like stamp, for entries that the landing has entered into an index which is already written.
+// stampEntered is like stamp for the entries that the landing has entered itself, in an index that is already written except for these entries.
 func (x *indexFile) stampEntered(r *gitops.Repository, name string, placed map[string]os.FileInfo) error {
 	for path, entry := range x.entered {
 		restat(entry, r, path, placed)
@@ -300,7 +302,7 @@ func (x *indexFile) write(name string, mode os.FileMode) error {
 	return errors.Join(out.Flush(), f.Chmod(mode), f.Sync(), f.Close())
 }
 
-// complete writes the entries whose stat data has come since write, and the checksum, and replaces the file of the index, durably.
+// complete writes the entries that got their stat data after write, and the checksum. Then it renames the index into place, durably.
 func (x *indexFile) complete(name string) error {
 	f, err := os.OpenFile(unfinished(name), os.O_WRONLY, 0)
 	if err != nil {
@@ -321,7 +323,7 @@ func (x *indexFile) complete(name string) error {
 	}
 	_, err = f.WriteAt(sum, at)
 	now := time.Now()
-	if x.racy { // git must look at the files of other entries again, as before
+	if x.racy { // git must still read the files of other entries again
 		now = x.written
 	}
 	return errors.Join(append(errs, err, os.Chtimes(f.Name(), now, now), f.Sync(), f.Close(), os.Rename(f.Name(), name))...)

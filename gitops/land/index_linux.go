@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// statData returns the stat data of a file or a symbolic link as an entry of the index has it, with the mode that git would give it, or
-// nil if git must look at it.
+// statData returns the stat data of a file or a symbolic link in the form of an index entry, with the mode that git would give it. It returns nil
+// if git must read the file itself.
 func statData(info fs.FileInfo) []byte {
 	if info == nil {
 		return nil

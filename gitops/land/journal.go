@@ -26,7 +26,7 @@ type journal struct {
 	Locks   []lockFile         `json:"locks"`           // these locks
 	// changed paths of the old commit that were missing in the working tree
 	Absent []gitops.AnyName `json:"absent"`
-	Lost   bool             `json:"lost"` // the index was without our lock for a while
+	Lost   bool             `json:"lost"` // a recovery found that the landing had lost its lock on the index
 }
 
 // scratchPrefix begins the names of the folders in which landings are prepared.

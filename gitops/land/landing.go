@@ -63,8 +63,8 @@ type Landing struct {
 	Dir string
 }
 
-// settle is how old a changed index must be. git checkout writes the index first and HEAD a moment later. Between
-// the two, the index looks as if the user had staged changes.
+// settle is the age from which a difference between the index and the branch counts as the user's staged changes. git checkout writes the index
+// first and HEAD a moment later. Between the two, the index differs from the branch as well.
 const settle = 100 * time.Millisecond
 
 // landing is the state of one Land.
@@ -78,11 +78,11 @@ type landing struct {
 	filters landingFilters
 	before  os.FileInfo
 	seen    map[string]os.FileInfo
-	plain   *indexFile // the user's index if the landing changes nothing but plain entries in it, or nil
-	entered *indexFile // the same with the changes, or nil
+	plain   *indexFile // the user's index, if the landing can enter its changes into it one by one; otherwise nil
+	entered *indexFile // the same index with the changes entered, or nil
 	writing sync.WaitGroup
 	written error               // of the entered index, once nothing is writing
-	copied  func() error        // copies the user's index to next for git, unless it is there
+	copied  func() error        // copies the user's index to next, for git, unless the copy exists
 	tx      *gitops.Transaction // begun
 	token   token               // written
 }
@@ -167,8 +167,8 @@ func (l *landing) prepare(ctx context.Context) error {
 	return err
 }
 
-// load reads the user's index, and arranges that it is copied when git must work on it. An index that is too large to be held in memory
-// is copied at once, and its content is nil.
+// load returns the content of the user's index. It sets copied, which copies the index when git must work on it. If the index is too large to be
+// held in memory, load copies it at once, and returns nil.
 func (l *landing) load() (content []byte, err error) {
 	f, err := os.Open(l.index)
 	if err != nil {
@@ -193,7 +193,7 @@ func (l *landing) load() (content []byte, err error) {
 	return content, gitops.Unless(err, io.ErrUnexpectedEOF) // unchanged finds that it was shortened
 }
 
-// mode returns the mode of the new index, which is shared as git would share it.
+// mode returns the file mode that git would give the new index in this repository (core.sharedRepository).
 func (l *landing) mode() os.FileMode { return l.Config.Sharing().Mode(l.before.Mode().Perm()) }
 
 // diff lists the changes of the landing.
@@ -213,7 +213,7 @@ func (l *landing) diff(ctx context.Context) ([]gitops.Change, error) {
 	return l.Look.Diff(ctx, old.Tree, after.Tree, quarantine.WithoutLimits)
 }
 
-// treesOf returns a function that returns the trees of a folder in both commits. A tree is empty if it is not known or not there.
+// treesOf returns a function for the trees of a folder in both commits. A tree is empty if it is not known, or if the folder does not exist.
 func (l *landing) treesOf(ctx context.Context) func(folder string) [2]gitops.OID {
 	known := map[string][2]gitops.OID{".": l.trees}
 	var find func(folder string) [2]gitops.OID
@@ -238,8 +238,8 @@ func (l *landing) treesOf(ctx context.Context) func(folder string) [2]gitops.OID
 	return find
 }
 
-// collisions distinguishes a collision with the user's work from the state in the middle of a git command. The
-// latter is possible while the index is young and differs from the branch.
+// collisions returns an error if the landing would collide with the user's work. While the index is younger than settle and differs from the
+// branch, a git command may be at work. Then the error wraps [ErrUnsettled], even without a collision.
 func (l *landing) collisions(ctx context.Context, guard *guard) error {
 	err := guard.check(ctx, l.Old, l.changes)
 	var collision *CollisionError
@@ -306,8 +306,8 @@ func (l *landing) swing(ctx context.Context) error {
 	return err
 }
 
-// absent lists the changed paths of the old commit that are missing in the working tree. After the landing they
-// could not be distinguished from a file that existed although git was told to skip it.
+// absent lists the changed paths of the old commit that have no file in the working tree. The journal stores them, because after the landing
+// nobody could distinguish them from files that existed although git was told to skip them.
 func (l *landing) absent() []gitops.AnyName {
 	names := []gitops.AnyName{}
 	for _, c := range l.changes {
@@ -356,7 +356,7 @@ func (l *landing) mend(ctx context.Context, cause error) error {
 	return nil
 }
 
-// unchanged returns an error if something has moved between prepare and the locks.
+// unchanged returns an error if the index or a file at a changed path has changed since prepare.
 func (l *landing) unchanged() error {
 	now, err := os.Stat(l.index)
 	if err != nil && !errors.Is(err, os.ErrNotExist) || !sameFile(l.before, now) {

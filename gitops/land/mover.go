@@ -66,7 +66,7 @@ func (m *mover) move(changes []gitops.Change) error {
 func (m *mover) place(c gitops.Change) error {
 	if c.New.Gitlink() {
 		killpoint.Reach(stepSwing)
-		// A file is replaced by the folder of a submodule.
+		// The folder of a submodule replaces a file.
 		if c.Old.Present() && !c.Old.Gitlink() {
 			if err := m.remove(c); err != nil {
 				return err
@@ -80,7 +80,7 @@ func (m *mover) place(c gitops.Change) error {
 	}
 	info, err := os.Lstat(from)
 	if err != nil {
-		return gitops.Unless(err, fs.ErrNotExist) // outside a sparse checkout
+		return gitops.Unless(err, fs.ErrNotExist) // git wrote no file: the path is outside of the sparse checkout
 	}
 	killpoint.Reach(stepSwing)
 	folder := filepath.Dir(filepath.Join(m.r.Top, c.Path))
@@ -244,8 +244,8 @@ func (m *mover) each(do func(name string) error) error {
 	return nil
 }
 
-// waitingName is the temporary name of a file that is copied beside its destination, since it cannot be renamed there from another file
-// system. The name is as random as the name of the landing's scratch folder.
+// waitingName returns a temporary name for a copy beside the destination of a file. Such a copy is needed if the file is on another file system,
+// from where it cannot be renamed. The name is as random as the name of the landing's scratch folder.
 func waitingName(r *gitops.Repository, scratch, name string) string {
 	return filepath.Join(r.Top, path.Dir(name), "."+filepath.Base(scratch))
 }

@@ -39,8 +39,8 @@ func notThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// touch sets the time of a file to now, when the file becomes visible. Build outputs that are compared with it may
-// be newer than the time at which it was staged.
+// touch sets the time of a file to the time at which it becomes visible. Otherwise a build could find that its output is newer than the file,
+// which was written before the landing.
 func touch(name string, info fs.FileInfo) {
 	if info.Mode().IsRegular() {
 		now := time.Now()
@@ -59,8 +59,8 @@ func inherit(name, dir string) {
 	}
 }
 
-// refreshTime limits refresh, during which the index and the refs are locked: one of the user's clean filters may
-// never end.
+// refreshTime bounds refresh, during which the index and the refs are locked. Without a bound, a clean filter of the user could keep them locked
+// for ever.
 const refreshTime = 10 * time.Second
 
 // refresh writes the stat data of the changed paths into the next index, and this index to the disk. placed are the files as the landing
@@ -78,7 +78,7 @@ func (l *landing) refresh(ctx context.Context, placed map[string]os.FileInfo) er
 	return refresh(ctx, l.r, l.next(), l.changes, l.filters)
 }
 
-// refresh does so with git.
+// refresh writes the stat data of the changed paths into an index with git, and syncs the index.
 func refresh(ctx context.Context, r *gitops.Repository, index string, changes []gitops.Change, filters landingFilters) error {
 	if err := refreshByGit(ctx, r, index, changes, filters); err != nil {
 		return err
@@ -86,8 +86,8 @@ func refresh(ctx context.Context, r *gitops.Repository, index string, changes []
 	return gitops.SyncPath(index)
 }
 
-// refreshByGit does so with git, which runs clean filters. Missing stat data only makes the user's next git status
-// read the file. So a refresh that takes too long, or is interrupted, ends without an error.
+// refreshByGit lets git write the stat data of the changed paths into an index. Git runs clean filters for this. A refresh that takes too long, or
+// is interrupted, is not an error: the user's next git status reads the files without stat data.
 func refreshByGit(ctx context.Context, r *gitops.Repository, index string, changes []gitops.Change, filters landingFilters) error {
 	g := r.Durable().Configured(filters.config...).With("GIT_INDEX_FILE=" + index)
 	var kept []gitops.Change

@@ -15,10 +15,10 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 )
 
-// The input of a filter in a landing was written by an agent. If a filter can reach the network, this input may
-// select the address. So the filters of a landing have no network, where the kernel allows us to remove it. git-lfs
-// needs the network, and keeps it as long as no file of the tree can give git-lfs another address: while .lfsconfig
-// is the same as when the airlock began, or where the user's own configuration has lfs.url, which has precedence.
+// An agent wrote the input of the filters in a landing. If a filter can reach the network, this input may select the address. So a landing runs
+// the filters without a network, where the kernel allows this. git-lfs needs the network. It keeps the network as long as no file of the tree
+// can give it another address: while .lfsconfig is the same as when the airlock began, or if the user's own configuration has lfs.url, which
+// has precedence.
 
 // landingNetwork is the setting that gives all filters the network.
 const landingNetwork = "airlock.landingNetwork"

@@ -52,7 +52,7 @@ func Recover(ctx context.Context, r *gitops.Repository, dir string) error {
 		err = removeJournal(r, dir)
 	}
 	awaitCommits(r)
-	// Even if recovery is unfinished, it unlocks the user's index, which the user may need to remove the obstacle.
+	// The index is unlocked even if the recovery is not finished, because the user may need it to remove the obstacle.
 	token.unlock(lock)
 	if err != nil {
 		return fmt.Errorf("recover the landing of %s: %w", j.New, err)
@@ -61,8 +61,8 @@ func Recover(ctx context.Context, r *gitops.Repository, dir string) error {
 	return nil
 }
 
-// lockIndex takes the lock of the index, unless the landing still has it. If the landing has lost it, lockIndex first records
-// that in the journal, since a recovery that is killed leaves a lock that looks like the landing's.
+// lockIndex takes the lock of the index, unless the landing still has it. If the landing has lost the lock, lockIndex first notes that in the
+// journal. Otherwise, if this recovery is killed, the next one would take the lock of this one for that of the landing.
 func (j *journal) lockIndex(r *gitops.Repository, dir string, token token, lock string) error {
 	if token.owns(lock) {
 		return nil
@@ -76,7 +76,7 @@ func (j *journal) lockIndex(r *gitops.Repository, dir string, token token, lock 
 	if err := token.write(); err != nil {
 		return err
 	}
-	// The user may have changed the index before this lock, but cannot change it afterwards.
+	// The user may have changed the index until now, but not from now on.
 	return token.lock(lock, func() error { return unhindered(r) })
 }
 
@@ -87,7 +87,7 @@ type recovery struct {
 	scratch string
 	filters landingFilters
 	changes []gitops.Change
-	left    map[string]bool // paths that git was told to skip and that were missing before the landing
+	left    map[string]bool // true for paths that git was told to skip and that had no file before the landing
 
 	old, new  staged
 	seen      map[string]os.FileInfo // the files of the working tree, from before their content was last checked
@@ -109,7 +109,7 @@ func (c *recovery) run(ctx context.Context) error {
 	if c.filters, err = filtersOf(ctx, c.r, nil, config, cmp.Or(c.Begun, c.Old), c.Old, c.New); err != nil {
 		return err
 	}
-	if err := c.lookBack(ctx); err != nil {
+	if err := c.readChanges(ctx); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.scratch, 0o700); err != nil {
@@ -137,19 +137,19 @@ func (c *recovery) run(ctx context.Context) error {
 	return err
 }
 
-// hasMoved reports whether the landing has moved the branch, which the user may have moved on since.
+// hasMoved reports whether the landing has moved the branch. The user may have moved it on since.
 func (c *recovery) hasMoved(ctx context.Context, tip gitops.OID) bool {
 	if tip == c.New || tip == c.Old || tip == "" {
 		return tip == c.New
 	}
-	if c.r.IsAncestor(ctx, c.New, c.Old) { // back to an ancestor, which each tip on top of Old reaches, too
+	if c.r.IsAncestor(ctx, c.New, c.Old) { // a landing back to an ancestor: a tip on top of Old reaches New as well
 		return c.r.IsAncestor(ctx, c.New, tip) && !c.r.IsAncestor(ctx, c.Old, tip)
 	}
 	return c.r.IsAncestor(ctx, c.New, tip)
 }
 
-// forward completes what follows the move of the branch: other refs of the transaction (git moves the refs of one
-// transaction one after the other), the index, and files that a power failure kept from the disk.
+// forward completes a landing that has moved the branch: the other refs of the transaction (git moves them one after the other), the index, and
+// files that did not reach the disk before a power failure.
 func (c *recovery) forward(ctx context.Context) error {
 	for _, u := range slices.Concat(c.First, c.Refs) {
 		if err := c.complete(ctx, u); err != nil {
@@ -280,9 +280,9 @@ func (c *recovery) moved(ctx context.Context) (map[string]bool, error) {
 	return set(paths), err
 }
 
-// lookBack lists the changes of the landing to the working tree as it was before. Paths that git was told to skip
-// may exist, and are landed like all others.
-func (c *recovery) lookBack(ctx context.Context) (err error) {
+// readChanges lists the changes of the landing. A path that git was told to skip and that had no file before the landing counts as new. If it had a
+// file, it was landed like all others.
+func (c *recovery) readChanges(ctx context.Context) (err error) {
 	if c.changes, err = c.r.Diff(ctx, c.Old, c.New); err != nil {
 		return err
 	}

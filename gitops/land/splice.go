@@ -26,7 +26,7 @@ func (x *indexFile) entryOf(name string, e gitops.Entry) []byte {
 	return append(b, make([]byte, 8-len(b)%8)...)
 }
 
-// small returns a whole index that has just the new entries, and those of attribute files, by which git writes the files.
+// small returns an index that has only the new entries and those of attribute files. Git writes the new files according to it.
 func (x *indexFile) small(changes []gitops.Change) []byte {
 	entries := map[string][]byte{}
 	for _, a := range x.attributes {
@@ -54,9 +54,9 @@ func (x *indexFile) small(changes []gitops.Change) []byte {
 	return h.Sum(b)
 }
 
-// enter makes the changes in the index, or returns false if only git can make them: in an index that shortens paths, or with data about
-// all entries that would have to change with them, or where a file takes the place of a folder. The index must have the old
-// entries. trees returns the trees of a folder before and after the changes.
+// enter makes the changes in the index, which must have the old entries. It returns false if only git can make them: if the index shortens paths,
+// if an extension would have to change with the entries, if a change is one of a submodule, or if a file replaces a folder. trees returns the
+// trees of a folder before and after the changes.
 func (x *indexFile) enter(changes []gitops.Change, trees func(folder string) [2]gitops.OID) bool {
 	if binary.BigEndian.Uint32(x.content[4:]) > 3 {
 		return false
@@ -107,7 +107,8 @@ func (x *indexFile) endOf(begin int) int {
 	return begin + (pos+bytes.IndexByte(x.content[pos:], 0)-begin+8)&^7
 }
 
-// apply replaces parts of the entries, which are in order, and all extensions. The rest is not copied, since an index can have megabytes.
+// apply makes the edits of the entries, which are in order, and replaces all extensions. It does not copy the other entries, since an index can
+// have megabytes.
 func (x *indexFile) apply(edits []splice, count uint32, extensions []byte) {
 	head := bytes.Clone(x.content[:indexHeader])
 	binary.BigEndian.PutUint32(head[8:], count)
@@ -129,7 +130,8 @@ type folder struct {
 	more  int           // the files that it gains
 }
 
-// changedFolders returns the folders with changes. If one of them comes or goes, no tree is known: git finds out which others change.
+// changedFolders returns the folders with changes. If the changes add or remove a folder, no tree is known, because git must find out which other
+// folders change.
 func changedFolders(changes []gitops.Change, trees func(folder string) [2]gitops.OID) map[string]*folder {
 	folders, known := map[string]*folder{}, true
 	for _, c := range changes {
@@ -158,8 +160,9 @@ func changedFolders(changes []gitops.Change, trees func(folder string) [2]gitops
 	return folders
 }
 
-// withFolders returns the extensions of an index with the trees that folders have after their changes, or with no trees where
-// these are not known. The positions of entries go, which only make reading faster. It returns false if there is anything else.
+// withFolders returns the extensions of an index after the changes. In the extension with trees, changed folders get their new trees, or none if
+// these are not known. It leaves out the extensions with positions of entries, which only make reading faster. It returns false if there is any
+// other extension.
 func withFolders(extensions []byte, folders map[string]*folder, raw int) (kept []byte, ok bool) {
 	for len(extensions) > 0 {
 		size := 8 + int(binary.BigEndian.Uint32(extensions[4:])) // optional has checked it
@@ -217,7 +220,7 @@ func (f *folder) renewed(entries, id []byte) (count, tree []byte) {
 	return strconv.AppendInt(nil, int64(n+f.more), 10), tree
 }
 
-// has reports whether git has noted in the index that its entries are just those of a tree.
+// has reports whether the index says, in its extension TREE, that its entries are exactly those of a tree.
 func (x *indexFile) has(tree gitops.OID) bool {
 	for rest := x.extensions; len(rest) > 0; {
 		size := 8 + int(binary.BigEndian.Uint32(rest[4:])) // optional has checked it

@@ -38,8 +38,8 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 	if err := way(ctx, g); err != nil {
 		return l.filterFault(err)
 	}
-	// Git did not find the files of entries that are as young as the index. It must check them again at their final
-	// place.
+	// Git must check the files of entries that are as young as the index, but these files are not in this working tree. It checks them at
+	// their final place later.
 	if l.before != nil && l.entered == nil {
 		if err := os.Chtimes(l.next(), l.before.ModTime(), l.before.ModTime()); err != nil {
 			return err

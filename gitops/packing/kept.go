@@ -12,8 +12,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Kept is where packs are stored that nothing removes before a ref reaches their objects. As with git fetch, a pack arrives together
-// with a .keep file (git-index-pack(1), --keep).
+// Kept stores packs in a repository so that nothing removes them before a ref reaches their objects. As git fetch does, it creates each pack
+// together with a .keep file (git-index-pack(1), --keep).
 type Kept struct {
 	Repo    *gitops.Repository
 	Sharing gitops.Sharing // of Repo
@@ -23,7 +23,7 @@ type Kept struct {
 // folder returns the folder of the packs.
 func (k Kept) folder() string { return filepath.Join(k.Repo.CommonDir, "objects", "pack") }
 
-// half returns the name of an index that is being written. It must not begin with tmp_, because git prune removes such files.
+// half returns the temporary name of an index that is being written. The name must not begin with tmp_, because git prune removes such files.
 func (k Kept) half(name string) string { return filepath.Join(k.folder(), k.Mark+"-"+name) }
 
 // Store stores objects with their names as one pack, durably. No git gc, repack or prune removes the pack until [Kept.Release] is called with the same
@@ -71,8 +71,8 @@ func (k Kept) write(name string, content []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Release releases all packs that [Kept.Store] stored with the mark, also those of a process that died, and removes what it had not
-// finished. No process may be storing objects with the mark.
+// Release removes the .keep files with the mark, also those of a process that died, and the packs that such a process has not finished. No process
+// may be storing objects with the mark meanwhile.
 func (k Kept) Release() error {
 	var errs []error
 	remove := func(name string) { errs = append(errs, gitops.Unless(os.Remove(name), fs.ErrNotExist)) }
@@ -86,7 +86,7 @@ func (k Kept) Release() error {
 			remove(base + ".pack")
 			remove(k.half(filepath.Base(base)))
 		}
-		remove(keep) // the last one, because it proves that the others are ours
+		remove(keep) // removed last, because it proves that the others are ours
 	}
 	return errors.Join(errs...)
 }

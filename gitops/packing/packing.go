@@ -54,7 +54,7 @@ func Pack(format string, objects []Object) (pack []byte, at []int) {
 	return withSum(format, b.Bytes()), at
 }
 
-// Ahead returns the object, which is being compressed from now on, beside what the caller does next.
+// Ahead begins to compress the object in the background, and returns an object that uses the result.
 func (o Object) Ahead() Object {
 	plain := o
 	o.packed = sync.OnceValue(func() []byte {

@@ -167,8 +167,8 @@ func (b *Bridge) Inspect(ctx context.Context, quarantine *Inspector) *Inspector 
 // Merge describes a three-way merge of trees.
 type Merge struct {
 	Base, Ours, Theirs gitops.OID
-	// Own reports that both sides are the agent's. Then a file that one side adds stays in the folder where the agent has put it,
-	// also if the other side has renamed the folder's other files. Otherwise git reports a conflict, which the user must decide.
+	// Own reports that both sides are the agent's. Then a file that one side adds stays in its folder, even if the other side has renamed all
+	// other files of this folder. Without Own, git reports a conflict in this case, and the user must decide.
 	Own bool
 }
 

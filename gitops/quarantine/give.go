@@ -42,8 +42,8 @@ func (b *Bridge) Give(ctx context.Context, inspector *Inspector, tip gitops.OID,
 	return b.handover.prove(name, names)
 }
 
-// Again copies objects into the outer repository, even those that it has: those that tip reaches and known do not reach, and also.
-// Until [Handover.Release], a running git gc cannot remove them, whichever refs it has read.
+// Again copies objects into the outer repository, even if it has them: those that tip reaches and known do not reach, and those in also. Until
+// [Handover.Release], a running git gc cannot remove them, whatever refs it has read.
 func (b *Bridge) Again(ctx context.Context, tip gitops.OID, known []gitops.OID, also ...gitops.OID) error {
 	if b.outer.Dry {
 		return gitops.ErrDryRun

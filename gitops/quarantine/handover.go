@@ -98,8 +98,8 @@ func (h *Handover) install(ctx context.Context, base string) (name string, err e
 	return name, gitops.SyncPath(store)
 }
 
-// half returns the name of a pack's file while it is being copied. The token in it proves that the file is ours. The
-// name must not begin with tmp_, because git prune removes such files.
+// half returns the temporary name of a pack's file that is being copied. The token in the name proves that the file is ours. The name must not
+// begin with tmp_, because git prune removes such files.
 func (h *Handover) half(name string) string {
 	return filepath.Join(h.store(), strings.ReplaceAll(strings.TrimSpace(h.mark), " ", "-")+"-"+name)
 }
@@ -197,7 +197,7 @@ func (h *Handover) Release() error {
 			left = append(left, base+".pack", base+".rev")
 		}
 		if keeps || strings.HasPrefix(name, half) {
-			left = append(left, file) // the last one, because it proves that the others are ours
+			left = append(left, file) // removed last, because it proves that the others are ours
 		}
 	}
 	var errs []error

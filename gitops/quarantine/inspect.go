@@ -29,7 +29,7 @@ var WithoutLimits = inner.Limits{Pack: math.MaxInt64, Commit: commitLimit, Blob:
 // runs until Close. An Inspector must not be used by several goroutines at the same time.
 type Inspector struct {
 	made   map[gitops.OID]object // new objects of a bridge
-	stores []*objectFolder       // read before git is asked, in this order
+	stores []*objectFolder       // searched in this order, before git
 	git    *gitops.Git
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -127,7 +127,7 @@ func (i *Inspector) stored(id gitops.OID) (object, bool) {
 	return object{}, false
 }
 
-// Has reports whether a pack has an object. It starts no process. If there is one, it also finds other objects.
+// Has reports whether the stores have an object. It starts no git process. As long as the inspector has none, Has finds only objects in packs.
 func (i *Inspector) Has(ctx context.Context, id gitops.OID) bool {
 	packed := func(s *objectFolder) bool { _, _, err := s.info(id); return err == nil }
 	if there := slices.ContainsFunc(i.stores, packed); there || i.ask == nil {

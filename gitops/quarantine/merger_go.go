@@ -11,9 +11,9 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// entryMerger merges trees in process, entry by entry. It reads no file, and detects no renames. So it is used only for merges whose
-// result cannot depend on either: no path was changed differently on both sides, and no side has both removed and added files, of
-// which git may take some for renamed.
+// entryMerger merges trees in process, entry by entry. It reads no file, and detects no renames. So it is used only for merges whose result does
+// not depend on the content of files or on renames: no path was changed differently on both sides, and no side has both removed and added files,
+// which git may take for renamed files.
 type entryMerger struct {
 	bridge    *Bridge
 	inspector *Inspector // nil until it is needed

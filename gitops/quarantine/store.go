@@ -114,8 +114,8 @@ func (q *Store) TakeBases(ctx context.Context, r *gitops.Repository, commits []g
 	return q.takeCommits(ctx, r, commits...)
 }
 
-// ReceiveFrom receives commits of the outer repository with what their trees add, as if they came from an agent. The quarantine
-// has bases, which are all parents of the commits that are not commits themselves, see [Store.TakeBases].
+// ReceiveFrom receives commits of the outer repository with the objects that their trees add, as if they came from an agent. bases are the parents
+// of the commits that are not among the commits. The quarantine must have them already, see [Store.TakeBases].
 func (q *Store) ReceiveFrom(ctx context.Context, r *gitops.Repository, commits, bases []gitops.OID, limits inner.Limits) error {
 	var list strings.Builder
 	for _, base := range bases { // without its parents, so that it excludes its tree alone

@@ -249,7 +249,7 @@ func (w *walk) blob(ctx context.Context, id gitops.OID) error {
 	return nil
 }
 
-// fresh reports whether an object is seen for the first time.
+// fresh reports whether the walk sees an object for the first time.
 func (w *walk) fresh(id gitops.OID, tree bool) bool {
 	key := typedObject{tree: tree}
 	if _, err := hex.Decode(key.id[:], []byte(id)); err != nil || w.seen[key] {

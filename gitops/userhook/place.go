@@ -56,7 +56,7 @@ func Find(ctx context.Context, repo *gitops.Repository, hook string) (Place, err
 	return p, nil
 }
 
-// Install adds the line to the hook, and makes the hook if there is none. changed reports whether the line was not there.
+// Install adds the line to the hook, and makes the hook if there is none. changed reports whether the line was missing.
 func (p Place) Install() (changed bool, err error) {
 	content, info, err := p.read()
 	switch {

@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// mark ends the line in every hook. madeMark and folderMark end it in a file, and in a folder, that did not exist before.
+// mark is at the end of the line in every hook. madeMark replaces it if the file of the hook did not exist before, and folderMark if its folder did
+// not exist either.
 const (
 	mark       = "# git airlock hooks"
 	madeMark   = mark + ", with this file"
 	folderMark = mark + ", with this folder"
 )
 
-// script is the line for a pre-push hook. The program reads the hook's standard input from a file, and what follows in the
-// hook reads it again from there. If the program is not installed any more, the push goes on.
+// script is the line for a pre-push hook. It copies the hook's standard input to a file. This program reads the file, and the rest of the hook gets
+// it as its standard input. If the program is not installed any more, the push goes on.
 const script = `if command -v git-airlock >/dev/null 2>&1; then airlock=$(mktemp) && cat >"$airlock" && git-airlock hooks pre-push "$@" <"$airlock" || ` +
 	`{ set -- $?; rm -f "$airlock"; exit "$1"; }; exec <"$airlock"; rm -f "$airlock"; ` +
 	`else echo "airlock: git-airlock is not on PATH, so this push is not checked" >&2; fi `
