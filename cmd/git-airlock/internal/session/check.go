@@ -21,7 +21,7 @@ func (s *Session) checker(r airlock.Record) checker {
 // System implements [promote.Checker].
 func (c checker) System(ctx context.Context) (string, error) { return c.runner.System(ctx, c.record) }
 
-// Run implements [promote.Checker]. The user may have changed settings since the daemon began.
+// Run implements [promote.Checker]. It reads the user's settings again, because they may have changed since the daemon began.
 func (c checker) Run(ctx context.Context, w checks.Wanted) (found checks.Result, err error) {
 	if c.runner.Config, err = c.runner.Prisons.Repo.Config(ctx); err != nil {
 		return found, err

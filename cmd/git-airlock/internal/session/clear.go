@@ -27,7 +27,7 @@ import (
 // DiscardFlag is the option that sets Clear's discard. Hints name it.
 const DiscardFlag = "discard-pending"
 
-// Clear removes the airlock of this worktree if no work would be lost, or with discard in any case. Without an airlock it removes
+// Clear removes the airlock of this worktree. Without discard it refuses if work would be lost. If there is no airlock, it removes
 // the remains of airlocks whose worktrees are gone, and fails with [ErrNoAirlock].
 func (s *Session) Clear(ctx context.Context, discard bool) error {
 	r, err := s.Store.Here()
@@ -79,7 +79,7 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 	if err := save(s.Store, r); err != nil {
 		return err
 	}
-	s.attest(context.WithoutCancel(ctx), r, attest.Attester.Close) // the session has no more statements from here on
+	s.attest(context.WithoutCancel(ctx), r, attest.Attester.Close) // nothing more lands, so the session gets no more statements
 	if err := s.Prisons().Erase(context.WithoutCancel(ctx), r); err != nil {
 		return err
 	}
@@ -114,8 +114,8 @@ func (s *Session) wouldLose(ctx context.Context, r airlock.Record, discard bool)
 	return nil
 }
 
-// tellUndone names the reflog if undo took landed commits back. No other ref keeps these commits after a clear. The count is bounded in
-// time and may be missing, because the user may clear an airlock that hangs.
+// tellUndone prints that the reflog has the landed commits that undo took back. After a clear nothing else keeps these commits. If
+// counting them takes longer than countTime, it prints nothing: the user may be clearing an airlock that hangs.
 func (s *Session) tellUndone(ctx context.Context, r airlock.Record) {
 	l := s.landing(r)
 	defer l.engine.Close()
@@ -135,7 +135,7 @@ func save(store airlock.Store, r airlock.Record) error {
 	return nil
 }
 
-// haltToClear lands pending commits and stops an airlock. Without discard it then refuses if work would be lost, and the workspace stays.
+// haltToClear lands pending commits and stops an airlock. Without discard it refuses if work would be lost, and keeps the workspace.
 func (s *Session) haltToClear(ctx context.Context, r *airlock.Record, discard bool) error {
 	if discard {
 		l := s.landing(*r)
@@ -155,7 +155,7 @@ func (s *Session) haltToClear(ctx context.Context, r *airlock.Record, discard bo
 	if err := s.Prisons().Halt(ctx, *r); err != nil {
 		return err
 	}
-	// The agent may have committed until a moment ago.
+	// Look for losses again: the agent may have committed until Halt ended it.
 	if r.Phase == airlock.Running {
 		r.Phase = airlock.Stopped
 		if err := save(s.Store, *r); err != nil {
@@ -171,8 +171,7 @@ func (s *Session) haltToClear(ctx context.Context, r *airlock.Record, discard bo
 	return nil
 }
 
-// The user may discard because a promotion cycle hangs, so a clear that discards does not wait for cycles without a limit. These
-// are the limits.
+// Limits of a clear that discards. The user may discard because a promotion cycle hangs, so such a clear does not wait for ever.
 const (
 	// landFirstTime bounds the landing of pending commits. A busy machine can take seconds to make the prison in which git reads the
 	// workspace, and what is not landed then is lost.
@@ -187,8 +186,8 @@ const (
 	mendTime = 10 * time.Second
 )
 
-// lockToDiscard is lock for a clear that discards. It ends commands that hold the lock during a cycle of this airlock, and waits
-// only a limited time for others.
+// lockToDiscard takes the lock for a clear that discards. If a command holds the lock during a cycle of this airlock, it ends that
+// command. For other commands it waits a limited time.
 func (s *Session) lockToDiscard(ctx context.Context, r airlock.Record) (func(), error) {
 	for tries := 3; ; tries-- {
 		unlock, err := s.lockWithin(ctx, lockTime)
@@ -247,7 +246,7 @@ func (l landing) landFirst(ctx context.Context) {
 	}
 	soon, cancel = context.WithTimeout(ctx, countTime)
 	defer cancel()
-	state, _ := l.engine.State(soon) // without it, what the outcome has is printed
+	state, _ := l.engine.State(soon) // after an error, only the numbers of the outcome are printed
 	if soon.Err() != nil && ctx.Err() == nil {
 		l.report.Say("more may be discarded than is listed: counting it takes longer than %s", countTime)
 	}
@@ -272,7 +271,7 @@ func (l landing) tellLost(what string, state promote.State) {
 	}
 }
 
-// repairLanding finishes or rolls back an interrupted landing. This is impossible after its journal is removed.
+// repairLanding finishes or rolls back an interrupted landing. It must be called before the landing's journal is removed.
 func (s *Session) repairLanding(ctx context.Context, r *airlock.Record) error {
 	engine, removed := s.Engine(*r), "nothing"
 	defer engine.Close()

@@ -23,8 +23,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// Daemon promotes the commits of an airlock until a signal ends it. reopen opens the repository again after it was moved. It is
-// no error if another daemon runs already.
+// Daemon promotes the commits of an airlock until a signal ends it. reopen opens the repository again after it was moved. If
+// another daemon of the airlock is running, Daemon returns nil at once.
 func (s *Session) Daemon(ctx context.Context, r airlock.Record, out *os.File, reopen func() (*Session, error)) error {
 	logger := log.New(daemon.BoundedLog{File: out}, "", log.LstdFlags|log.LUTC)
 	ready := os.NewFile(readyDescriptor, "ready")
@@ -50,7 +50,7 @@ func (s *Session) Daemon(ctx context.Context, r airlock.Record, out *os.File, re
 	return errors.Join(err, s.Prisons().SweepOrphaned(ctx, r))
 }
 
-// findMovedSoon tries to follow several times. While a program removes the repository, any file may be missing.
+// findMovedSoon calls findMoved until it succeeds or removalTime is over. While a program removes the repository, files are missing.
 func (s *Session) findMovedSoon(ctx context.Context, r airlock.Record, reopen func() (*Session, error)) (there *Session, now airlock.Record, err error) {
 	soon, cancel := context.WithTimeout(ctx, removalTime)
 	defer cancel()
@@ -61,7 +61,7 @@ func (s *Session) findMovedSoon(ctx context.Context, r airlock.Record, reopen fu
 }
 
 // findMoved finds the new place of an airlock whose worktree was moved while its daemon ran. The daemon's working folder has moved with
-// it. If the airlock is not found, its worktree is gone or was copied elsewhere. Then the prison ends, too.
+// the worktree, so reopen opens the new place. If the airlock is not there, findMoved stops it if the store has it, and returns nil.
 func (s *Session) findMoved(ctx context.Context, r airlock.Record, reopen func() (*Session, error)) (*Session, airlock.Record, error) {
 	moved, err := reopen()
 	if err == nil && moved.Repo.InPlace() {
@@ -70,7 +70,7 @@ func (s *Session) findMoved(ctx context.Context, r airlock.Record, reopen func()
 		}
 	}
 	if s.Repo.Replaced() {
-		return nil, r, nil // another repository is there now
+		return nil, r, nil // another repository has the place of this one
 	}
 	unlock, err := s.Store.Lock(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ const (
 	readyDescriptor = 3
 	// readyTime bounds the wait for a daemon that hangs. One that ends is noticed at once, and a busy machine may be slow.
 	readyTime = time.Minute
-	// removalTime bounds the tries to follow a worktree that a program may be removing.
+	// removalTime bounds the search for a worktree that a program may be removing.
 	removalTime = 5 * time.Second
 )
 
@@ -107,7 +107,7 @@ const (
 func startDaemon(repo *gitops.Repository, store airlock.Store, now func() time.Time, r airlock.Record) error {
 	pid, err := daemon.PID(store, r.ID)
 	if errors.Is(err, daemon.ErrElsewhere) {
-		return nil // it is running there, which is enough
+		return nil // a daemon is running where this process cannot see it
 	}
 	if err != nil || pid != 0 {
 		return err
@@ -159,7 +159,7 @@ func (s *Session) Heal(_ context.Context, r airlock.Record) error {
 func (s *Session) daemonConfig(r airlock.Record, logger *log.Logger) daemon.Config {
 	e := s.Engine(r)
 	e.Landed = nil
-	e.Store = e.Store.WithWaiting(nil) // nobody reads its messages, and it can wait
+	e.Store = e.Store.WithWaiting(nil) // nobody reads the messages of a daemon that waits for a lock
 	g := watch.New(s.Prisons().Guarded(r), logger)
 	e.Guard = diskGuard{g}
 	in := s.Prisons()

@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/daemon"
 )
 
-// attester returns what makes the statements about landed commits. say tells the user something.
+// attester returns the Attester that makes the statements about landed commits of an airlock. It calls say with its messages.
 func (s *Session) attester(r airlock.Record, say func(string, ...any)) (attest.Attester, error) {
 	user, err := identity.ResolveUser(s.Config)
 	a := attest.Attester{Repo: s.Repo, Store: s.Store, Record: r, Config: s.Config, Who: user.String(), Now: s.Now, Version: s.Version, Say: say}
@@ -35,7 +35,7 @@ func (s *Session) Attest(ctx context.Context) {
 	}
 }
 
-// attest makes statements of an airlock, and says if it cannot.
+// attest calls do to make statements about commits of an airlock. It reports an error to the user, and does not return it.
 func (s *Session) attest(ctx context.Context, r airlock.Record, do func(attest.Attester, context.Context) error) {
 	a, err := s.attester(r, s.Report.Say)
 	if err == nil && !s.Dry {
@@ -46,14 +46,14 @@ func (s *Session) attest(ctx context.Context, r airlock.Record, do func(attest.A
 	}
 }
 
-// attestLanded makes the statements about commits that this command has landed, unless a daemon does.
+// attestLanded makes the statements about landed commits, unless a daemon is running, which makes them.
 func (s *Session) attestLanded(ctx context.Context, r airlock.Record) {
 	if pid, err := daemon.PID(s.Store, r.ID); err == nil && pid == 0 {
 		s.attest(ctx, r, attest.Attester.Landed)
 	}
 }
 
-// attestInDaemon returns what a daemon calls after landings. It has the user's settings of its start, so that one session has one key.
+// attestInDaemon returns the function that a daemon calls after landings. It keeps the settings of the daemon's start, and so the key.
 func (s *Session) attestInDaemon(r airlock.Record, logger *log.Logger) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		a, err := s.attester(r, logger.Printf)

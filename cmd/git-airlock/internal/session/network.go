@@ -16,7 +16,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// withNetwork gives the rules of the network to a prison that is about to start, and the variables that its programs need.
+// withNetwork writes the network's rules for a prison that is about to start, and adds to its spec the variables that its programs
+// need to use the network.
 func (c resolved) withNetwork(spec prison.Spec) (prison.Spec, error) {
 	if spec.Network == prison.NetworkNone {
 		return spec, nil
@@ -58,7 +59,7 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 		return err
 	}
 	c.keys, problems = network.Values(ctx, c.rules.Credentials, hostVariable)
-	s.knows = s.knows || slices.ContainsFunc(c.keys, func(k secret.Secret) bool { return !k.Source.Fixed() })
+	s.knowsValues = s.knowsValues || slices.ContainsFunc(c.keys, func(k secret.Secret) bool { return !k.Source.Fixed() })
 	c.keys = append(c.keys, password...)
 	for _, p := range problems {
 		s.Report.Say("%s", p)
@@ -95,8 +96,8 @@ func (s *Session) lostKeys(r airlock.Record) []control.Credential {
 	return network.Lost(spec.Dir)
 }
 
-// hostVariable returns the value of a variable of the user. A commit of the agent could change a .env file, and bring in the key of
-// somebody else's account.
+// hostVariable returns the value of a variable of the user's environment. It does not read a .env file: a commit of the agent could
+// change that file, and bring in the key of somebody else's account.
 func hostVariable(name string) (string, bool) {
 	value, _, set := environment.HostVariable(name, nil)
 	return value, set
@@ -180,8 +181,8 @@ func (s *Session) RulesHere(ctx context.Context) (network.Rules, error) {
 	return network.Rules{Rules: n.Rules, Open: n.Open}, err
 }
 
-// Credential returns the network of the airlock here, or that of the settings if there is none, with one credential alone. problem is
-// the error of reading its value.
+// Credential returns the network of the airlock here, or the one that the settings describe if there is no airlock. The credential of
+// that name is the only one in its rules. problem is the error of reading the credential's value.
 func (s *Session) Credential(ctx context.Context, name string) (n Network, problem, err error) {
 	rules, err := s.RulesHere(ctx)
 	if err != nil {
@@ -219,8 +220,8 @@ func (s *Session) SaveRule(ctx context.Context, key, text string) error {
 	return s.Repo.Change(ctx, gitops.Call{Args: []string{"config", "--local", "--add", key, text}})
 }
 
-// RecentRefusals returns what the network of an airlock has refused in the last hour. If that cannot be read it is empty: the status
-// has more important facts.
+// RecentRefusals returns what the network of an airlock has refused in the last hour. After an error it returns none, because an
+// error here should not hide the rest of a status.
 func (s *Session) RecentRefusals(r airlock.Record) network.Recent {
 	spec, err := s.Prisons().Spec(r)
 	if err != nil || spec.Network == prison.NetworkNone {

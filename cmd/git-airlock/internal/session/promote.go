@@ -64,8 +64,8 @@ func (s *Session) landing(r airlock.Record) landing {
 	return landing{s.Engine(r), s.Store, s.Dry, s.Report}
 }
 
-// land runs cycles until no more commits can land, and prints the number of commits landed since before. It counts them, because
-// the daemon may have landed some of them.
+// land runs cycles until no more commits can land. It prints the number of commits landed since the total was before, because the
+// daemon may have landed some of them.
 func (l landing) land(ctx context.Context, options promote.Options, before int) error {
 	outcome, err := l.drain(ctx, options)
 	if err != nil {
@@ -203,8 +203,8 @@ func adviseOnPending(err error) error {
 	return err
 }
 
-// addElsewhere adds to the result of promoting, nil or an [environment.Refusal], that a rescued commit on another ref than main
-// does not land. An empty ref means that the rescue made no commit.
+// addElsewhere tells the user if a rescued commit does not land because it is on another ref than main. promoted is the result of
+// promoting: nil or an error. An empty ref means that the rescue made no commit.
 func (l landing) addElsewhere(ctx context.Context, ref string, promoted error) error {
 	var held *environment.Refusal
 	if ref == "" || ref == inner.Main || promoted != nil && !errors.As(promoted, &held) {

@@ -56,16 +56,15 @@ type resolved struct {
 	secrets *inbound.Screening
 	// airlock is the new record: of the airlock here, or of a new one without an id.
 	airlock airlock.Record
-	// variables are those of the user and setupEnv those of the setup, with their values, which no record has.
+	// variables are the variables of the user, and setupEnv those of the setup. They have values, which no record stores.
 	variables []environment.Variable
-	// rules are those of the network. They are empty for a running prison.
-	rules    control.Rules
-	keys     []secret.Secret // the values of their credentials
-	setupEnv []string
-	tried    func() (any, error) // waits for a trial of the backend without images; nil if none has begun
+	setupEnv  []string
+	rules     control.Rules       // of the network; empty if the prison is running
+	keys      []secret.Secret     // the values of the credentials in rules, and the password of a proxy
+	tried     func() (any, error) // waits for a trial of the backend without images; nil if none has begun
 }
 
-// resolve makes all decisions of a request, for the airlock here, or with nil for a new one.
+// resolve makes all decisions of a request. here is the airlock of this worktree, or nil for a request that makes a new one.
 func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situation, q Request) (c resolved, err error) {
 	c = resolved{session: s, Request: q, situation: now}
 	if here != nil {
@@ -80,7 +79,7 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 	if err := settings.Check(s.Config.With(c.airlock.Settings).With(q.Overrides)); err != nil {
 		return c, err
 	}
-	if here == nil && c.Image == "" && !c.ImageGiven && !c.asksForImages() { // it is chosen, unless the setup wants tools
+	if here == nil && c.Image == "" && !c.ImageGiven && !c.asksForImages() { // try the backend that chooseBackend takes, unless the setup wants tools
 		c.tried = inBackground(func() (any, error) { return nil, prisons.Plain().Probe(ctx) })
 		defer c.tried() //nolint:errcheck // choosePlain returns the error
 	}
@@ -223,7 +222,7 @@ func (c *resolved) chooseBackend(ctx context.Context) error {
 	return err
 }
 
-// wish returns the reason for a container.
+// wish says why this request wants a container, as words of a reason.
 func (c *resolved) wish() string {
 	if c.Image == "" {
 		return c.setup.File + " asks for tools"
@@ -288,8 +287,8 @@ func (c *resolved) chooseContainer(ctx context.Context, reason string) (err erro
 	return prisons.Containers().CheckImage(ctx, r.Image)
 }
 
-// keepBackend keeps the backend of an airlock that is started again, because it has the prison's writable files. It also keeps the
-// reason.
+// keepBackend keeps the backend of an airlock that is started again, because the backend has the prison's writable files. It also
+// keeps the reason that the record has for the backend.
 func (c *resolved) keepBackend(ctx context.Context) error {
 	r, own := &c.airlock, c.session.Prisons().Backend(c.airlock)
 	if c.BackendGiven && c.Backend != "auto" && c.Backend != r.Backend {
@@ -319,8 +318,8 @@ func (c *resolved) keepBackend(ctx context.Context) error {
 	return c.chooseContainer(ctx, r.Reason)
 }
 
-// checkEngine refuses a new image for a container if the user's settings name another engine now than the container's: the image would be
-// searched for on the old one.
+// checkEngine refuses a new image for a container if the container is on another engine than the one in use now. The image would be
+// chosen on the new engine, but the container would look for it on the old one.
 func checkEngine(spec prison.Spec) error {
 	its, now, err := prisons.Containers().Host(spec.Dir)
 	if err != nil || its == now {
@@ -358,7 +357,7 @@ type Request struct {
 	Command      []string          // the command to launch; nil for none
 	Agent        *Agent            // the agent to launch, or with a task to run; nil for none
 
-	// Anew begins the command again, in a process without the values of credentials, when the airlock runs. It may be nil.
+	// Anew begins a [Session.Run] again in a new process, after this one has read values of credentials for a start. May be nil.
 	Anew func() error
 
 	Given []string // the given options, for messages

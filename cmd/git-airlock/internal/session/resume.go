@@ -66,7 +66,7 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 	return r, nil
 }
 
-// sendToAgent brings to the agent what waits for it. The caller holds the store's lock. What fails is tried again by the daemon.
+// sendToAgent sends the agent new reasons of verdicts. The caller holds the store's lock. After an error the daemon tries again.
 func (s *Session) sendToAgent(ctx context.Context, r airlock.Record) {
 	if err := inbound.SendToAgent(ctx, s.Prisons(), r, true); err != nil {
 		s.Report.Say("the agent does not have the reasons of your verdicts yet: %s", err)
@@ -121,7 +121,7 @@ func (s *Session) renewDaemon(ctx context.Context, r airlock.Record) error {
 		err = daemon.Stop(ctx, s.Store, r.ID)
 	}
 	if errors.Is(err, daemon.ErrElsewhere) {
-		err = nil // it is running there, which is enough
+		err = nil // this process cannot replace a daemon that it cannot see
 	}
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (q Request) tooLate(report Reporter, r airlock.Record) {
 // rebuild makes a removed workspace again, from the inner main at its last export, and starts its prison, which is stopped.
 func (c resolved) rebuild(ctx context.Context, r *airlock.Record, spec prison.Spec) error {
 	s := c.session
-	// A daemon that has found the workspace missing does not find a new one.
+	// A running daemon has noticed that the workspace is missing, and would not notice the new one.
 	if err := daemon.Stop(ctx, s.Store, r.ID); err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// Run starts an airlock if none is running, calls execute to run a command in it, promotes, and stops the airlock if it started it.
-// ran is the error of the command, and held the error of promoting. Commits are promoted even if the command fails.
+// Run makes sure that an airlock is running, calls execute to run a command in it, and promotes, even if the command fails. The last
+// run stops an airlock that a run has started. ran is the error of the command, and held the error of promoting.
 func (s *Session) Run(ctx context.Context, request Request, execute func(context.Context, airlock.Record) error) (ran, held error) {
 	r, leave, err := s.ensure(ctx, request)
 	if ctx.Err() != nil && r.ID != "" && s.Store.StopsAfterUse(r.ID) {
@@ -28,7 +28,7 @@ func (s *Session) Run(ctx context.Context, request Request, execute func(context
 		return execute(ctx, r), nil
 	}
 	defer leave()
-	if s.knows && request.Anew != nil {
+	if s.knowsValues && request.Anew != nil {
 		leave()
 		return request.Anew(), nil
 	}
@@ -41,7 +41,7 @@ func (s *Session) Run(ctx context.Context, request Request, execute func(context
 	return ran, s.promoteAndStop(context.WithoutCancel(ctx), r, before)
 }
 
-// promoteAndStop promotes, and stops an airlock that a run has started, if no other command is running in it.
+// promoteAndStop promotes the commits of an airlock. It stops the airlock if a run has started it and no other command uses it.
 func (s *Session) promoteAndStop(ctx context.Context, r airlock.Record, before int) error {
 	if !s.Store.StopsAfterUse(r.ID) {
 		return s.land(ctx, r, before)
@@ -96,14 +96,14 @@ func (s *Session) ensure(ctx context.Context, request Request) (r airlock.Record
 			if err != nil {
 				return r, nil, err
 			}
-			// The last run in it has just stopped it.
+			// The prison does not run: another run has just stopped the airlock. Start it again.
 		} else if tries == 0 {
 			return r, nil, ErrCleared
 		}
 	}
 }
 
-// running returns the running airlock, or starts it. The last run in it then stops it.
+// running returns the running airlock. If none is running, it starts one, which the last run in it will stop.
 func (s *Session) running(ctx context.Context, request Request) (airlock.Record, error) {
 	before, err := s.Store.Here()
 	if err != nil {

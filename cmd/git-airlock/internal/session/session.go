@@ -58,12 +58,12 @@ type Session struct {
 	// Version is the version of this program.
 	Version string
 
-	knows bool // this process has read values of credentials from where the user keeps them
+	knowsValues bool // this process has read values of credentials from where the user keeps them
 }
 
 // Recorder keeps records of runs.
 type Recorder interface {
-	// Launching is called before a command is launched. failed is called if that fails, with the error, and returns it.
+	// Launching is called before a command is launched. If the launch fails, the caller calls failed with the error; failed returns it.
 	Launching(ctx context.Context, r airlock.Record, argv []string, agent *Agent) (failed func(error) error, err error)
 	// Ended is called when the prison of an airlock has ended and nothing more lands.
 	Ended(ctx context.Context, r airlock.Record)
@@ -143,7 +143,7 @@ func CurrentConfig(ctx context.Context) gitops.Config {
 	ctx = context.WithoutCancel(ctx) // an interrupted command still prints messages
 	cwd, err := workingFolder()
 	if err != nil || insideWorkspace(ctx, cwd) {
-		cwd = "/" // what an agent configures is obeyed nowhere
+		cwd = "/" // git would obey configuration that an agent wrote
 	}
 	config, err := gitops.CurrentConfig(ctx, cwd)
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *Session) Here(ctx context.Context) (airlock.Record, error) {
 	return *r, nil
 }
 
-// Earlier returns what earlier starts of the airlock here have recorded. It is the zero value without an airlock.
+// Earlier returns the record that earlier starts of the airlock here have written. If there is no airlock, it returns the zero value.
 func (s *Session) Earlier() airlock.Record {
 	r, err := s.Store.Here()
 	if err != nil || r == nil || r.Phase.Passing() {

@@ -36,7 +36,7 @@ func (o source) base(ctx context.Context) (gitops.Head, error) {
 	return head, nil
 }
 
-// treeOf returns what a branch holds, empty if there is none of that name any more.
+// treeOf returns the tree of a branch's tip. It is empty if the branch does not exist any more.
 func treeOf(ctx context.Context, repo *gitops.Repository, branch string) (gitops.OID, error) {
 	tip, err := repo.Ref(ctx, branch)
 	if err != nil || tip == "" {

@@ -26,8 +26,7 @@ func (s *Session) Start(ctx context.Context, q Request) error {
 	return err
 }
 
-// start implements Start. With forRun the last run in the airlock stops it. started reports whether the prison was not running
-// before.
+// start implements Start. With forRun, the last run in the airlock stops it. started reports whether start has started the prison.
 func (s *Session) start(ctx context.Context, q Request, forRun bool) (r airlock.Record, started bool, err error) {
 	r, setup, started, err := s.ensureRunning(ctx, q, forRun)
 	if err != nil {
@@ -42,8 +41,8 @@ func (s *Session) start(ctx context.Context, q Request, forRun bool) (r airlock.
 	return r, started, s.launch(ctx, r, q)
 }
 
-// ensureRunning makes sure that prison and daemon are running. It resolves a request before it takes the lock, and again if the
-// situation has changed by then.
+// ensureRunning makes sure that prison and daemon are running. It resolves a request before it takes the lock. If the situation has
+// changed when it holds the lock, it resolves the request again.
 func (s *Session) ensureRunning(ctx context.Context, q Request, forRun bool) (r airlock.Record, setup environment.Setup, started bool, err error) {
 	for tries := 3; ; tries-- {
 		here, err := s.binding().Living()
@@ -156,7 +155,7 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 	if err != nil {
 		return err
 	}
-	defer func() { // its network gets ready beside all of this, and without a network the prison has ended
+	defer func() { // the network gets ready during all of this; if it fails, the prison ends, and this error is the cause of others
 		if _, startErr := started.Result(); startErr != nil {
 			err = startErr
 		}
@@ -214,8 +213,8 @@ func (c resolved) takeSnapshot(ctx context.Context, r airlock.Record, exclude ig
 	}
 }
 
-// fillWorkspace puts a snapshot into the workspace, if possible before the prison runs, and otherwise from inside while its network
-// gets ready.
+// fillWorkspace puts a snapshot into the workspace. If possible, it does so before the prison runs. Otherwise it does so from inside,
+// while the network of the prison gets ready.
 func (c resolved) fillWorkspace(ctx context.Context, r *airlock.Record, box prisons.Making, snap *snapshot.Snapshot, started prisons.Starting) (err error) {
 	s := c.session
 	filled := box.FillBeforehand(ctx, snap, c.include)

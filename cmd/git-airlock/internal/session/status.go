@@ -52,7 +52,7 @@ func (s *Session) Status(ctx context.Context, r airlock.Record) (Status, error) 
 	}
 }
 
-// delayed is a [Reporter] that keeps messages until they are known to be true.
+// delayed is a [Reporter] that keeps messages until flush prints them. [Session.Status] drops those of a status that it reads again.
 type delayed struct {
 	Reporter
 	messages []func()
@@ -188,8 +188,8 @@ func (s *Session) List(ctx context.Context) ([]Status, error) {
 	return all, nil
 }
 
-// statusFrom returns the status of an airlock from its worktree. Without one, which is nil, the state is broken, and the record is set to
-// stopped, so that no daemon is started for it.
+// statusFrom returns the status of an airlock from its worktree. If its worktree is not found, worktree is nil. Then the state is
+// broken, and the record in the status says stopped, so that no daemon is started for the airlock.
 func (s *Session) statusFrom(ctx context.Context, worktree *Session, r airlock.Record) (Status, error) {
 	if worktree != nil {
 		return worktree.Status(ctx, r)

@@ -36,7 +36,7 @@ func (s *Session) Stop(ctx context.Context, r airlock.Record) error {
 	return s.landRest(ctx, r, before, promote.Options{Unchecked: true}) // a check may take as long as the tests of the project
 }
 
-// stopLocked stops prison and daemon for a caller that holds the store's lock, and returns the record as it is then.
+// stopLocked stops prison and daemon, and returns the new record. The caller holds the store's lock.
 func (s *Session) stopLocked(ctx context.Context, r airlock.Record) (airlock.Record, error) {
 	r, err := s.Current(r)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Session) stopLocked(ctx context.Context, r airlock.Record) (airlock.Rec
 	if err := ctx.Err(); err != nil {
 		return r, err
 	}
-	// From here on the airlock counts as stopped, and is complete.
+	// Halt ends the prison even if ctx ends meanwhile. The record must then say so, and what follows is done in any case.
 	if err := s.Prisons().Halt(ctx, r); err != nil {
 		return r, err
 	}
@@ -73,7 +73,7 @@ func (s *Session) landRest(ctx context.Context, r airlock.Record, before int, op
 	l := s.landing(r)
 	defer l.engine.Close()
 	outcome, err := l.drain(ctx, options)
-	if outcome.Landed == 0 && outcome.Total > 0 { // the daemon may have been stopped before it could
+	if outcome.Landed == 0 && outcome.Total > 0 { // the daemon may have landed commits, and was stopped before it made their statements
 		s.attestLanded(ctx, r)
 	}
 	var state promote.State
@@ -84,7 +84,7 @@ func (s *Session) landRest(ctx context.Context, r airlock.Record, before int, op
 	switch {
 	case errors.Is(unseen, context.Canceled):
 		err = unseen
-	case unseen != nil: // it is stopped all the same
+	case unseen != nil: // the airlock is stopped, so this is only a message
 		s.Report.Say("the agent's uncommitted changes cannot be counted: %s", unseen)
 	case state.Uncommitted > 0:
 		s.Report.Say("the workspace keeps %s that the agent has not committed", words.Count(state.Uncommitted, "change"))

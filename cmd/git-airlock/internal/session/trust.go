@@ -8,7 +8,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// withTrust adds the variables for a network with rules, and those for certificates if it sees requests. The user's own variables win.
+// withTrust adds the variables that programs need in a network with rules. If the network sees requests, it also adds those with which
+// programs trust the network's certificates. Variables that spec already has win.
 func (c resolved) withTrust(spec prison.Spec) (prison.Spec, error) {
 	if spec.Network != prison.NetworkAllowlist {
 		return spec, nil

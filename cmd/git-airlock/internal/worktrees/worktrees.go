@@ -48,7 +48,7 @@ func (b Binding) Bind(ctx context.Context) error {
 	return b.change(*r, b.locate)
 }
 
-// change changes the present record of an airlock, unless another command holds the lock. Then a later command does it.
+// change changes the present record of an airlock. If another command holds the lock, a later command makes the change.
 func (b Binding) change(r airlock.Record, how func(*airlock.Record) error) error {
 	return b.whenFree(func() error {
 		now, err := b.Store.Load(r.ID)
@@ -146,8 +146,8 @@ func (b Binding) Abandon(ctx context.Context, r *airlock.Record) error {
 	return nil
 }
 
-// TellLost prints how an airlock can continue whose worktree is not found. It stops the airlock if git has no such worktree any
-// more. In r it is stopped in any case.
+// TellLost prints how the user can continue with an airlock whose worktree is not found. If git has no such worktree any more, TellLost
+// stops the airlock. In r it sets the phase to stopped in any case.
 func (b Binding) TellLost(ctx context.Context, r *airlock.Record) error {
 	branch := r.BranchName()
 	if !b.Store.Orphan(*r) {
@@ -211,7 +211,7 @@ func (b Binding) Living() (*airlock.Record, error) {
 func (b Binding) Swept(ctx context.Context) (*airlock.Record, error) {
 	r, err := b.Store.Here()
 	if err == nil && r != nil && r.Phase.Passing() {
-		// The lock was free, so the command that was doing this was interrupted.
+		// The lock was free, so the start or clear that left this phase was interrupted.
 		return nil, b.Prisons.Erase(ctx, *r)
 	}
 	return r, err
