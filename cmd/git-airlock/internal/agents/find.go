@@ -101,7 +101,8 @@ func program(name, path string) (string, error) {
 // system are the folders of the host's system that every prison without an image shows.
 var system = []string{"/usr/", "/bin/"}
 
-// node finds Node: by its name if a prison has it with the system, otherwise as a tool.
+// node finds Node, and returns its path in a prison. If Node does not belong to the host's system, tools has Node as a tool that the prison
+// must share.
 func node(path string) (command string, tools []prison.Tool, err error) {
 	at, err := program("node", path)
 	if err != nil {

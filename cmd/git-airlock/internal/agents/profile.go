@@ -64,7 +64,7 @@ func geminiSettings(kind string) string {
 	return `{"security":{"auth":{"selectedType":"` + kind + `"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false}}` + "\n"
 }
 
-// profiles describes the known agents. What each needs was measured inside a prison, but for those that are untried.
+// profiles describes the known agents. The needs of each were measured inside a prison, except for profiles with Untried.
 var profiles = []Profile{
 	{
 		Name: "claude", Program: "claude", Allow: []string{"@anthropic"},

@@ -19,7 +19,7 @@ import (
 const (
 	// longestLine is the length at which an incomplete line is passed on.
 	longestLine = 4 << 10
-	// tailSize bounds what is kept of the output.
+	// tailSize is how many bytes of the end of the output are kept.
 	tailSize = 64 << 10
 	// logName is the file in the host state with the last output of the newest check.
 	logName = "check.log"
@@ -55,7 +55,7 @@ func (o *output) show() {
 	if o.to != nil {
 		io.WriteString(o.to, line) //nolint:errcheck // see Write
 	}
-	if o.tail = append(o.tail, line...); len(o.tail) > 2*tailSize { // not each time, because that would copy it each time
+	if o.tail = append(o.tail, line...); len(o.tail) > 2*tailSize { // at twice the size, so that the tail is not copied for each line
 		o.tail = append([]byte(nil), o.tail[len(o.tail)-tailSize:]...)
 	}
 }
@@ -67,7 +67,7 @@ func (o *output) flush() {
 	}
 }
 
-// logged is the first line of the log. It says to which check the rest belongs.
+// logged is the first line of the log. It identifies the check whose output the other lines are.
 type logged struct {
 	Tree    gitops.OID `json:"tree"`
 	Command string     `json:"command_sha256"`
@@ -78,7 +78,7 @@ type logged struct {
 // LogFile returns the file with the last output of the newest check of an airlock.
 func LogFile(store airlock.Store, id string) string { return filepath.Join(store.Dir(id), logName) }
 
-// writeLog writes the last output into the log. There is none without an airlock.
+// writeLog writes the last output into the log of the airlock. A check without an airlock has no log.
 func (j job) writeLog(done checks.Result, tail []byte) error {
 	if j.record.ID == airlock.NoID {
 		return nil
@@ -93,7 +93,7 @@ func (j job) writeLog(done checks.Result, tail []byte) error {
 	return gitops.WriteFile(LogFile(j.Prisons.Store, j.record.ID), append(append(head, '\n'), tail...), 0o600)
 }
 
-// Log returns the last output of a check of an airlock, if the log has it. It is escaped.
+// Log returns the last output of a check of an airlock, escaped. It is empty if the log has the output of another check.
 func Log(store airlock.Store, id string, of checks.Result) (text string, err error) {
 	content, err := os.ReadFile(LogFile(store, id))
 	if err != nil {

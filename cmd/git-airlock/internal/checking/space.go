@@ -10,11 +10,11 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// killed is the exit status of a check that was ended because it used too much space: that of a program which a signal has killed.
+// killed is the exit status of a check that used too much space and was ended: the status that a shell reports for SIGKILL.
 const killed = 128 + 9
 
-// bounded ends the context that it returns when a check has nearly filled a disk, or its workspace is larger than airlock.maxWorkspace
-// allows. full returns why, once the guard has ended, or an empty text.
+// bounded returns a context that ends when a check has nearly filled a disk, or when its workspace is larger than
+// airlock.maxWorkspace allows. full ends the guard and returns the reason, or an empty text if the check did not use too much space.
 func (j job) bounded(ctx context.Context, box prisons.Check) (bounded context.Context, full func() string, err error) {
 	limit, err := policy.ReadSize(j.Config.With(j.record.Settings), "airlock.maxWorkspace", 20<<30)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	automaticTime = 30 * time.Second
 	// launchedPoll is how often the daemon looks whether the launched command has ended.
 	launchedPoll = time.Second
-	// after begins the text of a checkpoint at the end of something, for which all files are looked at.
+	// after begins the text of a checkpoint at the end of a command. Such a checkpoint looks at all files.
 	after = "after"
 	// longestCommand bounds the part of a command line in the text of a checkpoint.
 	longestCommand = 80
@@ -41,9 +41,9 @@ func Mode(c gitops.Config) (string, error) {
 	}
 }
 
-// Automatic makes a checkpoint before or after something, unless the setting turns that off, or the workspace is as the newest
-// checkpoint has it. It reports a failure, but does not fail, since a checkpoint must not keep anybody from working. Secrets in argv
-// are not stored.
+// Automatic makes a checkpoint before or after a command. It makes none if the setting turns that off, or if the newest checkpoint has
+// the same state. It reports a failure but returns no error, since a checkpoint must not keep anybody from working. It does not store
+// secrets in argv.
 func (k Keeper) Automatic(ctx context.Context, when string, argv []string) {
 	mode, err := Mode(k.config())
 	if mode == modeOff {
@@ -102,7 +102,8 @@ func (k Keeper) AfterCommand(ctx context.Context, argv []string, run func() erro
 	return ran
 }
 
-// AfterLaunched makes a checkpoint when the launched command has ended, or has ended before, until ctx ends.
+// AfterLaunched makes a checkpoint whenever a launched command has ended, until ctx ends. If one had ended before the call, it makes a
+// checkpoint at once.
 func (k Keeper) AfterLaunched(ctx context.Context) {
 	tick := time.NewTicker(launchedPoll)
 	defer tick.Stop()

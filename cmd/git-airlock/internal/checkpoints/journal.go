@@ -16,8 +16,9 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
-// journal describes a restore from before its first change of the workspace until the processes go on. Only the process that holds the
-// store's lock writes it. Whoever finds a journal with that lock free finishes the restore of a process that was killed.
+// journal describes a restore. It exists from before the first change of the workspace until the processes in the prison go on. Only a
+// process that holds the store's lock writes it. A process that takes the lock and finds a journal finishes that restore, because the
+// process that began it was killed.
 type journal struct {
 	To      int      `json:"to"`     // the checkpoint to restore
 	Before  int      `json:"before"` // the checkpoint of the state before
@@ -30,9 +31,9 @@ type journal struct {
 type phase int
 
 const (
-	planned  phase = iota // nothing was changed; the processes may be frozen
+	planned  phase = iota // nothing was changed yet; the processes may be frozen
 	changing              // the workspace may have files of both states
-	restored              // only the processes have to go on
+	restored              // the files are restored; the processes may still be frozen
 )
 
 func bytesOf(scope checkpoint.Scope) (all [][]byte) {
@@ -94,8 +95,8 @@ func (k Keeper) Attend(ctx context.Context) {
 	}
 }
 
-// Finish finishes a restore whose process was killed, if there is one, and lets the frozen processes go on. Without one it costs a
-// stat(2).
+// Finish finishes a restore whose process was killed, if there is one, and lets the frozen processes go on. If there is
+// none, it only calls stat(2).
 func (k Keeper) Finish(ctx context.Context) error {
 	if !k.Prisons.Store.Restoring(k.Record.ID) {
 		return nil
@@ -104,7 +105,7 @@ func (k Keeper) Finish(ctx context.Context) error {
 	defer cancel()
 	unlock, err := k.Prisons.Store.Lock(bounded)
 	if err != nil {
-		return gitops.Unless(err, airlock.ErrBusy) // a process that restores, or one that will look for the journal
+		return gitops.Unless(err, airlock.ErrBusy) // the process with the lock is restoring, or will look for the journal itself
 	}
 	defer unlock()
 	if err = k.finish(ctx); err != nil {
@@ -129,20 +130,20 @@ func (k Keeper) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return k.still(ctx, runs, j.To, func(w still) error {
+	return k.keepStill(ctx, runs, j.To, func(w still) error {
 		if j.Phase != changing {
 			return nil
 		}
 		*w.half = true
 		err := k.through(w.ctx, w.open, func(s *checkpoint.Store, c *files.Client) error { return k.again(w, s, c, j) })
-		if errors.Is(err, checkpoint.ErrNoCheckpoint) { // no other try can do it
+		if errors.Is(err, checkpoint.ErrNoCheckpoint) { // another try would fail, too
 			*w.half = false
 		}
 		return err
 	})
 }
 
-// again makes the changes of a restore that was interrupted, without another checkpoint before.
+// again makes the changes of an interrupted restore. It makes no checkpoint of the state before, because the restore has made one.
 func (k Keeper) again(w still, s *checkpoint.Store, c *files.Client, j journal) error {
 	before, err := s.Find(j.Before)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
-// Keeper keeps the checkpoints of one airlock. All its functions wait for one another, in all processes.
+// Keeper keeps the checkpoints of one airlock. A call waits until calls for the same airlock have ended, in other processes too.
 type Keeper struct {
 	Prisons prisons.Prisons
 	Record  airlock.Record
@@ -87,8 +87,9 @@ func (k Keeper) through(ctx context.Context, open func() (prisons.Files, error),
 	})
 }
 
-// opening returns the command that lets the agent read a file again. No command takes a path above the kernel's limit.
-func opening(path string) string {
+// permit returns the command that lets the agent read a file again. For a path above the kernel's limit there is no such command, so
+// permit returns the one that opens a shell inside.
+func permit(path string) string {
 	const most = 4095
 	if len(path) > most {
 		return "git airlock visit"
@@ -101,7 +102,7 @@ func advise(err error) error {
 	refused := new(checkpoint.Unreadable)
 	switch {
 	case errors.As(err, &refused):
-		return environment.Advise(err, opening(refused.Paths[0]))
+		return environment.Advise(err, permit(refused.Paths[0]))
 	case errors.Is(err, checkpoint.ErrTooLarge):
 		return environment.Advise(err, "git config airlock.checkpoint.max 8g")
 	case errors.Is(err, checkpoint.ErrNoCheckpoint):
@@ -110,7 +111,7 @@ func advise(err error) error {
 	return err
 }
 
-// Take makes a checkpoint of the present state. With whole every file is looked at, also those in folders of which no change was
+// Take makes a checkpoint of the present state. If whole is true, it looks at every file, also in folders in which no change was
 // reported.
 func (k Keeper) Take(ctx context.Context, message string, whole bool) (checkpoint.Taken, error) {
 	t, err := k.take(ctx, resident.Request{Message: []byte(message), Whole: whole})
@@ -142,7 +143,7 @@ func (k Keeper) take(ctx context.Context, q resident.Request) (t checkpoint.Take
 	return t, err
 }
 
-// note adds a checkpoint to the event log.
+// note writes an event about a checkpoint to the event log.
 func (k Keeper) note(text string, number int) {
 	events.Note(k.Prisons.Store.Dir(k.Record.ID), k.Record.Session, record.EventCheckpoint, fmt.Sprintf(text, number))
 }

@@ -42,14 +42,14 @@ func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Check
 		return before, err
 	}
 	defer unlock()
-	runs, err := k.idle(ctx, o)
+	runs, err := k.checkIdle(ctx, o)
 	if err == nil {
 		err = k.Check(ctx, o, runs)
 	}
 	if err != nil {
 		return before, err
 	}
-	return before, k.still(ctx, runs, o.Number, func(w still) error {
+	return before, k.keepStill(ctx, runs, o.Number, func(w still) error {
 		killpoint.Reach("restore-frozen")
 		return k.through(w.ctx, w.open, func(s *checkpoint.Store, c *files.Client) error {
 			plan, err := k.plan(ctx, s, c, o)
@@ -102,7 +102,7 @@ func (k Keeper) Foretell(ctx context.Context, o Restore, stop bool) error {
 	defer unlock()
 	asked := o
 	asked.Freeze = o.Freeze || stop
-	runs, err := k.idle(ctx, asked)
+	runs, err := k.checkIdle(ctx, asked)
 	if err == nil {
 		err = k.Check(ctx, o, runs)
 	}
@@ -144,7 +144,8 @@ func (k Keeper) plan(ctx context.Context, s *checkpoint.Store, c *files.Client, 
 	return plan, nil
 }
 
-// act does what was planned. From its first change on, nothing in the prison goes on before the restore has ended, in whatever process.
+// act makes the planned changes. After the first change, nothing in the prison runs until the restore has ended, even if another process
+// has to end it.
 func (k Keeper) act(w still, s *checkpoint.Store, c *files.Client, plan *checkpoint.Restoring, j journal) error {
 	if err := errors.Join(k.write(j), w.hold()); err != nil {
 		return errors.Join(err, plan.Cancel(c))
@@ -171,7 +172,7 @@ func (k Keeper) act(w still, s *checkpoint.Store, c *files.Client, plan *checkpo
 	return k.trim(s)
 }
 
-// still is a workspace in which nothing of the agent's runs.
+// still is a workspace that no process of the agent can change.
 type still struct {
 	ctx    context.Context // never canceled: half a restore is neither state
 	frozen prison.Frozen   // nil if the prison does not run
@@ -188,9 +189,9 @@ func (w still) hold() error {
 	return w.frozen.Hold()
 }
 
-// still calls act while nothing in the prison runs. Afterwards the processes go on, and the journal is removed. If act has left the
-// workspace halfway, the processes stay frozen, and the journal stays for the next one who looks for it.
-func (k Keeper) still(ctx context.Context, runs bool, number int, act func(still) error) error {
+// keepStill calls act while nothing in the prison runs. Afterwards it lets the processes go on and removes the journal. If act has
+// restored only a part of the files, the processes stay frozen, and the journal stays for the next process that looks for it.
+func (k Keeper) keepStill(ctx context.Context, runs bool, number int, act func(still) error) error {
 	w := still{ctx: context.WithoutCancel(ctx), half: new(bool)}
 	w.open = func() (prisons.Files, error) { return k.Prisons.OpenFiles(w.ctx, k.Record, true) }
 	if runs {
@@ -227,9 +228,9 @@ func (w still) leave() error {
 	return w.frozen.Leave()
 }
 
-// idle returns an [environment.Refusal] if something could change the workspace, or if there is none. It reports whether the prison
-// runs. With o.Freeze it does not refuse because the prison runs.
-func (k Keeper) idle(ctx context.Context, o Restore) (runs bool, err error) {
+// checkIdle returns an [environment.Refusal] if there is no workspace, or if the prison runs and o.Freeze is not set, because processes
+// could then change the workspace. It reports whether the prison runs.
+func (k Keeper) checkIdle(ctx context.Context, o Restore) (runs bool, err error) {
 	if k.Prisons.Store.WorkspaceGone(k.Record) {
 		return false, &environment.Refusal{Text: "the workspace " + k.Record.Workspace + " is gone", Next: []string{"git airlock start  # makes it again"}}
 	}
@@ -241,7 +242,7 @@ func (k Keeper) idle(ctx context.Context, o Restore) (runs bool, err error) {
 	return runs, err
 }
 
-// freeze stops all processes in the prison. No promotion reads the workspace until the caller unlocks it, so that none sees half of a
+// freeze stops all processes in the prison. Until the caller calls unlock, no promotion reads the workspace, so none sees half of a
 // restore.
 func (k Keeper) freeze(ctx context.Context, number int, frozen *prison.Frozen) (unlock func(), err error) {
 	if unlock, err = k.Prisons.Store.LockFile(ctx, k.Record.ID, promote.CycleLock); err != nil {

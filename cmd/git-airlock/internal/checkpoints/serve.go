@@ -15,18 +15,18 @@ import (
 const (
 	// serveTime bounds one checkpoint.
 	serveTime = 10 * time.Minute
-	// saveAfter is how long after the last checkpoint the memory is written to a file, for other processes.
+	// saveAfter is how long after the last checkpoint the server writes what it has in memory to a file, for other processes.
 	saveAfter = time.Second
-	// restAfter is how long after the last checkpoint the prison and the memory are given back.
+	// restAfter is how long after that the server ends its prison and frees its memory.
 	restAfter = 10 * time.Minute
-	// watchPause is how long the folders are not watched after they could not be.
+	// watchPause is how long the server waits before it tries again to watch the folders, after an error.
 	watchPause = 10 * time.Second
-	// mostMemory bounds the memory for the files' names and states, twice: one walk may follow another. A daemon with more leaves
-	// checkpoints to the commands.
+	// mostMemory bounds the memory for the files' names and states. Two walks may need as much at a time. If a workspace needs more,
+	// the commands make the checkpoints themselves.
 	mostMemory = 48 << 20
 )
 
-// server makes checkpoints, and keeps the last one, a prison and the watched folders between two.
+// server makes checkpoints. Between two checkpoints it keeps the state of the last one, a prison, and the watch of the folders.
 type server struct {
 	Keeper
 	store  *checkpoint.Store
@@ -34,12 +34,12 @@ type server struct {
 	inside prisons.Files
 	end    context.CancelFunc // ends the prison; nil if there is none
 	tree   prison.Tree        // nil if the folders are not watched
-	failed time.Time          // when they could not be watched
+	failed time.Time          // when watching them last failed
 	timer  *time.Timer
 	saved  bool
-	most   int64 // bytes of the store, as the last request had it
+	most   int64 // the bytes that the store may use, from the last request
 
-	removed int // old checkpoints, by the last request
+	removed int // the old checkpoints that the last request removed
 }
 
 // Serve makes checkpoints for other processes until ctx ends. It waits while another process serves.
@@ -50,7 +50,7 @@ func (k Keeper) Serve(ctx context.Context) error {
 	}
 	defer unlock()
 	s := &server{Keeper: k, saved: true, timer: time.NewTimer(restAfter)}
-	defer s.rest()
+	defer s.release()
 	requests, answers := make(chan resident.Request), make(chan resident.Answer)
 	served := make(chan error, 1)
 	go func() {
@@ -72,10 +72,11 @@ func (k Keeper) Serve(ctx context.Context) error {
 	}
 }
 
-// idle saves the memory, and gives everything back later.
+// idle is called when no request has come for some time. The first call saves what the server has in memory, and the next one
+// releases everything.
 func (s *server) idle(ctx context.Context) {
 	if s.saved {
-		s.rest()
+		s.release()
 		return
 	}
 	err := s.locked(ctx, func() error {
@@ -89,12 +90,12 @@ func (s *server) idle(ctx context.Context) {
 	s.timer.Reset(restAfter)
 }
 
-// rest gives the prison and the memory back.
-func (s *server) rest() {
+// release ends the prison and frees the memory.
+func (s *server) release() {
 	s.unwatch()
-	s.leave()
+	s.endPrison()
 	if s.store != nil {
-		s.store.Close() // it was only read since
+		s.store.Close() // releases only descriptors
 		s.store = nil
 	}
 	s.recent = checkpoint.Recent{}
@@ -107,10 +108,10 @@ func (s *server) unwatch() {
 	}
 }
 
-func (s *server) leave() {
+func (s *server) endPrison() {
 	if s.end != nil {
 		s.end()
-		s.inside.Close() // it was just ended
+		s.inside.Close() // its error only says that the prison was ended
 		s.end = nil
 	}
 }
@@ -126,9 +127,9 @@ func (s *server) answer(ctx context.Context, q resident.Request) resident.Answer
 		}
 		return err
 	})
-	if err != nil { // the caller tries it again, in a prison of its own
+	if err != nil { // the command that has asked makes the checkpoint itself, in a prison of its own
 		s.recent = checkpoint.Recent{}
-		s.leave()
+		s.endPrison()
 		return resident.Answer{Error: err.Error()}
 	}
 	s.saved = false
@@ -138,7 +139,7 @@ func (s *server) answer(ctx context.Context, q resident.Request) resident.Answer
 	return a
 }
 
-// locked calls act with the store, which no other process uses meanwhile.
+// locked opens the store and calls act. No other process uses the store meanwhile.
 func (s *server) locked(ctx context.Context, act func() error) error {
 	unlock, err := s.Prisons.Store.LockFile(ctx, s.Record.ID, lockName)
 	if err != nil {
@@ -175,7 +176,8 @@ func (s *server) serve(ctx context.Context, q resident.Request) (t checkpoint.Ta
 	})
 }
 
-// touched returns the folders that have changed since the last call. If that is not known, the folders are watched from now on.
+// touched returns the folders that have changed since the last call. known is false if the folders were not watched all the time. Then
+// touched begins to watch them.
 func (s *server) touched(ctx context.Context) (paths []string, known bool) {
 	if s.tree != nil {
 		paths, err := s.tree.Touched()

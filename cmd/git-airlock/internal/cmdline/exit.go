@@ -134,7 +134,7 @@ func next(err error) []string {
 	return usage.Hints()
 }
 
-// orWriteError returns the write error if output was lost, since the exit status alone would hide that; otherwise it
+// orWriteError returns the write error if output was lost and no message would follow: err is nil, or only an exit status. Otherwise it
 // returns err.
 func orWriteError(err error) error {
 	if lost := ui.Stdout.Lost(); lost != nil && (err == nil || is[*childStatus](err) || is[shown](err)) {

@@ -41,11 +41,11 @@ func RemoteError(err error, next string) error {
 // RunRefs names all records of runs for [Push].
 const RunRefs = record.RefPrefix + "*:" + record.RefPrefix + "*"
 
-// pushOptions keep a push to the refs that it names: the user's settings can add tags (push.followTags) and other repositories
-// (push.recurseSubmodules, submodule.recurse). Other settings that choose what is pushed count only for a push without refs.
+// pushOptions make git push only the refs that the command names. Without them, settings of the user can add tags (push.followTags) and
+// other repositories (push.recurseSubmodules, submodule.recurse). Git uses other settings of this kind only if a push names no refs.
 var pushOptions = []string{"--no-follow-tags", "--no-recurse-submodules"}
 
-// RejectedError reports that a remote has values of refs which the values here do not contain.
+// RejectedError reports that the values of some refs on a remote are not contained in the values here.
 type RejectedError struct {
 	Refs []string
 	err  error
@@ -78,7 +78,7 @@ func Push(c *cli.Context, s *session.Session, remote string, refs ...string) err
 	return RemoteError(err, line)
 }
 
-// rejectedIn returns the refs that git push --porcelain did not send. A ref that the remote refused for a reason of its own is not one.
+// rejectedIn returns the refs that git push --porcelain did not send. It leaves out refs that the remote refused for a reason of its own.
 func rejectedIn(porcelain string) (refs []string) {
 	for line := range strings.Lines(porcelain) {
 		fields := strings.SplitN(line, "\t", 3)

@@ -61,7 +61,7 @@ func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string
 	}, nil
 }
 
-// NotStarted returns the result of a run whose command could not be started. The exit status is that of a shell, and of [ExitStatus].
+// NotStarted returns the result of a run whose command could not be started. Its exit status is the one of [ExitStatus], as in a shell.
 func NotStarted(err error) runs.Result {
 	r := runs.Result{Failure: err.Error()}
 	if status := ExitStatus(ownFailure{err}); errors.Is(err, prison.ErrNotFound) || errors.Is(err, prison.ErrNotExecutable) {
@@ -89,8 +89,8 @@ func (o recorder) Ended(ctx context.Context, r airlock.Record) {
 	mention(o.session, Runs(o.session, r).FinishOver(ctx, true))
 }
 
-// finishOver finishes what a killed process has left of the airlock here: a restore of the workspace, and the records of runs that are
-// over.
+// finishOver finishes what a killed process has begun for the airlock here: a restore of the workspace, and the records of runs that
+// have ended.
 func finishOver(ctx context.Context, s *session.Session) {
 	r, err := s.Store.Here()
 	if err == nil && r != nil && !s.Dry && !r.Phase.Passing() {
@@ -99,7 +99,7 @@ func finishOver(ctx context.Context, s *session.Session) {
 	}
 }
 
-// mention reports that something besides the command could not be done. The command does not fail because of it.
+// mention prints an error that does not make the command fail.
 func mention(s *session.Session, err error) {
 	if err != nil {
 		s.Report.Say("%s", gitops.Text(err.Error()).String())

@@ -23,8 +23,8 @@ func (e *Advised) Unwrap() error { return e.Err }
 // Advise adds the next commands to an error.
 func Advise(err error, next ...string) error { return &Advised{err, next} }
 
-// AdvisePartial adds the way to the remotes to an error about objects, if there is one and the repository is a partial clone: the objects
-// may have to come from there.
+// AdvisePartial adds to an error about objects the command that lists the remotes, if the repository is a partial clone: git may have to
+// get the objects from a remote. A nil error stays nil.
 func AdvisePartial(config gitops.Config, err error) error {
 	if err == nil || !config.Partial() {
 		return err

@@ -106,7 +106,7 @@ func contextList(files []image.File) (list string) {
 // maxContext bounds the bytes that a Dockerfile may copy from the repository.
 const maxContext = 256 << 20
 
-// maxCompared bounds the product of the bytes of paths and the bytes of patterns, to about a minute of matching.
+// maxCompared bounds the bytes of paths times the bytes of patterns. With this product, matching takes about a minute.
 const maxCompared = 20_000_000_000
 
 // readDockerfile reads the Dockerfile and the files that it copies. The setup's digest is then the digest of a list in the form of

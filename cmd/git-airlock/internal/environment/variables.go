@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// Variable is an environment variable for a prison. Its value is written down nowhere: it can be a secret.
+// Variable is an environment variable for a prison. Nothing writes its value to a file, because the value can be a secret.
 type Variable struct {
 	Name  string
 	From  string // the source of the value

@@ -14,8 +14,8 @@ import (
 const (
 	// attendPoll is the interval at which the daemon looks for something to do here.
 	attendPoll = time.Second
-	// quietPolls is the number of intervals without a new commit of the agent's after which reasons are delivered. An agent that
-	// is told in the middle of its work would do the work again.
+	// quietPolls is how many intervals must pass without a new commit of the agent before Attend delivers reasons. An agent that gets a
+	// reason in the middle of its work would do the work again.
 	quietPolls = 5
 	// attendWait bounds the wait for the store's lock, which another command holds while it changes the airlock.
 	attendWait = 100 * time.Millisecond
@@ -43,12 +43,12 @@ type attendant struct {
 	in     prisons.Prisons
 	record airlock.Record
 	files  ledger.Stamp
-	waits  work
+	waits  pendingWork
 	tip    gitops.OID // the agent's newest commit at the last poll
-	quiet  int        // polls without another one
+	quiet  int        // polls since the agent's newest commit
 }
 
-// attend looks once. Without news, this costs two stat calls.
+// attend does once what is to do. If the record has not changed and nothing is to do, it only calls stat(2) twice.
 func (a *attendant) attend(ctx context.Context) error {
 	dir := a.in.Store.Dir(a.record.ID)
 	stamp := ledger.StampOf(dir)

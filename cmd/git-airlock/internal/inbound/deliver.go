@@ -25,17 +25,17 @@ func CheckReason(in prisons.Prisons, text string) error {
 		Next: []string{"git airlock fix -h"}}
 }
 
-// work reports whether a sync is not complete, and whether reasons wait for the agent.
-type work struct{ open, reasons bool }
+// pendingWork reports whether a sync is not complete, and whether reasons wait for the agent.
+type pendingWork struct{ open, reasons bool }
 
-// workIn reads the record in the host state dir.
-func workIn(dir string) (w work, err error) {
+// workIn reads from the host state dir what is to do.
+func workIn(dir string) (w pendingWork, err error) {
 	record, err := ledger.ReadSynced(dir)
 	if err != nil {
 		return w, err
 	}
 	decisions, err := ledger.ReadDecisions(dir)
-	return work{record.Open() != nil, len(record.Unsent(decisions)) > 0}, err
+	return pendingWork{record.Open() != nil, len(record.Unsent(decisions)) > 0}, err
 }
 
 // SendToAgent completes an interrupted sync and, if reasons is set, delivers the reasons of verdicts. The caller holds the store's lock.
@@ -49,15 +49,15 @@ func SendToAgent(ctx context.Context, in prisons.Prisons, r airlock.Record, reas
 	if err != nil {
 		return err
 	}
-	defer end() //nolint:errcheck // nothing depends on it any more
+	defer end() //nolint:errcheck // the result does not depend on how the prison ends
 	if err := finish(ctx, w, dir); err != nil || !reasons {
 		return err
 	}
 	return sendReasons(ctx, in, r, w)
 }
 
-// sendReasons writes the reasons of verdicts as notes into the inner repository. A note is recorded after it was written, and is not
-// written twice, so that a kill neither loses nor repeats one.
+// sendReasons writes the reasons of verdicts as notes into the inner repository. It records a note after it has written the note, and the
+// inner repository does not take the same note twice. So a kill neither loses nor repeats a note.
 func sendReasons(ctx context.Context, in prisons.Prisons, r airlock.Record, w inner.Workspace) error {
 	dir := in.Store.Dir(r.ID)
 	record, err := ledger.ReadSynced(dir)

@@ -35,8 +35,8 @@ func Scan(ctx context.Context, env environment.Builder, head gitops.Head, with s
 	return with.Tree(ctx, head.Tree)
 }
 
-// guessAtStart bounds the text that start searches for values that only look like passwords. These are never refused, and most
-// repositories are smaller.
+// guessAtStart bounds the text in which start searches for values that only look like passwords. Start never refuses such values, and
+// most repositories have less text.
 const guessAtStart = 16 << 20
 
 // Screening is the search for secrets in the files of a new airlock.
@@ -57,8 +57,8 @@ func Screen(ctx context.Context, env environment.Builder, head gitops.Head, incl
 	return found
 }
 
-// Begin searches the finished snapshot, so that exactly the files of the workspace are searched. They are read from one pack, while
-// the repository may have loose objects.
+// Begin searches the finished snapshot, which has exactly the files of the workspace. It has them in one pack, which is faster to read
+// than loose objects of the repository.
 func (s *Screening) Begin(taken *quarantine.Store) {
 	s.objects = taken.Git
 	go s.result() //nolint:errcheck // a later call returns the same error

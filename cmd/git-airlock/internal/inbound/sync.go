@@ -33,7 +33,8 @@ type Request struct {
 	Exclude ignore.Patterns // files that the agent does not get
 	// Screen gets the findings in what the agent would get. Its error ends the sync.
 	Screen func(scan.Report) error
-	// Wait makes the sync wait as long as the agent's work is in the way. It gets the refusal, once for each reason. May be nil.
+	// Wait is called with the refusal when the agent's work is in the way, once for each reason. If it is not nil, the sync then waits
+	// instead of refusing.
 	Wait func(error)
 }
 
@@ -47,8 +48,8 @@ const (
 )
 
 // Sync lands what can land, and then brings the user's newer commits to the agent as one commit. The error is
-// [incoming.ErrNothing] if the agent has them, and an [environment.Refusal] if they cannot come now. In a dry run, it changes
-// nothing.
+// [incoming.ErrNothing] if the agent has these commits already, and an [environment.Refusal] if it cannot get them now. In a dry run,
+// Sync changes nothing.
 func Sync(ctx context.Context, q Request) (*incoming.Change, error) {
 	for said := ""; ; {
 		change, err := q.locked(ctx)
@@ -82,7 +83,7 @@ func (q Request) locked(ctx context.Context) (*incoming.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer end() //nolint:errcheck // nothing depends on it any more
+	defer end() //nolint:errcheck // the result does not depend on how the prison ends
 	for n := 0; ; n++ {
 		change, err := q.once(ctx, w)
 		if n >= tries || !passes(err) || ctx.Err() != nil {
@@ -92,7 +93,7 @@ func (q Request) locked(ctx context.Context) (*incoming.Change, error) {
 	}
 }
 
-// passes reports whether the cause of an error should be over in a moment: the agent is committing.
+// passes reports whether another try in a moment should succeed: the error says that the agent is committing.
 func passes(err error) bool {
 	var refused *inner.Refused
 	return errors.Is(err, incoming.ErrMoved) || errors.As(err, &refused) && (refused.Obstacle == inner.Moved || refused.Obstacle == inner.Locked)
@@ -132,7 +133,7 @@ func (q Request) once(ctx context.Context, w inner.Workspace) (*incoming.Change,
 	if err != nil {
 		return nil, err
 	}
-	if err = moveMain(context.WithoutCancel(ctx), w, q.Engine.Dir(), made); err == nil { // half of it is neither state
+	if err = moveMain(context.WithoutCancel(ctx), w, q.Engine.Dir(), made); err == nil { // a move that ends halfway would leave neither state
 		events.Synced(q.Engine.Dir(), q.Record.Session, change.Outer, len(change.Paths))
 	}
 	return change, err

@@ -17,7 +17,7 @@ type Note struct {
 	// Agent is the name that people typed, and empty for a command. Words are the arguments of the agent, or the command.
 	Agent string   `json:"agent,omitempty"`
 	Words []string `json:"words"`
-	// Size is that of its terminal, zero if it was never known.
+	// Size is the size of the command's terminal, zero if it was never known.
 	Size prison.Size `json:"size"`
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
 )
 
-// Begin writes the rules of a prison that is about to start into its folder. What was added to the airlock while it ran is kept,
-// and so is a lockdown. Credentials with a secret get a placeholder. It returns the rules as they are written. The caller holds
-// the lock of starts.
+// Begin writes the rules of a prison that is about to start into its folder. It keeps the rules that were added while the airlock ran,
+// and a lockdown. It gives a placeholder to each credential with a secret. It returns the rules that it has written. The caller
+// holds the lock of starts.
 func Begin(dir string, rules control.Rules, secrets []secret.Secret, now time.Time) (control.Rules, error) {
 	before, err := control.ReadRules(dir)
 	if err != nil {
@@ -32,15 +32,14 @@ func Begin(dir string, rules control.Rules, secrets []secret.Secret, now time.Ti
 	return rules, control.WriteRules(dir, rules)
 }
 
-// With returns the rules with one more that allows, or denies, what a text describes, until a moment; zero means for ever. Rules with
-// the same text that were added to the running airlock before are removed, but for those that outlast the new one: they decide again
-// when it has ended. A denial that outlasts a permission wins.
-func With(rules control.Rules, text string, deny bool, until time.Time) (control.Rules, []control.Rule, error) {
+// With adds a rule that allows or denies what a text describes until a moment; the zero time means for ever. It removes rules with the
+// same text that were added to the running airlock before, except those that outlast the new rule: they decide again when it has ended.
+// A denial that outlasts a permission wins. added are the new rules: a set has several.
+func With(rules control.Rules, text string, deny bool, until time.Time) (changed control.Rules, added []control.Rule, err error) {
 	members, err := sets.Expand(text)
 	if err != nil {
 		return rules, nil, &RuleError{Source: Live, Err: err}
 	}
-	var added []control.Rule
 	for _, m := range members {
 		added = append(added, control.Rule{Text: m.String(), Source: Live, Until: until})
 	}
@@ -112,9 +111,10 @@ func Write(dir string, rules control.Rules) (control.Rules, error) {
 }
 
 const (
-	// patience is how long a running network may take to take new rules, also on a busy machine, and look is how often it is asked.
+	// patience is how long a running network may need for new rules, also on a busy machine, and poll is how often this process reads
+	// the network's state.
 	patience = 20 * time.Second
-	look     = 20 * time.Millisecond
+	poll     = 20 * time.Millisecond
 )
 
 // SeesRequests reports whether the rules of a prison have a credential, or a rule that holds and is about requests. For these the network
@@ -166,11 +166,11 @@ func Await(ctx context.Context, dir string, generation uint64) (state control.St
 	return state, nil
 }
 
-// await waits until a condition holds. After the time the error is the condition's, if it has one.
+// await waits until a condition holds, but not longer than patience. Its error then contains the last error of the condition.
 func await(ctx context.Context, holds func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	for {
 		ok, err := holds()

@@ -71,7 +71,7 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 	return rules, nil
 }
 
-// networkSettings reads the settings of the network with their files. Without any, no git program has to read the configuration again.
+// networkSettings reads the settings of the network with their files. If there are none, it saves the time of running git again.
 func networkSettings(ctx context.Context, repo *gitops.Repository, config gitops.Config) ([]gitops.Setting, error) {
 	some := config.Has(AllowKey) || config.Has(DenyKey) || config.Has(UpstreamKey)
 	for key := range config.All() {
@@ -87,7 +87,7 @@ func networkSettings(ctx context.Context, repo *gitops.Repository, config gitops
 func readUpstream(repo *gitops.Repository, settings []gitops.Setting) (proxy, password string, err error) {
 	for _, s := range inForce(settings, UpstreamKey) {
 		if inTree(repo, s.File) {
-			return "", "", &RuleError{Source: UpstreamKey + " in " + s.File, Err: errors.New("is in the work tree, where a commit could change it"),
+			return "", "", &RuleError{Source: UpstreamKey + " in " + s.File, Err: errInTree,
 				Next: []string{"git config --show-origin --get-all " + UpstreamKey}}
 		}
 		p, secret, err := upstream.Parse(s.Value)
@@ -106,8 +106,8 @@ func readUpstream(repo *gitops.Repository, settings []gitops.Setting) (proxy, pa
 	return proxy, password, nil
 }
 
-// ProxyPassword returns the password of the proxy in the settings, as a value for the network. There is none for a proxy that has
-// none.
+// ProxyPassword returns the password of the proxy in the settings, as a value for the network. If the proxy has no password, it returns no
+// value.
 func ProxyPassword(ctx context.Context, repo *gitops.Repository, config gitops.Config) ([]secret.Secret, error) {
 	if !config.Has(UpstreamKey) {
 		return nil, nil
@@ -134,7 +134,7 @@ func ofSettings(repo *gitops.Repository, settings []gitops.Setting, key string) 
 			source = "git -c or the environment"
 		}
 		if inTree(repo, s.File) {
-			return nil, &RuleError{Source: key + " in " + s.File, Err: errors.New("is in the work tree, where a commit could change it"),
+			return nil, &RuleError{Source: key + " in " + s.File, Err: errInTree,
 				Next: []string{"git config --global --add " + key + " " + gitops.Pasteable(s.Value), "git config --show-origin --get-all " + key}}
 		}
 		rules, err = add(rules, []string{s.Value}, source)
@@ -162,6 +162,9 @@ func inForce(settings []gitops.Setting, key string) (values []gitops.Setting) {
 	return values
 }
 
+// errInTree is the reason why a setting of the network is not obeyed if its file is in the work tree.
+var errInTree = errors.New("is in the work tree, where a commit could change it")
+
 // inTree reports whether a file of settings is in the work tree, but not in the git directory.
 func inTree(repo *gitops.Repository, file string) bool {
 	if file == "" {
@@ -176,7 +179,7 @@ func inTree(repo *gitops.Repository, file string) bool {
 	return gitops.Within(file, repo.Top) && !gitops.Within(file, repo.CommonDir) && !gitops.Within(file, repo.GitDir)
 }
 
-// add adds the rules of a source, and those of its sets, unless they are there.
+// add adds the rules of a source to a list. For a set it adds the rules of the set. It adds no rule that the list has already.
 func add(rules []control.Rule, texts []string, source string) ([]control.Rule, error) {
 	for _, text := range texts {
 		members, err := sets.Expand(text)

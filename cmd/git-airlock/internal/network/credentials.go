@@ -39,7 +39,8 @@ var (
 	headerName     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`) })
 )
 
-// credentials reads the settings of credentials, and adds those of an agent's variables that no setting names, or of its login.
+// credentials reads the settings of credentials. It adds a credential for each of the agent's variables in keys that no setting names, and
+// one for the agent's login.
 func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []string, login airlock.Login) (all []control.Credential, err error) {
 	var drafts []draft
 	for _, s := range settings {
@@ -53,7 +54,7 @@ func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []stri
 			from += " in " + s.File
 		}
 		if inTree(repo, s.File) {
-			return nil, &RuleError{Source: from, Err: errors.New("is in the work tree, where a commit could change it"),
+			return nil, &RuleError{Source: from, Err: errInTree,
 				Next: []string{"git config --global " + s.Key + " " + gitops.Pasteable(s.Value)}}
 		}
 		if !credentialName().MatchString(name) {
@@ -93,7 +94,7 @@ func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []stri
 	return all, nil
 }
 
-// set takes a setting. host, env and paths can be set more than once, and replace what is known.
+// set applies one setting to a credential. host, env and paths can have several values, which together replace those of a known service.
 func (d *draft) set(field, value string) error {
 	switch field {
 	case "source":
@@ -129,7 +130,7 @@ func (d *draft) set(field, value string) error {
 	return nil
 }
 
-// places are the variables that have the placeholder inside.
+// places returns the variables that have the placeholder inside.
 func (d *draft) places() []string {
 	if len(d.variables) > 0 || d.variable == "" {
 		return d.variables
@@ -137,7 +138,7 @@ func (d *draft) places() []string {
 	return []string{d.variable}
 }
 
-// credential checks that all is there, and returns it as the network gets it.
+// credential checks that nothing is missing, and returns the credential in the form for the network.
 func (d *draft) credential() (c control.Credential, err error) {
 	switch {
 	case d.source == "":
@@ -289,8 +290,8 @@ func HostsOf(c control.Credential) string {
 	return strings.Join(hosts, ", ")
 }
 
-// place gives placeholders to the credentials that have a value. Those of an earlier start of the same prison stay, because
-// programs inside have kept them.
+// place gives placeholders to the credentials that have a value. A credential keeps its placeholder of an earlier start of the same
+// prison, because programs inside may have stored it.
 func place(all, before []control.Credential, secrets []secret.Secret) []control.Credential {
 	all = slices.Clone(all)
 	for i, c := range all {

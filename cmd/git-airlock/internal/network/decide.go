@@ -69,7 +69,7 @@ type Answer struct {
 	Allowed    bool
 	Rule       *control.Rule // that decided; nil if none did
 	Reason     string        // of a refusal, and of a permission without a rule
-	PerRequest bool          // requests are seen, and each has a decision of its own
+	PerRequest bool          // the network sees the requests, and decides on each of them
 }
 
 // Decide returns the answer of rules about a target.
@@ -123,12 +123,13 @@ func find(rules []control.Rule, t Target, now time.Time) *control.Rule {
 	return nil
 }
 
-// DeniedBy returns the rule of the settings that denies all that another rule allows; nil if there is none that is known to.
+// DeniedBy returns a rule that denies all that another rule allows; nil if none is known to.
 func DeniedBy(rules control.Rules, allow control.Rule, now time.Time) *control.Rule {
 	return Decides(control.Rules{Deny: rules.Deny}, allow, true, now)
 }
 
-// Decides returns the rule that denies, or allows, what another rule is about: one with the same text, or one about its only name.
+// Decides returns the rule that denies (or allows, if denies is false) what another rule is about. That is a rule with the same text, or
+// a rule about the host and port that the other rule names.
 func Decides(rules control.Rules, other control.Rule, denies bool, now time.Time) *control.Rule {
 	among := rules.Allow
 	if denies {
@@ -150,8 +151,8 @@ func Decides(rules control.Rules, other control.Rule, denies bool, now time.Time
 	return find(among, t, now)
 }
 
-// Opaque reports whether the contents of what a rule allows are not seen: anything but plain HTTP, the requests that a rule is about,
-// and those to a host with a credential.
+// Opaque reports whether the network cannot see the contents of what a rule allows. It sees plain HTTP, the requests that a rule is
+// about, and requests to a host with a credential.
 func Opaque(rules control.Rules, r control.Rule) bool {
 	parsed, err := egress.ParseRule(r.Text)
 	text, _, _ := strings.Cut(r.Text, " ")
@@ -162,21 +163,21 @@ func Opaque(rules control.Rules, r control.Rule) bool {
 	return (err != nil || !parsed.Requests()) && !strings.HasSuffix(text, ":80")
 }
 
-// Address is an address of a name, with the error of vetting it; nil if a prison may be led there.
+// Address is an address of a name.
 type Address struct {
 	Text string
-	Err  error
+	Err  error // why a prison must not be led there; nil if it may
 }
 
 // Checked is the answer of rules about a target, with the addresses of its name.
 type Checked struct {
 	Answer
 	Addresses []Address
-	Spoiled   bool // the rules allow it, but its addresses do not
+	Spoiled   bool // the rules allow the target, but a prison must not be led to it or to its addresses
 }
 
-// Check decides about a target as the network of a prison does. It looks a name up only if a rule allows it: one address that is closed
-// spoils the name.
+// Check decides about a target as the network of a prison does. It looks a name up only if a rule allows the name. If a prison must not be
+// led to the target, or to one of its addresses, Check does not allow the target.
 func Check(ctx context.Context, rules Rules, t Target, now time.Time) Checked {
 	c := Checked{Answer: Decide(rules, t, now)}
 	if !c.Allowed {
@@ -218,8 +219,8 @@ func Void(r control.Rule) error {
 	return vet(rule, t.Host)
 }
 
-// Suggestions returns the rules that would allow a target, the narrowest first. Those that others can have names below are left
-// out. address is the one that the name led to, if that is known. No rule can open some addresses, and for these the list is empty.
+// Suggestions returns the rules that would allow a target, the narrowest first. It leaves out a wildcard below a name where strangers can
+// get names of their own. address is the address that the name led to, if that is known. For an address that no rule can open there are none.
 func Suggestions(t Target, address string) (rules []string) {
 	if t.IsAddress && Void(control.Rule{Text: exact(t)}) != nil {
 		return nil

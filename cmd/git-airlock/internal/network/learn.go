@@ -40,7 +40,7 @@ func (l *Learned) Add(r control.Record) {
 	l.seen[text] = true
 }
 
-// TargetOf returns what a record is about; without a host if that is not known.
+// TargetOf returns the target that a record is about. Its host is empty if the record has neither a name nor an address.
 func TargetOf(r control.Record) Target {
 	if r.Name != "" {
 		t := Target{Host: r.Name, Port: r.Port}

@@ -18,22 +18,22 @@ import (
 const (
 	// notedHosts bounds the hosts that a note lists as reached, and those that it lists as refused.
 	notedHosts = 100
-	// countedHosts bounds the hosts that are told apart while a note is made.
+	// countedHosts bounds the hosts that have counts of their own while a note is made.
 	countedHosts = 10_000
 	// longestHost is more than a name with a port has (RFC 1035), in bytes.
 	longestHost = 280
 )
 
-// Notes makes the notes about the network of an airlock, from the ledger in a folder.
+// Notes makes the notes about the network of an airlock from the ledger in the folder Dir.
 type Notes struct{ Airlock, Session, Dir string }
 
-// Newest returns the number of the newest record, 0 without a ledger that can be read.
+// Newest returns the number of the newest record in the ledger, or 0 if the ledger cannot be read.
 func (n Notes) Newest() uint64 {
 	newest, _ := ledger.Newest(n.Dir) // Note reports the error
 	return newest
 }
 
-// Placeholders returns the placeholders that programs inside have in place of keys. Rules that cannot be read have none.
+// Placeholders returns the placeholders that programs inside have in place of keys. If the rules cannot be read, it returns none.
 func (n Notes) Placeholders() (all []string) {
 	rules, _ := control.ReadRules(n.Dir) // a new start reports the error
 	for _, c := range rules.Credentials {

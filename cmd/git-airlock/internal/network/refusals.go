@@ -87,7 +87,7 @@ type Recent struct {
 	Uses    []control.CredentialUse
 }
 
-// RecentRefusals returns what a network has refused in the last hour. If its files cannot be read it is empty.
+// RecentRefusals returns what a network has refused in the last hour. If its files cannot be read, it returns none.
 func RecentRefusals(dir string, open bool, now time.Time) Recent {
 	read, err := control.ReadRules(dir)
 	if err != nil {

@@ -20,8 +20,8 @@ const (
 	checkFolder = "check"
 	// checkFile describes the prison of the check, for the removal of what a killed check has left.
 	checkFile = "check.json"
-	// wipeTries bounds the tries to remove what a killed check has left, whose processes need a moment to end, and wipePause is the time
-	// between two.
+	// wipeTries bounds the tries to remove what a killed check has left, and wipePause is the time between two tries. The processes of
+	// the check need a moment to end.
 	wipeTries = 100
 	wipePause = 50 * time.Millisecond
 )
@@ -83,7 +83,7 @@ func (p Prisons) OpenCheck(ctx context.Context, r airlock.Record) (c Check, err 
 	return c, err
 }
 
-// checkSpec describes the prison of a check. Its processes may be the agent's, so that its path on the host is hidden.
+// checkSpec describes the prison of a check. The processes in it may run the agent's programs, so it hides its path on the host.
 func (p Prisons) checkSpec(r airlock.Record) (prison.Spec, error) {
 	r.Isolation.Network = prison.NetworkNone.String()
 	spec, err := p.Spec(r)
@@ -92,7 +92,8 @@ func (p Prisons) checkSpec(r airlock.Record) (prison.Spec, error) {
 	return spec, err
 }
 
-// ImageID returns the id of an airlock's image, so that all of a check uses the same image. The name may get another one meanwhile.
+// ImageID returns the id of an airlock's image. A check uses this id all the time, because the image's name can get another image
+// meanwhile.
 func (p Prisons) ImageID(ctx context.Context, r airlock.Record) (string, error) {
 	if r.Image == "" {
 		return "", nil

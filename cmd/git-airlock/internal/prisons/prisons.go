@@ -201,8 +201,8 @@ func (p Prisons) Halt(ctx context.Context, r airlock.Record) error {
 // removalTime bounds the wait for a program that is removing the repository.
 const removalTime = 10 * time.Second
 
-// SweepOrphaned ends the prison of an airlock whose repository was removed, if the prison outlives it. There is no other record of
-// such a prison. A program that is still removing the repository may remove the workspace after the record.
+// SweepOrphaned ends the prison of an airlock whose repository was removed. After that nothing has a record of such a prison. It first
+// waits until the workspace is gone, because a program that removes the repository may remove the workspace after the record.
 func (p Prisons) SweepOrphaned(ctx context.Context, r airlock.Record) error {
 	sweeper, ok := p.Backend(r).(prison.Sweeper)
 	if !ok {

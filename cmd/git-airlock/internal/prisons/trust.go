@@ -19,8 +19,8 @@ const (
 	maxComplaint = 200
 )
 
-// Trust lets programs in a prison trust the network where it answers for servers, after the network has begun. If that fails, the agent
-// has prevented it, and only its own programs suffer.
+// Trust lets programs in a prison trust the certificates with which the network answers for servers. It is called after the network has
+// begun. If writing them fails, the agent has prevented that, and only the agent's own programs suffer.
 func (p Prisons) Trust(ctx context.Context, r airlock.Record, now time.Time) error {
 	spec, err := p.Spec(r)
 	if err != nil || spec.Network != prison.NetworkAllowlist {

@@ -69,7 +69,7 @@ func (q Selection) of(all []execs.Record, from time.Time) []execs.Record {
 	return slices.DeleteFunc(all, func(r execs.Record) bool { return q.Top && !r.Top || r.Time.Before(from) })
 }
 
-// Recorded returns the selected programs in the record of a run, and the number of records that are missing between them.
+// Recorded returns the selected programs in the record of a run, and the number of lines that are missing between them.
 func Recorded(ctx context.Context, repo *gitops.Repository, run record.Run, q Selection) (found []execs.Record, missing uint64, err error) {
 	from, err := q.from(ctx, repo)
 	if err != nil {
@@ -193,8 +193,8 @@ func Shown(r execs.Record) execs.Record {
 	return r
 }
 
-// WithoutTries leaves out the calls with which a shell has looked for a program in the folders of PATH, except the last one: the same
-// process made the next call, for the same command.
+// WithoutTries leaves out the failed calls with which a shell looked for a program in the folders of PATH. A call is left out if the same
+// process made the next call for the same command.
 func WithoutTries(records []execs.Record) (kept []execs.Record) {
 	next := map[int]execs.Record{} // by process
 	for _, r := range slices.Backward(records) {

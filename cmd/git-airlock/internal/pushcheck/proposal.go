@@ -74,8 +74,8 @@ func nothing(branch, onto string) error {
 	return environment.Advise(fmt.Errorf("%w: %s has none that %s lacks", errNothing, gitops.Text(branch), gitops.Text(onto)), "git airlock status  # whether commits wait")
 }
 
-// ToPush returns the commands that give the remote what a pull request is about, as far as it is not known to have it: the branch, and the
-// notes on its commits, which git does not push by itself.
+// ToPush returns the commands that push the branch of a pull request and the notes on its commits, which git does not push by itself. It
+// leaves out the branch if the remote had the branch's commit when git last talked to it.
 func ToPush(ctx context.Context, s *session.Session, p proposal.Proposal) ([]string, error) {
 	remote := remoteOf(s.Config, p.Branch)
 	tracking := "refs/remotes/" + remote + "/" + p.Branch

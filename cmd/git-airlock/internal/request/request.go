@@ -157,8 +157,8 @@ func ruleOption(c *cli.Context, name string) []string {
 // keptOptions are the options of the isolation that an airlock keeps until another start has new ones.
 var keptOptions = []string{"network", "memory", "cpus", "pids"}
 
-// layered returns the configuration, overridden by the isolation that earlier starts of the airlock here have fixed, by what this one
-// does, and by the options of the same names.
+// layered returns the configuration with the values that win over it: the isolation that earlier starts of the airlock here have fixed,
+// then the one that this start fixes, and the options of the backend.
 func layered(c *cli.Context, config, earlier, fixed gitops.Config) gitops.Config {
 	options := gitops.Config{}
 	maps.Copy(options, config)
@@ -179,7 +179,7 @@ func layered(c *cli.Context, config, earlier, fixed gitops.Config) gitops.Config
 	return options
 }
 
-// sayKept reports the options of earlier starts that go before settings with other values.
+// sayKept reports the options of earlier starts that win over settings with other values.
 func sayKept(s *session.Session, earlier, fixed gitops.Config) {
 	for _, name := range keptOptions {
 		key := "airlock." + name

@@ -20,9 +20,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record/store"
 )
 
-// settle is how long the record of a launched run waits after its end, because the daemon may still land its commits. A cycle that has begun
-// by then can take longer, and the record waits for its end as well.
-const settle = 2 * time.Second
+// settleTime is how long after the end of a launched run its record is made, because the daemon may still land commits of the run. If a
+// cycle runs then, the record is made after the cycle.
+const settleTime = 2 * time.Second
 
 // End records a run that this process has begun.
 func (a *Active) End(ctx context.Context, result Result) error {
@@ -48,8 +48,8 @@ func (k Keeper) ended(slot int, result Result) error {
 	return gitops.WriteJSON(filepath.Join(k.folder(slot), endName), result)
 }
 
-// FinishOver records the runs of this airlock that are over and that nobody has recorded. now reports that nothing more lands, so
-// that there is no need to wait. Without such runs it costs the reading of a folder.
+// FinishOver records the runs of this airlock that are over and that no process has recorded. now says that nothing more lands, so that
+// FinishOver need not wait. If there are no such runs, it only reads a folder.
 func (k Keeper) FinishOver(ctx context.Context, now bool) error {
 	if slots, err := k.open(); err != nil || len(slots) == 0 {
 		return err
@@ -79,7 +79,7 @@ func (k Keeper) finishOver(ctx context.Context, now bool) error {
 	return nil
 }
 
-// over reports whether a run is over, and how it ended.
+// over reports whether a run has ended and its record can be made, and how the run ended.
 func (k Keeper) over(ctx context.Context, slot int, now bool) (result Result, over bool, err error) {
 	o, err := k.opening(slot)
 	if errors.Is(err, fs.ErrNotExist) { // killed before it began
@@ -98,7 +98,7 @@ func (k Keeper) over(ctx context.Context, slot int, now bool) (result Result, ov
 	return k.launchedOver(ctx, slot, result, known, now)
 }
 
-// directOver is over for a run that belongs to a process.
+// directOver implements over for a run that belongs to a process.
 func (k Keeper) directOver(slot int, result Result, known bool) (Result, bool, error) {
 	unlock, err := k.Prisons.Store.TryLockFile(k.Record.ID, owner(slot))
 	if errors.Is(err, airlock.ErrBusy) {
@@ -114,7 +114,7 @@ func (k Keeper) directOver(slot int, result Result, known bool) (Result, bool, e
 	return result, true, nil
 }
 
-// launchedOver is over for the launched command.
+// launchedOver implements over for the launched command.
 func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known, now bool) (Result, bool, error) {
 	if !known {
 		if !now && k.busy() { // it may be about to launch, and what is known is about the command before
@@ -140,7 +140,7 @@ func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known
 		}
 		now = now || !runs
 	}
-	return result, now || k.Now().Sub(result.At) >= settle && !k.lands(), nil
+	return result, now || k.Now().Sub(result.At) >= settleTime && !k.lands(), nil
 }
 
 // lands reports whether a promotion cycle runs.
@@ -152,8 +152,8 @@ func (k Keeper) lands() bool {
 	return errors.Is(err, airlock.ErrBusy)
 }
 
-// busy reports whether another command holds the lock. It may be ending the prison, and a prison that still runs at that moment
-// would make what it ended look like a failure.
+// busy reports whether another command holds the lock. That command may be ending the prison. If the prison still runs at this moment, a
+// process that it has ended would look as if it had failed by itself.
 func (k Keeper) busy() bool {
 	unlock, err := k.Prisons.Store.TryLock()
 	if err == nil {

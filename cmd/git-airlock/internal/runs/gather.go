@@ -220,7 +220,7 @@ func (g *gathering) events(ctx context.Context) error {
 	return err
 }
 
-// hit notes a limit that was reached.
+// hit adds to the manifest that the record has reached a limit.
 func (g *gathering) hit(limit string) {
 	name := map[string]string{"workspace-full": "workspace", "disk-full": "disk"}[limit]
 	if name == "" {
@@ -231,7 +231,7 @@ func (g *gathering) hit(limit string) {
 	}
 }
 
-// found notes a result of the run, with the reason.
+// found adds a result of the run to the manifest, with the reason.
 func (g *gathering) found(s record.Status, reason string) {
 	g.statuses = append(g.statuses, s)
 	if reason != "" && !slices.Contains(g.reasons, reason) {

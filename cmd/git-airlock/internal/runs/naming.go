@@ -10,11 +10,11 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record/store"
 )
 
-// newest bounds the records that are read for names. A statement is made soon after a landing, so older records have other commits.
+// newest is how many of the newest records Naming reads. A statement is made soon after a landing, so older records have other commits.
 const newest = 20
 
-// Naming returns what names the runs in which a commit landed at a time, for statements. A run without a record goes on, so what has landed
-// since its beginning landed in it. Times of landings are in whole seconds.
+// Naming returns the function with which a statement names the runs in which a commit landed. A run without a record has not ended, so
+// commits that landed since its beginning landed in it. Times of landings are in whole seconds.
 func (k Keeper) Naming(ctx context.Context) (attest.Runs, error) {
 	open := k.begun() // first: a run that ends now is in its record then
 	recorded, err := store.Landed(ctx, k.Prisons.Repo, k.Record.Session, newest)

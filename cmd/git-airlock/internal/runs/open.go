@@ -71,8 +71,8 @@ func (k Keeper) folder(slot int) string { return filepath.Join(k.dir(), openDir,
 // owner returns the lock of a slot's owner, for [airlock.Store.LockFile].
 func owner(slot int) string { return filepath.Join(openDir, strconv.Itoa(slot), ownerName) }
 
-// Begin notes durably that a run begins, and keeps what the state is before it. A [record.Direct] run belongs to this process:
-// when the process ends without [Active.End], another command records the run.
+// Begin writes durably that a run begins, and the state before it. A [record.Direct] run belongs to this process: if the process ends
+// without [Active.End], another command records the run.
 func (k Keeper) Begin(ctx context.Context, c Command) (*Active, error) {
 	unlock, err := k.Prisons.Store.LockFile(ctx, k.Record.ID, recordsLock)
 	if err != nil {

@@ -106,7 +106,7 @@ func readLeft(name string) (left int64) {
 	return left
 }
 
-// Keep makes a process's output be kept as well. Without a run it does nothing.
+// Keep also stores the output of a process for the record. If a is nil, it does nothing.
 func (a *Active) Keep(p *prison.Process) {
 	if a == nil {
 		return

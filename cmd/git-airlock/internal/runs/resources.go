@@ -97,7 +97,7 @@ func (s *sampler) tick(ctx context.Context, k Keeper, slots []int) {
 	}
 }
 
-// growth returns a sum without what it was at the beginning of the run, or -1 if one of them is not known.
+// growth returns how much a sum has grown since the beginning of the run, or -1 if one of the two values is not known.
 func growth(sum, before int64) int64 {
 	if sum < 0 || before < 0 {
 		return -1
@@ -105,8 +105,9 @@ func growth(sum, before int64) int64 {
 	return sum - before
 }
 
-// grown reads the file of a slot. It returns the measurements in the order of their times, without what the sums were at the first one, and
-// the number of processes that were killed since then. No sum falls: a measurement can lack the times of processes that end during it.
+// grown reads the measurements of a slot, and returns them in the order of their times. It subtracts the sums of the first measurement. It
+// lets no sum fall, because a measurement can lack the times of processes that end during it. killed is the number of processes that
+// were killed since the first measurement.
 func grown(content string) (samples []record.Sample, killed int64) {
 	type measured struct {
 		record.Sample

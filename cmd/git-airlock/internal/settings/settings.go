@@ -1,4 +1,4 @@
-// Package settings checks the settings of an airlock before it starts. Each of them is read again where it is obeyed.
+// Package settings checks the settings of an airlock before the airlock starts. The packages that obey a setting read it again.
 package settings
 
 import (
@@ -37,7 +37,7 @@ func checkBool(c gitops.Config, key string) error {
 	return nil
 }
 
-// ObeysRecipe reports whether an airlock obeys a recipe: by the settings that it keeps, and by those of a command, which go first.
+// ObeysRecipe reports whether an airlock obeys a recipe. Settings that a command gives win over those that the airlock keeps.
 func ObeysRecipe(kept, given map[string]string) bool {
 	obeys, err := gitops.Config{}.With(kept).With(given).Bool(recipeKey, true)
 	return err != nil || obeys // [Check] reports the error

@@ -19,8 +19,8 @@ import (
 type Request struct {
 	Message []byte   // any bytes
 	Words   [][]byte // of a command line, which follow the message; secrets in them are not stored
-	OnlyNew bool     // none is made of a state that the newest one has
-	Whole   bool     // all files are looked at
+	OnlyNew bool     // make none if the newest checkpoint has the same state
+	Whole   bool     // look at all files
 	Most    int64    // bytes that the store may use
 }
 

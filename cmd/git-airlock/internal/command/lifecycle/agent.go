@@ -11,8 +11,8 @@ import (
 
 var taskFlag = &cli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: "the `task` for the agent"}
 
-// asked returns the agent that a command line names, or the command after "--". The words after "--" are then the agent's arguments.
-// A task is for the agent of the settings if none is named.
+// asked returns the agent that a command line names. The words after "--" are then the agent's arguments. Without an agent's name, a
+// task is for the agent of the settings, and without a task asked returns the words after "--", which are a command.
 func asked(c *cli.Context, s *session.Session) (*session.Agent, []string, error) {
 	inside, words, task := cmdline.Inside(c), cmdline.Words(c), c.String(taskFlag.Name)
 	var name string

@@ -30,7 +30,8 @@ func maxTime(c *cli.Context) (time.Duration, error) {
 // errLate is the error of a command that the time limit ended. Its status is that of timeout(1).
 var errLate = fmt.Errorf("the time limit: %w", cmdline.EndedWith(124))
 
-// within calls act with a context that ends after a time, if that is not 0. If it ended act, the result is [errLate].
+// within calls act with a context that ends after the time most; 0 means that the time is not limited. If the time ended act, the
+// error is [errLate].
 func within(ctx context.Context, s *session.Session, most time.Duration, act func(context.Context) error) error {
 	if most == 0 {
 		return act(ctx)

@@ -29,7 +29,7 @@ func (o *recording) begin(ctx context.Context, s *session.Session, r airlock.Rec
 	return err
 }
 
-// ended notes how the command ended. err is its error.
+// ended stores how the command ended. err is the error of the command.
 func (o *recording) ended(ctx context.Context, s *session.Session, err error) {
 	at := s.Now().UTC()
 	o.Sample(ctx)
@@ -47,7 +47,7 @@ func (o *recording) ended(ctx context.Context, s *session.Session, err error) {
 	o.result.At = at
 }
 
-// finish makes the record, after the commits have landed. A failure is reported, and is not one of the command.
+// finish makes the record, after the commits have landed. It prints an error, and does not return it: the command has not failed.
 func (o *recording) finish(ctx context.Context, s *session.Session) {
 	if o.Active == nil {
 		return

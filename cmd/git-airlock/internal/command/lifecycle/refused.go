@@ -19,9 +19,10 @@ const refusalPoll = 3 * time.Second
 // time limit.
 var errSpent = fmt.Errorf("the limit of requests: %w", cmdline.EndedWith(124))
 
-// noticeRefusals calls act, and prints a message when a server goes on to refuse a credential meanwhile, because some agents try again
-// for minutes and show nothing. If the limit of the agent's own credential is used up, noticeRefusals ends act, and returns [errSpent],
-// also if the agent has failed by itself. The network writes a refusal down before the agent learns of it.
+// noticeRefusals calls act. If a server keeps refusing a credential meanwhile, it prints a message, because some agents try again for
+// minutes and show nothing. If the limit of the agent's own credential is used up, it ends act and returns [errSpent]. It also returns
+// [errSpent] if the agent then fails by itself: the network writes a refusal down before the agent learns of it, so the last look at
+// the refusals finds it.
 func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, agent *session.Agent, act func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

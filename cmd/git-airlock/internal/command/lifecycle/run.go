@@ -81,8 +81,9 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 	return errors.Join(err, ui.PrintJSON(c.App.Writer, d))
 }
 
-// runInside runs a command or an agent in the running airlock, or in one that it starts, for the time most if that is not 0. It calls begin
-// before, if that is not nil. The output goes to out, see [visit]. A failure of the command has priority over a hold.
+// runInside runs a command or an agent in the running airlock, or in one that it starts. It ends the command after the time most; 0 means
+// that the time is not limited. Before the command it calls begin, which may be nil. The output goes to out, see [visit]. If the command
+// fails and a commit is held, runInside returns the error of the command.
 func runInside(ctx context.Context, s *session.Session, wanted session.Request, argv []string, most time.Duration, out io.Writer,
 	begin func(context.Context, airlock.Record) error) error {
 	cmdline.KeepWorking()
@@ -101,7 +102,7 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 			what = []string{wanted.Agent.Name, wanted.Agent.Task}
 		}
 		summoning, end := context.WithCancel(ctx)
-		ready := summoned(summoning, s, r, argv, wanted.Agent) // beside the checkpoint, which does not have the agent's home
+		ready := summoned(summoning, s, r, argv, wanted.Agent) // during the checkpoint, which does not read the agent's home
 		defer ready()                                          //nolint:errcheck // visit returns the error
 		defer end()
 		return cmdline.Checkpoints(s, r).Around(ctx, what, func() error {

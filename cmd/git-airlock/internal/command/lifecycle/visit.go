@@ -88,8 +88,8 @@ func wouldRun(ctx context.Context, s *session.Session, r airlock.Record, argv []
 	return box.Close()
 }
 
-// summoned makes a prison ready for an agent in the background. The returned function waits for that, and returns the process of the
-// agent, or of a command if agent is nil.
+// summoned makes a prison ready for an agent in the background. The returned function waits until the prison is ready, and returns the
+// agent's process. If agent is nil, it returns the process of the command argv.
 func summoned(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent) func() (prison.Process, error) {
 	if agent == nil {
 		return func() (prison.Process, error) { return prison.Process{Argv: orShell(argv)}, nil }
@@ -106,7 +106,7 @@ func summoned(ctx context.Context, s *session.Session, r airlock.Record, argv []
 	return ready
 }
 
-// visit runs a process in the prison, that of an agent or with a nil agent that of a command, with this process's standard streams. If
+// visit runs the process that ready returns in the prison, with this process's standard streams. agent is nil for a command. If
 // out is not nil, the process gets no terminal, and its output goes there. run, which may be nil, keeps the output. visit returns the
 // process's status in its error, see [cmdline.EndedWith].
 func visit(ctx context.Context, s *session.Session, r airlock.Record, ready func() (prison.Process, error), agent *session.Agent, out io.Writer, run *runs.Active) error {
@@ -183,7 +183,7 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 	}
 	err = box.Join(joined, p)
 	restore()
-	if err := resize(); err != nil { // it may have another size by now
+	if err := resize(); err != nil { // the user may have resized the terminal meanwhile
 		return err
 	}
 	switch {

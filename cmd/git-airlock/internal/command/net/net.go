@@ -52,7 +52,7 @@ var (
 	recordsFlag = &cli.BoolFlag{Name: "json", Usage: "print each record as a line of JSON"}
 )
 
-// showNetwork prints the network of an airlock. Without a network it refuses, and a script gets the document as well.
+// showNetwork prints the network of an airlock. If the airlock has no network, it refuses; with --json it also prints the document.
 func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 	n, err := s.Network(c.Context, r)
 	none := r.Isolation.Network == prison.NetworkNone.String() && c.Bool(cmdline.JSONFlag.Name)

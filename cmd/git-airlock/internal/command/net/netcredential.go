@@ -12,7 +12,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// netCredential shows a credential of the airlock, or of the settings where there is none, and reads its value, which it does not show.
+// netCredential shows a credential of the airlock, or of the settings if there is no airlock. It also reads the credential's value, to
+// report an error, but never shows the value.
 func netCredential(c *cli.Context, s *session.Session, args []string) error {
 	n, problem, err := s.Credential(c.Context, args[0])
 	if err != nil {

@@ -106,7 +106,7 @@ type checkDocument struct {
 	Reason    string           `json:"reason"`
 	Addresses []checkedAddress `json:"addresses"`
 
-	spoiled bool // a rule allows it, but its addresses do not
+	closed bool // the rules allow the target, but a prison must not be led to it or to its addresses
 }
 
 type checkedAddress struct {
@@ -115,8 +115,8 @@ type checkedAddress struct {
 	Reason  string `json:"reason"`
 }
 
-// netCheck checks a host by the rules of the airlock, or of the settings where there is none. It looks a name up only if the rules
-// allow it.
+// netCheck checks a host by the rules of the airlock, or of the settings if there is no airlock. It looks a name up only if the rules
+// allow the name.
 func netCheck(c *cli.Context, s *session.Session, args []string) error {
 	t, err := network.ParseTarget(args[0])
 	if err != nil {
@@ -133,7 +133,7 @@ func netCheck(c *cli.Context, s *session.Session, args []string) error {
 		return err
 	}
 	v := network.Check(c.Context, rules, t, s.Now())
-	d := checkDocument{Version: ui.DocumentVersion, Host: t.Host, Port: t.Port, Allowed: v.Allowed, Reason: v.Reason, Addresses: []checkedAddress{}, spoiled: v.Spoiled}
+	d := checkDocument{Version: ui.DocumentVersion, Host: t.Host, Port: t.Port, Allowed: v.Allowed, Reason: v.Reason, Addresses: []checkedAddress{}, closed: v.Spoiled}
 	if v.Rule != nil {
 		d.Rule, d.Source = v.Rule.Text, v.Rule.Source
 	}
@@ -163,7 +163,7 @@ func (d checkDocument) print(out io.Writer) error {
 	}
 	fmt.Fprintf(&b, "%s: %s", ui.HostPort(d.Host, d.Port), word)
 	switch {
-	case d.spoiled && d.Rule != "":
+	case d.closed && d.Rule != "":
 		fmt.Fprintf(&b, ", although the rule %s allows it: %s", rule, gitops.Text(d.Reason).String())
 	case d.Rule != "":
 		fmt.Fprintf(&b, " by the rule %s", rule)
@@ -221,7 +221,7 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 	return nil
 }
 
-// recordPrinter returns a function that prints a record as the options want it, or leaves it out.
+// recordPrinter returns a function that prints a record in the form that the options select, if they do not leave it out.
 func recordPrinter(c *cli.Context) func(io.Writer, ui.Paint, control.Record) error {
 	denied, asJSON := c.Bool("denied"), c.Bool(recordsFlag.Name)
 	return func(out io.Writer, p ui.Paint, r control.Record) error {

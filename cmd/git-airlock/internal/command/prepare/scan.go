@@ -49,7 +49,7 @@ type scanDocument struct {
 	Files    int             `json:"files"`
 	Excluded int             `json:"excluded"` // files that airlock.exclude leaves out
 	Bytes    int64           `json:"bytes"`
-	High     int             `json:"high"` // of these three what is allowed is not counted
+	High     int             `json:"high"` // these three numbers do not count allowed findings
 	Medium   int             `json:"medium"`
 	Low      int             `json:"low"`
 	Allowed  int             `json:"allowed"`

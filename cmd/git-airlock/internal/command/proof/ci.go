@@ -37,7 +37,7 @@ func ciCommand() *cli.Command {
 	}, cmdline.Takes{})
 }
 
-// install gets the program, whose version a user of the lines should name.
+// install is the command that installs the program. A user of these lines should name a version instead of latest.
 const install = "go install github.com/git-airlock/git-airlock/cmd/git-airlock@latest"
 
 // Neither a new branch nor one that was forced has a commit before the push that a clone contains. GitHub and GitLab still serve the

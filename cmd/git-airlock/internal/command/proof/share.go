@@ -66,9 +66,9 @@ type groups struct{ runs, evidence, verdicts, pending bool }
 
 // shared returns what git must push: the refs of some groups that exist.
 //
-// The pending ref of an airlock is forced. It is built again whenever the branch moves or the agent amends a commit, so that its new value
-// seldom contains the one before, and nobody but this airlock moves it. Notes grow by commits on top of each other, and the record of a run never
-// changes: with them, a value that is not contained in the one here is somebody else's work.
+// The push of an airlock's pending ref is forced. The airlock builds this ref again whenever the branch moves or the agent amends a commit,
+// so its new value seldom contains the one before, and nobody else moves it. The push of other refs is not forced. Notes only get new
+// commits on top, and the record of a run never changes, so a value that is not contained in the one here is somebody else's work.
 func shared(ctx context.Context, r *gitops.Repository, of groups) ([]string, error) {
 	at, err := r.Refs(ctx, append([]string{"refs/airlock"}, exchange.NoteRefs...)...)
 	if err != nil {

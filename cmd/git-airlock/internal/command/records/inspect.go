@@ -63,7 +63,7 @@ func inspectRun(c *cli.Context, s *session.Session) error {
 	return cmdline.Print(c, s, true, run.Manifest, func(out io.Writer, _ ui.Paint) error { return printManifest(out, run) })
 }
 
-// load reads the record of a run. Its faults are printed: whatever a command shows of such a record is not certain.
+// load reads the record of a run, and prints the faults of the record, because what a command shows of such a record may be wrong.
 func load(ctx context.Context, s *session.Session, e store.Entry) (record.Run, error) {
 	run, err := store.Load(ctx, s.Repo, e)
 	if err == nil && len(run.Faults) > 0 {

@@ -22,11 +22,11 @@ import (
 // noSeenFlag is the option of commands that show changes.
 var noSeenFlag = &cli.BoolFlag{Name: "no-seen", Usage: "do not record that you have looked at the files"}
 
-// changes shows the changes of commits, and records at which files the user has looked.
+// changes shows the changes of commits, and records which files the user has looked at.
 type changes struct {
 	s      *session.Session
 	paths  []string              // pathspecs from the top of the work tree; none: all
-	inter  map[gitops.OID]string // interdiffs to show in the place of changes, by inner commit
+	inter  map[gitops.OID]string // by inner commit: the interdiff to show instead of the change
 	unseen bool                  // only files that the user has not looked at
 	looked []verdict.Looked
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
-// verdictGarbage is how much the heap may grow, in percent, before garbage is collected. A verdict needs about 15 MB in all, and
-// collecting took a tenth of the processor time.
+// verdictGarbage is how much the heap may grow, in percent, before Go collects garbage. A verdict needs about 15 MB in all, and
+// with Go's default the collections took a tenth of the processor time.
 const verdictGarbage = 400
 
-// onCommits makes an action of a verdict. With airlock.review=push the verdict can be about landed commits, too, also after
-// their airlock was cleared.
+// onCommits makes an action of a function that reads the request for a verdict. With airlock.review=push the verdict can also be about
+// landed commits, even after their airlock was cleared.
 func onCommits(wanted func(*cli.Context) (verdict.Request, error)) cli.ActionFunc {
 	return cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 		defer debug.SetGCPercent(debug.SetGCPercent(verdictGarbage))
@@ -36,14 +36,14 @@ func onCommits(wanted func(*cli.Context) (verdict.Request, error)) cli.ActionFun
 		if err != nil {
 			return err
 		}
-		// The waiting ones come first: a name that is nobody's ends the command there, before anything is recorded.
+		// Decide on waiting commits first: if a name stands for no commit, decide refuses before it records anything.
 		if len(waiting.Names) > 0 || waiting.UpTo != "" || waiting.All || len(landed) == 0 {
 			err = cmdline.WithAirlock(c, s, func(c *cli.Context, s *session.Session, r airlock.Record) error {
 				return decide(c.Context, s, r, waiting, len(landed))
 			})
 		}
 		if len(landed) > 0 && len(waiting.Names) == 0 && waiting.UpTo == "" && errors.Is(err, session.ErrNoAirlock) {
-			err = nil // all landed commits was all there is
+			err = nil // with --all and no airlock, there are only landed commits
 		}
 		if err != nil {
 			return err
@@ -64,8 +64,8 @@ func onList(act func(*cli.Context, *session.Session, airlock.Record) error) cli.
 	})
 }
 
-// landedOf lists the landed commits that some names stand for, or without names those that may not be pushed yet. It
-// returns the other names.
+// landedOf lists the landed commits that some names stand for. If there are no names, it lists the landed commits that may not be
+// pushed yet. rest are the names that stand for no landed commit.
 func landedOf(ctx context.Context, s *session.Session, names []string) (list []reviewed, rest []string, err error) {
 	asks, err := pushcheck.Asks(s)
 	if err != nil || !asks {
@@ -91,7 +91,7 @@ func landedOf(ctx context.Context, s *session.Session, names []string) (list []r
 	return list, left.Names, err
 }
 
-// landedPart returns the landed commits that a request is about where airlock.review=push is set, and the request without them.
+// landedPart is landedIn with airlock.review=push. Otherwise it returns no commit, and the whole request.
 func landedPart(ctx context.Context, s *session.Session, wanted verdict.Request) (chosen []outgoing.Commit, rest verdict.Request, err error) {
 	asks, err := pushcheck.Asks(s)
 	if err != nil || !asks {
@@ -126,7 +126,7 @@ func decideLanded(ctx context.Context, s *session.Session, wanted verdict.Reques
 	return nil
 }
 
-// landedIn returns the landed commits that a request is about, and the request without them.
+// landedIn splits a request: it returns the landed commits that the request is about, and the request for the other commits.
 func landedIn(ctx context.Context, s *session.Session, wanted verdict.Request) (chosen []outgoing.Commit, rest verdict.Request, err error) {
 	rest = wanted
 	rest.Names = nil
