@@ -36,7 +36,7 @@ const (
 // Candidate is a possible completion of a word, with its description.
 type Candidate struct{ Text, About string }
 
-// Offered has the candidates that only the program can compute: those of each placeholder for a value in the help, those of
+// Offered has the candidates that only the program can compute: those for each placeholder of a value in the help, those for
 // "language" and "log", and the package managers of a language.
 type Offered struct {
 	Values   map[string]func() []Candidate

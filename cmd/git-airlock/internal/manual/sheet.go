@@ -59,8 +59,8 @@ func (s *sheet) list(of []Explained) {
 	}
 }
 
-// topics has the text beyond commands and options, in Markdown. A topic with the name of a command is on the page of that command,
-// and another topic has its own page.
+// topics has the texts of the manual that describe neither a command nor an option, in Markdown. A topic with the name of a command is a
+// part of that command's page. Every other topic has a page of its own.
 //
 //go:embed topics/*.md
 var topics embed.FS
