@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/evidence"
 )
@@ -94,17 +93,16 @@ func reached(note string) *evidence.Reached {
 	return r
 }
 
-// programOf describes this program, with the digest of the file at the program's path. If the file was replaced since the process started,
-// the digest is that of the new file. If the file cannot be read, the digest is left out.
+// programOf describes this program, with the digest of the file that this process executes. Without proc(5), it is the file that is at the
+// program's path now. If the file cannot be read, the digest is left out.
 func programOf(version string) evidence.Program {
 	p := evidence.Program{Version: version}
-	self, err := hostenv.Self()
+	file, err := os.Open("/proc/self/exe")
 	if err != nil {
-		return p
-	}
-	file, err := os.Open(self)
-	if err != nil {
-		return p
+		path, _ := os.Executable()
+		if file, err = os.Open(path); err != nil {
+			return p
+		}
 	}
 	defer file.Close()
 	h := sha256.New()
