@@ -3,9 +3,7 @@ package promote
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -17,9 +15,6 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
 )
-
-// ErrNotHeld reports that the rule which the user wants to accept holds no waiting commit.
-var ErrNotHeld = errors.New("nothing that waits is held by it")
 
 // Decided is a commit about which the user has decided.
 type Decided struct {
@@ -51,9 +46,9 @@ func (e *Engine) lockedFacts(ctx context.Context) (f facts, unlock func(), err e
 	return f, func() { f.close(); release() }, err
 }
 
-// Accept lets the commits that are held now pass the accepted rules, and returns these commits. Later commits are
-// held again. The error wraps [ErrNotHeld] if an acceptance applies to no held commit.
-func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Decided, error) {
+// Accept lets held commits pass the accepted rules, see [decision.Acceptances], and returns these commits. The names are those of the
+// commits, or there are none.
+func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance, names ...string) (passed []Decided, err error) {
 	f, unlock, err := e.lockedFacts(ctx)
 	if err != nil {
 		return nil, err
@@ -63,24 +58,13 @@ func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Deci
 	if err != nil {
 		return nil, err
 	}
-	decisions := f.rules.decisions
-	var passed []Decided
-	for _, w := range wanted {
-		a := ledger.Accepted{Acceptance: w, At: ledger.Timestamp(f.now)}
-		for _, t := range f.ledger.Tail {
-			v := results.Last(t.Outer)
-			if v == nil || !slices.ContainsFunc(v.Findings, func(f policy.Finding) bool { return f.Action == policy.Hold && f.Covers(w) }) {
-				continue
-			}
-			a.Commits = append(a.Commits, t.Inner)
-			if d := (Decided{v.Commit, v.Subject}); !slices.Contains(passed, d) {
-				passed = append(passed, d)
-			}
-		}
-		if len(a.Commits) == 0 {
-			return nil, fmt.Errorf("%q: %w", gitops.Text(w.String()), ErrNotHeld)
-		}
-		decisions.Accepted = append(decisions.Accepted, a)
+	a := decision.Acceptances{Rules: wanted, Names: names, At: f.now}
+	decisions, found, err := a.Add(ctx, e.Repo, f.ledger, &results, f.rules.decisions)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range found {
+		passed = append(passed, Decided{v.Commit, v.Subject})
 	}
 	return passed, e.keep(decisions)
 }

@@ -15,16 +15,14 @@ import (
 // as well.
 func Policy(v ledger.GateResult, later int) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Policy, Message: fmt.Sprintf("commit %.12s (%s)", v.Commit, words.Shorten(v.Subject, briefly))}
-	accept := "git airlock promote"
+	var accepted []policy.Acceptance
 	for _, f := range v.Findings {
 		if f.Action != policy.Hold {
 			continue
 		}
 		h.Message += fmt.Sprintf("; %s: %s", f.Rule, f.Detail)
 		h.Paths = append(h.Paths, f.Paths...)
-		for _, a := range acceptances(f) {
-			accept += " --accept " + gitops.ShellQuote(a.String())
-		}
+		accepted = append(accepted, acceptances(f)...)
 	}
 	if later > 0 {
 		ones := "ones are"
@@ -34,8 +32,21 @@ func Policy(v ledger.GateResult, later int) ledger.Hold {
 		h.Message += fmt.Sprintf("; %d later %s held, too: git airlock policy", later, ones)
 	}
 	commit := fmt.Sprintf("%.12s", v.Commit)
-	h.Next = []string{"git show " + commit, accept, "git airlock promote --drop " + commit}
+	h.Next = []string{"git show " + commit, Accept(accepted, v.Commit), "git airlock promote --drop " + commit}
 	return h
+}
+
+// Accept returns the command that lets commits pass rules. It names the commits, so that it accepts none that the agent has put in the place
+// of one that the user has looked at.
+func Accept(rules []policy.Acceptance, commits ...gitops.OID) string {
+	command := "git airlock promote"
+	for _, a := range rules {
+		command += " --accept " + gitops.ShellQuote(a.String())
+	}
+	for _, id := range commits {
+		command += fmt.Sprintf(" %.12s", id)
+	}
+	return command
 }
 
 // acceptancesNamed bounds the number of paths in a command. With more paths, the command names only the rule.

@@ -30,7 +30,8 @@
 //
 // Acceptances and drops name inner commits, since an outer commit is built again whenever the branch moves. An
 // acceptance covers the findings that were visible: --accept secret does not accept the next secret, nor an amended
-// commit. A dropped commit has the image of its first parent. The tree of its successor is merge(base: tree(p1),
+// commit. A hold prints a command that names the commit, since the agent can amend it between that output and the
+// command. A dropped commit has the image of its first parent. The tree of its successor is merge(base: tree(p1),
 // ours: tree(p1) without the dropped changes, theirs: tree(c)), and the hold "conflict" names a commit that does not
 // merge. The links of pending commits are ordered so that a commit of the first-parent history reaches all commits
 // before it. Otherwise, landing half of a plan would count commits of a side branch as landed.

@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -22,6 +23,7 @@ type Promotion struct {
 	Options promote.Options
 	Rescue  bool                // first commit the agent's uncommitted changes, as the agent
 	Accept  []policy.Acceptance // accept the commits that these rules hold
+	Commits []string            // the commits to accept; none: all that the rules hold now
 	Drop    []string            // leave these commits out
 }
 
@@ -43,7 +45,7 @@ func (s *Session) Promote(ctx context.Context, r airlock.Record, p Promotion) er
 	l := s.landing(r)
 	l.engine.Settings = s.Settings
 	defer l.engine.Close()
-	if err := l.decide(ctx, p.Accept, p.Drop); err != nil {
+	if err := l.decide(ctx, p); err != nil {
 		return err
 	}
 	if s.Dry {
@@ -167,16 +169,19 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 }
 
 // decide records the user's decisions on commits that a rule holds. A dry run only checks them.
-func (l landing) decide(ctx context.Context, accept []policy.Acceptance, drop []string) error {
-	if len(accept) > 0 {
-		passed, err := l.engine.Accept(ctx, accept)
+func (l landing) decide(ctx context.Context, p Promotion) error {
+	if len(p.Accept) > 0 {
+		passed, err := l.engine.Accept(ctx, p.Accept, p.Commits...)
+		if replaced, ok := errors.AsType[*decision.ReplacedError](err); ok {
+			return &environment.Refusal{Text: replaced.Error(), Next: replaced.Next}
+		}
 		if err := adviseOnPending(err); err != nil {
 			return err
 		}
 		l.tellDecided("accepted", "would accept", passed)
 	}
-	if len(drop) > 0 {
-		left, err := l.engine.Drop(ctx, drop)
+	if len(p.Drop) > 0 {
+		left, err := l.engine.Drop(ctx, p.Drop)
 		if err := adviseOnPending(err); err != nil {
 			return err
 		}
@@ -197,7 +202,7 @@ func (l landing) tellDecided(what, would string, commits []promote.Decided) {
 
 // adviseOnPending adds commands that list the held commits to an error.
 func adviseOnPending(err error) error {
-	if errors.Is(err, promote.ErrNotHeld) || errors.Is(err, history.ErrNotPending) || errors.Is(err, history.ErrAmbiguous) {
+	if slices.ContainsFunc([]error{decision.ErrNotHeld, decision.ErrElsewhere, history.ErrNotPending, history.ErrAmbiguous}, func(of error) bool { return errors.Is(err, of) }) {
 		return environment.Advise(err, "git airlock policy", "git airlock status")
 	}
 	return err

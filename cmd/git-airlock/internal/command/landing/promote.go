@@ -19,49 +19,58 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
+// mostAccepted bounds the commits that --accept names.
+const mostAccepted = 10_000
+
 func promoteCommand() *cli.Command {
 	return cmdline.Command(&cli.Command{
 		Name: "promote", Usage: "land pending commits now",
-		UsageText: "git airlock promote [--engine tree|patch] [--upto REV | --from REF | --rescue | --resolve]\n   git airlock promote [--engine tree|patch] [--accept RULE[:PATH]]... [--drop COMMIT]...",
+		UsageText: "git airlock promote [--engine tree|patch] [--upto REV | --from REF | --rescue | --resolve]\n   git airlock promote [--engine tree|patch] [--drop COMMIT]... [--accept RULE[:PATH]]... [COMMIT...]",
 		Description: "Lands all commits that nothing holds, also those that wait for a review (airlock.autoLand=false). With --accept or\n" +
-			"--drop, commits that wait for a review keep waiting. Exit status 3 if a commit is held.",
+			"--drop, commits that wait for a review keep waiting. --accept lets only the named commits pass, or all that the\n" +
+			"rule holds now if none is named. Exit status 3 if a commit is held, or if the agent has replaced a named one.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "upto", Usage: "land pending commits up to `REV` and no further"},
 			&cli.StringFlag{Name: "from", Usage: "promote the inner branch or commit `REF` instead of main"},
 			&cli.BoolFlag{Name: "rescue", Usage: "first commit the agent's uncommitted changes, as the agent"},
 			request.EngineFlag,
-			&cli.StringSliceFlag{Name: "accept", Usage: "accept the commits that `RULE[:PATH]` holds now, and record it in their notes; a PATH that ends in / is a folder"},
+			&cli.StringSliceFlag{Name: "accept", Usage: "accept commits that `RULE[:PATH]` holds, and record it in their notes; a PATH that ends in / is a folder"},
 			&cli.StringSliceFlag{Name: "drop", Usage: "leave the pending `COMMIT` out; the commits that apply without it land, or wait for their review"},
 			&cli.BoolFlag{Name: "resolve", Usage: "start a merge of the first conflicting commit, which you then finish"},
 		},
-		Action: cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		Action: func(c *cli.Context) error {
 			if err := exclusive(c); err != nil {
 				return err
 			}
-			if err := s.Heal(c.Context, r); err != nil {
-				return err
-			}
-			if c.Bool("resolve") {
-				err := s.ResolveConflict(c.Context, r)
-				if held, ok := errors.AsType[*hold.Error](err); ok {
-					return &environment.Refusal{Text: held.Error(), Next: held.Hold.Next}
-				}
-				return err
-			}
-			wanted, err := promotionOf(c, s)
-			if err != nil {
-				return err
-			}
-			if wanted.Rescue && !s.Dry {
-				cmdline.Checkpoints(s, r).Automatic(c.Context, "before promote --rescue", nil)
-			}
-			err = s.Promote(c.Context, r, wanted)
-			if errors.Is(err, gitops.ErrNoCommit) {
-				return ui.Usagef("--from: %s", err)
-			}
-			return err
-		}),
-	}, cmdline.Takes{})
+			return cmdline.OnAirlock(promoteNow)(c)
+		},
+	}, cmdline.Takes{Most: mostAccepted})
+}
+
+// promoteNow promotes as the options say.
+func promoteNow(c *cli.Context, s *session.Session, r airlock.Record) error {
+	if err := s.Heal(c.Context, r); err != nil {
+		return err
+	}
+	if c.Bool("resolve") {
+		err := s.ResolveConflict(c.Context, r)
+		if held, ok := errors.AsType[*hold.Error](err); ok {
+			return &environment.Refusal{Text: held.Error(), Next: held.Hold.Next}
+		}
+		return err
+	}
+	wanted, err := promotionOf(c, s)
+	if err != nil {
+		return err
+	}
+	if wanted.Rescue && !s.Dry {
+		cmdline.Checkpoints(s, r).Automatic(c.Context, "before promote --rescue", nil)
+	}
+	err = s.Promote(c.Context, r, wanted)
+	if errors.Is(err, gitops.ErrNoCommit) {
+		return ui.Usagef("--from: %s", err)
+	}
+	return err
 }
 
 // exclusive reports options of promote that exclude each other, as in its synopsis.
@@ -77,13 +86,15 @@ func exclusive(c *cli.Context) error {
 		return ui.Usagef("promote: --%s and --%s exclude each other", strings.Join(given[:len(given)-1], ", --"), given[len(given)-1])
 	case c.IsSet("resolve") && (c.IsSet("accept") || c.IsSet("drop")):
 		return ui.Usagef("promote: --resolve and --accept or --drop exclude each other")
+	case len(cmdline.Words(c)) > 0 && !c.IsSet("accept"):
+		return ui.Usagef("promote: unexpected argument %q; only --accept takes commits", cmdline.Words(c)[0])
 	}
 	return nil
 }
 
 // promotionOf reads the options of promote.
 func promotionOf(c *cli.Context, s *session.Session) (p session.Promotion, err error) {
-	p = session.Promotion{Rescue: c.Bool("rescue"), Drop: c.StringSlice("drop"),
+	p = session.Promotion{Rescue: c.Bool("rescue"), Commits: cmdline.Words(c), Drop: c.StringSlice("drop"),
 		Options: promote.Options{From: c.String("from"), UpTo: c.String("upto")}}
 	for _, text := range c.StringSlice("accept") {
 		w, err := policy.ParseAcceptance(text)
