@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -22,7 +23,7 @@ const (
 type Finding struct {
 	Rule   string `json:"rule"`
 	Action Action `json:"action"` // Hold or Flag
-	// Paths lists some of the paths concerned, escaped. It is empty if the finding is about the commit's message.
+	// Paths lists some of the paths concerned, see [pathname.Shown]. It is empty if the finding is about the commit's message.
 	Paths []string `json:"paths"`
 	More  bool     `json:"more,omitempty"` // there are more paths
 	// Detail describes the finding, escaped.
@@ -36,7 +37,7 @@ func (f Finding) Covers(a Acceptance) bool {
 	if a.Rule != f.Rule {
 		return false
 	}
-	return a.Path == "" || f.More || slices.ContainsFunc(f.Paths, func(p string) bool { return a.covers(f.Rule, p) })
+	return a.Path == "" || f.More || slices.ContainsFunc(f.Paths, func(p string) bool { return a.covers(f.Rule, pathname.Meant(p)) })
 }
 
 // report collects the findings of one rule in one commit.
@@ -83,7 +84,7 @@ func (r *report) add(action Action, path, reason string, args ...any) {
 	h := &r.results[kind]
 	h.hits++
 	if path != "" {
-		h.name(gitops.Text(path).String())
+		h.name(pathname.Shown(path))
 	}
 	if len(h.details) < detailLimit {
 		text := gitops.Text(fmt.Sprintf(reason, args...)).String()
@@ -158,8 +159,8 @@ func (a Acceptance) String() string {
 	return a.Rule + ":" + a.Path
 }
 
-// covers reports whether a path of a rule's finding is accepted. A user can only type a path in the form in which it
-// was shown.
+// covers reports whether a path of a rule's finding is accepted. The user types a path as it is, or in the form in which
+// it was shown.
 func (a Acceptance) covers(rule, path string) bool {
 	if a.Rule != rule {
 		return false
@@ -170,9 +171,9 @@ func (a Acceptance) covers(rule, path string) bool {
 	if path == "" {
 		return false
 	}
-	shown := gitops.Text(path).String()
-	if strings.HasSuffix(a.Path, "/") {
-		return strings.HasPrefix(path, a.Path) || strings.HasPrefix(shown, a.Path)
+	named := pathname.Meant(a.Path)
+	if strings.HasSuffix(named, "/") {
+		return strings.HasPrefix(path, named)
 	}
-	return path == a.Path || shown == a.Path
+	return path == named
 }
