@@ -377,6 +377,39 @@ func TestProgramsRefused(t *testing.T) {
 	}
 }
 
+// TestLinksRefused refuses a file by its path, also where another path leads to it through links. On most systems /bin is a link to usr/bin, so
+// that a shell which may not start /usr/bin/curl goes on to /bin/curl.
+func TestLinksRefused(t *testing.T) {
+	program, err := filepath.EvalSymlinks("/usr/bin/env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, s := prepared(t)
+	s.Deny = []string{program}
+	p := startRecorded(t, b, s)
+	refused := []string{program}
+	if target, err := os.Readlink("/bin"); err == nil && target == "usr/bin" && program == "/usr/bin/env" {
+		refused = append(refused, "/bin/env", "cd /tmp; ../bin/env", "env")
+	}
+	if os.Geteuid() == 0 { // others may not follow links in the workspace of the prison's user
+		refused = append(refused, "./link", "folder/"+filepath.Base(program), "folder/../"+filepath.Base(filepath.Dir(program))+"/"+filepath.Base(program))
+	}
+	shell(t, p, "ln -s "+program+" link; ln -s "+filepath.Dir(program)+" folder; /bin/echo other")
+	for _, command := range refused {
+		var out bytes.Buffer
+		status, err := p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", command}, Stdout: &out, Stderr: &out})
+		if err != nil || status != 126 || !strings.Contains(out.String(), "not permitted") {
+			t.Errorf("%s: %d, %v, %s", command, status, err, out.String())
+		}
+	}
+	shell(t, p, "/bin/echo done")
+	for _, r := range records(t, s, ended("/bin/echo", "done")) {
+		if r.Deny != nil && (r.Ran() || *r.Deny != program) || r.Exe != nil && *r.Exe == program {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 // TestContentOfOrdinaryUser checks that a rule which cannot be enforced is refused.
 func TestContentOfOrdinaryUser(t *testing.T) {
 	if os.Geteuid() == 0 {

@@ -127,6 +127,25 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// TestChangedLink executes a refused file although its path led to another one when the rules were compared. That is disputed, but not
+// that a refused interpreter executes a script.
+func TestChangedLink(t *testing.T) {
+	rules, err := ParseRules([]string{"/usr/bin/curl"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, run := range map[bool]found{
+		true:  {exe: "/usr/bin/curl", given: given{path: "./link", argv: []string{"./link", "-s"}}, ok: true},
+		false: {exe: "/usr/bin/curl", given: given{path: "./link", argv: []string{"/usr/bin/curl", "./link", "-s"}}, ok: true},
+	} {
+		p := &process{calls: []*entry{{call: call{path: "./link", argv: []string{"./link", "-s"}}}}}
+		(&recorder{rules: rules}).ran(p, run)
+		if p.last == nil || p.last.Disputed != want || *p.last.Exe != run.exe {
+			t.Errorf("%q: %+v, want disputed %v", run.given.argv, p.last, want)
+		}
+	}
+}
+
 func parse(s string) (n uint64) {
 	for _, c := range s {
 		n = n*10 + uint64(c-'0')

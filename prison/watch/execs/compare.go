@@ -46,6 +46,9 @@ func (c call) gave(g given) bool {
 	return false
 }
 
+// direct reports whether the file of a call was executed itself, and not by an interpreter, which gets a word more.
+func (c call) direct(g given) bool { return len(g.argv) <= max(len(c.argv), 1) }
+
 // alike compares the part of two lists of arguments that both have.
 func alike(a, b []string) bool {
 	n := min(len(a), len(b)) - 1 // the last word may be a part

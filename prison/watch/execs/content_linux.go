@@ -62,6 +62,17 @@ func (d *digests) of(thread int, folder string, c call) string {
 	return sum
 }
 
+// fileOf returns the path, without links, of the file that a call executes. It is the path that exe has in the record if the file is a program.
+// It is empty if there is no file, or if this process may not follow the links.
+func (p *procfs) fileOf(thread int, folder string, c call) string {
+	fd := openInside(thread, folder, c.path)
+	if fd < 0 {
+		return ""
+	}
+	defer unix.Close(fd)
+	return p.linkAt("self/fd/", fd, "")
+}
+
 // openInside opens a file of a process as a path only. It returns -1 if there is none.
 func openInside(thread int, folder, name string) int {
 	process := "/proc/" + strconv.Itoa(thread)
@@ -82,7 +93,7 @@ func openInside(thread int, folder, name string) int {
 		folder, name = target, rest
 	}
 	if !path.IsAbs(name) {
-		name = path.Join(folder, name)
+		name = folder + "/" + name // ".." after a link leads to the parent of the link's target
 	}
 	root, err := unix.Open(process+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

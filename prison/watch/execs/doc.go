@@ -11,7 +11,8 @@
 // thread can change them in between. Therefore the recorder reads again what the kernel gave to the new program: its own
 // copy of path and arguments, and the file (exe). It does so a moment after the call, or at the latest when the process
 // exits or makes its next call, before it can continue. A difference is marked as disputed, and so is a program that
-// was killed before it could be checked. A program can change its copy of the arguments, but not exe.
+// was killed before it could be checked. So is a program that a rule refuses by the path of its file, and that ran although
+// the path led elsewhere when it was compared. A program can change its copy of the arguments, but not exe.
 //
 // Not seen are the commands that a shell has built in, code in an interpreter, and programs that another program loads
 // without execve. Programs of other architectures are killed by their first system call, and recorded.

@@ -86,8 +86,10 @@ var procFolder = sync.OnceValue(func() uintptr {
 })
 
 // link returns the target of a link, or an empty string.
-func (p *procfs) link(pid int, name string) string {
-	n, _, e := unix.RawSyscall6(unix.SYS_READLINKAT, procFolder(), uintptr(unsafe.Pointer(p.path("", pid, name))),
+func (p *procfs) link(pid int, name string) string { return p.linkAt("", pid, name) }
+
+func (p *procfs) linkAt(before string, number int, after string) string {
+	n, _, e := unix.RawSyscall6(unix.SYS_READLINKAT, procFolder(), uintptr(unsafe.Pointer(p.path(before, number, after))),
 		uintptr(unsafe.Pointer(&p.buffer[0])), uintptr(len(p.buffer)), 0, 0)
 	if e != 0 {
 		return ""

@@ -51,7 +51,7 @@ type Record struct {
 	Top bool `json:"top"`
 	// Deny is the rule that refused the call.
 	Deny *string `json:"deny"`
-	// Disputed reports that the program that ran has other arguments than the call, or could not be checked.
+	// Disputed reports that the program that ran has other arguments than the call, is a file that a rule refuses, or could not be checked.
 	Disputed bool `json:"disputed"`
 	// Cut reports that the arguments were longer than what is recorded.
 	Cut bool `json:"cut"`

@@ -130,7 +130,8 @@ func (r *answerer) execute(n *notification) {
 	e := &entry{call: c, thread: thread, begun: time.Now()}
 	e.CWD = r.proc.link(thread, "/cwd")
 	p, fresh := r.processOf(e)
-	if rule := r.rules.refuses(e.CWD, c, func() string { return r.digests.of(thread, e.CWD, c) }); rule != "" {
+	file := func() string { return r.proc.fileOf(thread, e.CWD, c) }
+	if rule := r.rules.refuses(e.CWD, c, file, func() string { return r.digests.of(thread, e.CWD, c) }); rule != "" {
 		e.Deny = &rule
 	}
 	if r.answerCall(n, e) {
@@ -364,7 +365,7 @@ func (r *recorder) ran(p *process, f found) {
 	disputed := true
 	for _, e := range calls {
 		if f.ok && f.exe != "" && e.call.gave(f.given) { // without a file it was ending while it was read
-			chosen, disputed = e, false
+			chosen, disputed = e, r.rules.refusesFile(f.exe) != "" && e.call.direct(f.given) // a link was changed after it was followed
 		}
 	}
 	for _, e := range calls {

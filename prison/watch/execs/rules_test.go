@@ -7,6 +7,8 @@ import (
 
 // TestRules compares calls with rules.
 func TestRules(t *testing.T) {
+	// Each file without links.
+	files := map[string]string{"/bin/curl": "/usr/bin/curl", "./link": "/usr/bin/curl", "./data": "/opt/curl"}
 	digest := strings.Repeat("ab", 32)
 	rules, err := ParseRules([]string{"/usr/bin/curl", "wget", "git push*", "/workspace/*.sh", "rm -?f /", "sha256:" + strings.ToUpper(digest)})
 	if err != nil {
@@ -26,6 +28,9 @@ func TestRules(t *testing.T) {
 		"/tmp/t.sh":              "",
 		"/bin/rm -rf /":          "rm -?f /",
 		"/bin/rm -rf /x":         "",
+		"/bin/curl -s a":         "/usr/bin/curl",
+		"./link":                 "/usr/bin/curl",
+		"./data":                 "",
 		"./marked":               "sha256:" + strings.ToUpper(digest),
 	} {
 		words := strings.Split(line, " ")
@@ -35,7 +40,7 @@ func TestRules(t *testing.T) {
 			}
 			return ""
 		}
-		if got := rules.refuses("/workspace", call{path: words[0], argv: words}, sum); got != want {
+		if got := rules.refuses("/workspace", call{path: words[0], argv: words}, func() string { return files[words[0]] }, sum); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
