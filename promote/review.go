@@ -28,7 +28,7 @@ func (e *Engine) review(ctx context.Context, f facts) []ledger.Hold {
 	if waiting == 0 {
 		return []ledger.Hold{h}
 	}
-	h.Message, h.Next = "airlock.review is land", []string{"git airlock review -p", "git airlock approve --all"}
+	h.Message, h.Next = "airlock.review is land", []string{"git airlock review -p", decision.Approve(f.ledger.Tail, waits)}
 	if auto, err := f.config.Bool("airlock.autoLand", true); err == nil && !auto {
 		h.Message = "airlock.autoLand is false"
 	}

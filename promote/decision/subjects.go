@@ -37,3 +37,18 @@ func Subjects(ctx context.Context, inside *quarantine.Inspector, pending []ledge
 	}
 	return strings.Join(list, ", ")
 }
+
+// Approve returns the command that approves the pending commits for which some is true, and none that the agent adds before the user types
+// the command.
+func Approve(pending []ledger.Pair, some func(inner gitops.OID) bool) string {
+	command, n, newest := "git airlock approve", 0, gitops.OID("")
+	for _, t := range pending {
+		if some(t.Inner) {
+			command, n, newest = command+fmt.Sprintf(" %.12s", t.Outer), n+1, t.Outer
+		}
+	}
+	if n > maxNamed {
+		return fmt.Sprintf("git airlock approve --upto %.12s", newest)
+	}
+	return command
+}
