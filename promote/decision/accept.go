@@ -43,7 +43,7 @@ type Acceptances struct {
 // Add returns the decisions with the acceptances, and the results of the commits that pass. Later commits are held again. The error is
 // a [*ReplacedError], or wraps [ErrNotHeld], [ErrElsewhere], [history.ErrNotPending] or [history.ErrAmbiguous].
 func (a Acceptances) Add(ctx context.Context, repo *gitops.Repository, l *ledger.Ledger, results *ledger.GateResults, d ledger.Decisions) (ledger.Decisions, []ledger.GateResult, error) {
-	among, err := a.named(ctx, repo, l, results)
+	among, err := a.named(ctx, repo, l, results, d)
 	if err != nil {
 		return d, nil, err
 	}
@@ -79,20 +79,20 @@ func holds(v *ledger.GateResult, rule policy.Acceptance) bool {
 }
 
 // named returns the pending commits with the names, or all pending commits if there are no names.
-func (a Acceptances) named(ctx context.Context, repo *gitops.Repository, l *ledger.Ledger, results *ledger.GateResults) (found []ledger.Pair, err error) {
+func (a Acceptances) named(ctx context.Context, repo *gitops.Repository, l *ledger.Ledger, results *ledger.GateResults, d ledger.Decisions) (found []ledger.Pair, err error) {
 	if len(a.Names) == 0 {
 		return l.Tail, nil
 	}
 	replaced := ""
 	for _, name := range a.Names {
 		revision, _ := repo.Commit(ctx, name)
-		pairs := pending(l, name, revision)
+		pairs, former := pending(l, name, revision), l.Former(revision)
 		switch {
 		case len(pairs) > 0 && slices.ContainsFunc(pairs, func(p ledger.Pair) bool { return p.Outer != pairs[0].Outer }):
 			return nil, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrAmbiguous)
 		case len(pairs) > 0:
 			found = append(found, pairs...)
-		case l.Former(revision) != "":
+		case former != "" && !l.Has(former) && d.DropOf(former) == nil:
 			replaced = name
 		default:
 			return nil, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrNotPending)
