@@ -13,20 +13,23 @@ import (
 const maxLearned = 10_000
 
 // Learned collects what records have reached.
-type Learned struct{ seen map[string]bool }
+type Learned struct {
+	// seen has the rules that allow it. The value is the rule about all requests to the same host and port, which can be the same.
+	seen map[string]string
+}
 
-// Add takes a record into account.
+// Add takes a record into account. Where requests are seen, the connection that carried them is not: all of them may have been refused.
 func (l *Learned) Add(r control.Record) {
 	reached := r.Verdict == control.VerdictAllow || r.Verdict == control.VerdictBegun || r.Verdict == control.VerdictClosed
 	if r.Kind != control.KindFlow && r.Kind != control.KindRequest || !reached || len(l.seen) >= maxLearned {
 		return
 	}
 	t := TargetOf(r)
-	if t.Host == "" || t.Port == 0 {
+	if r.Kind == control.KindFlow && (r.Proto == control.ProtoHTTP || r.Seen == control.SeenRequest) || t.Host == "" || t.Port == 0 {
 		return
 	}
-	text := exact(t)
-	if r.Proto == control.ProtoTLS && r.Seen == control.SeenRequest { // the connection says less than its requests
+	text, whole := exact(t), exact(t)
+	if r.Kind == control.KindRequest && (r.Proto == control.ProtoTLS || byRequest(r)) {
 		if text = exactRequest(Target{Host: t.Host, Port: t.Port, Method: r.Method, Path: r.Path}); text == "" {
 			return
 		}
@@ -35,9 +38,16 @@ func (l *Learned) Add(r control.Record) {
 		return // nothing that a rule could be about
 	}
 	if l.seen == nil {
-		l.seen = map[string]bool{}
+		l.seen = map[string]string{}
 	}
-	l.seen[text] = true
+	l.seen[text] = whole
+}
+
+// byRequest reports whether a rule about requests has decided. Requests of plain HTTP are also seen where a rule allows the host.
+func byRequest(r control.Record) bool {
+	text, _, _ := strings.Cut(r.Rule, " (") // its source follows
+	rule, err := egress.ParseRule(text)
+	return err == nil && rule.Requests()
 }
 
 // TargetOf returns the target that a record is about. Its host is empty if the record has neither a name nor an address.
@@ -56,8 +66,10 @@ func TargetOf(r control.Record) Target {
 // them were reached.
 func (l *Learned) Rules() (rules []string) {
 	left := map[string]bool{}
-	for text := range l.seen {
-		left[text] = true
+	for text, whole := range l.seen {
+		if _, known := l.seen[whole]; text == whole || !known {
+			left[text] = true
+		}
 	}
 	names := sets.Names()
 	slices.SortStableFunc(names, func(a, b string) int { return size(b) - size(a) })

@@ -60,6 +60,28 @@ func TestLearnedSets(t *testing.T) {
 	}
 }
 
+// TestLearnedRequests learns from a server of which all requests were refused, from requests of plain HTTP that a rule about requests
+// or about the whole host allowed, and from a server that was first reached by single requests and then as a whole.
+func TestLearnedRequests(t *testing.T) {
+	flow := control.Record{Kind: control.KindFlow, Verdict: control.VerdictAllow, Proto: control.ProtoHTTP, Seen: control.SeenOpaque, Port: 80}
+	request := flow
+	request.Kind, request.Seen, request.Method, request.Path = control.KindRequest, control.SeenRequest, "GET", "/pong"
+	var learned Learned
+	for _, c := range []struct{ host, rule string }{{"some.test", "GET some.test/p* (--allow)"}, {"all.test", "all.test (--allow)"}, {"any.test", ""}, {"none.test", "GET none.test/ok (--allow)"}} {
+		flow.Name, flow.Rule, request.Name, request.Rule = c.host, c.rule, c.host, c.rule
+		if c.host == "none.test" {
+			request.Kind, request.Verdict = control.KindRefusal, control.VerdictDeny
+		}
+		learned.Add(request)
+		learned.Add(flow)
+	}
+	seen := control.Record{Kind: control.KindRequest, Verdict: control.VerdictAllow, Proto: control.ProtoTLS, Seen: control.SeenRequest, Name: "all.test", Port: 443, Method: "PUT", Path: "/x"}
+	learned.Add(seen)
+	if got := learned.Rules(); !slices.Equal(got, []string{"GET some.test/pong", "all.test", "any.test"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestRequestsAreDecided decides requests to a server of which only some paths are allowed, and learns the requests.
 func TestRequestsAreDecided(t *testing.T) {
 	rules := control.Rules{
