@@ -26,34 +26,60 @@ func (answers) Get() []byte { return answerBuffers.Get().(*[16 << 10]byte)[:] }
 // Put implements [httputil.BufferPool].
 func (answers) Put(b []byte) { answerBuffers.Put((*[16 << 10]byte)(b)) }
 
-// answered checks an answer. One that contains the value of the request's credential is cut, and an alarm is recorded.
+// secret is a credential of a server with its value, which no answer of the server may contain: the server can know the value although
+// a request does not have it.
+type secret struct {
+	boundCredential
+	value  string
+	echoes credential.Echoes
+}
+
+// secretsOf returns the credentials of a server whose values are known.
+func (e *Engine) secretsOf(rules *Policy, name string) (all []secret) {
+	for _, c := range rules.credentials {
+		if value, echoes, ok := e.credentials.Get(c.Name); ok && c.about(name) {
+			all = append(all, secret{c, value, echoes})
+		}
+	}
+	return all
+}
+
+// answered checks an answer. One that contains the value of a credential of the server is cut, and an alarm is recorded.
 func (p *requests) answered(r *http.Response) error {
 	x := roundTripOf(r.Request.Context())
-	if x.status = r.StatusCode; x.used == nil {
-		return nil
+	if x.status = r.StatusCode; x.used != nil {
+		p.judged(x.used.Name, r.StatusCode)
 	}
-	if changed := p.engine.credentials.Answered(x.used.Name, r.StatusCode); credential.IsRefusal(r.StatusCode) {
+	for _, s := range x.secrets {
+		found := func() {
+			x.failed = credential.ErrEcho.Error()
+			alarm := p.flow.record(control.KindAlarm, "", fmt.Sprintf("an answer of %s contained the value of the credential %s, and was cut", p.flow.name, s.Name))
+			alarm.Credential = s.Name
+			p.engine.journal.Add(alarm)
+		}
+		if err := s.echoes.Guard(r, found); err != nil {
+			if errors.Is(err, credential.ErrEcho) {
+				found()
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// judged reports what a server says about the value of a credential with the status of its answer.
+func (p *requests) judged(name string, status int) {
+	if changed := p.engine.credentials.Answered(name, status); credential.IsRefusal(status) {
 		p.engine.awaitRefusal(changed)
 	} else if changed {
 		p.engine.changed()
 	}
-	if r.StatusCode == http.StatusUnauthorized {
+	if status == http.StatusUnauthorized {
 		select {
-		case p.engine.stale <- x.used.Name:
+		case p.engine.stale <- name:
 		default: // another one is reported, and this one with its next 401
 		}
 	}
-	found := func() {
-		x.failed = credential.ErrEcho.Error()
-		alarm := p.flow.record(control.KindAlarm, "", fmt.Sprintf("an answer of %s contained the value of the credential %s, and was cut", p.flow.name, x.used.Name))
-		alarm.Credential = x.used.Name
-		p.engine.journal.Add(alarm)
-	}
-	err := x.echoes.Guard(r, found)
-	if errors.Is(err, credential.ErrEcho) {
-		found()
-	}
-	return err
 }
 
 // finalOnly does not pass on what a server sends before its answer, such as early hints.
@@ -84,16 +110,16 @@ func (p *requests) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // reason describes why a request failed. net/http quotes the server in its errors, which therefore are not described where the server
-// knows the value of a credential.
+// can know the value of a credential.
 func (x *roundTrip) reason(err error) string {
 	const untrusted = "the server's certificate is not trusted"
 	wrong, isWrong := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
-	case isWrong && x.used == nil:
+	case isWrong && len(x.secrets) == 0:
 		return untrusted + ": " + wrong.Err.Error()
 	case isWrong:
 		return untrusted
-	case x.used == nil:
+	case len(x.secrets) == 0:
 		return err.Error()
 	}
 	for _, known := range []error{credential.ErrEcho, credential.ErrUnsearchable, context.Canceled, io.EOF, io.ErrUnexpectedEOF} {

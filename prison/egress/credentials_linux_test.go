@@ -303,6 +303,56 @@ func TestEchoedCredentials(t *testing.T) {
 	}
 }
 
+// TestEchoesWithoutKey has servers send a value back to requests that have no key, also to requests that get none, and as a part or compressed
+// if the request asks for that.
+func TestEchoesWithoutKey(t *testing.T) {
+	e, s := newCredentialed(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Range") != "":
+			w.WriteHeader(http.StatusPartialContent)
+			io.WriteString(w, realKey[:20])
+		case strings.Contains(r.Header.Get("Accept-Encoding"), "gzip"):
+			w.Header().Set("Content-Encoding", "gzip")
+			compressed := gzip.NewWriter(w)
+			io.WriteString(compressed, realKey)
+			compressed.Close()
+		case strings.HasSuffix(r.URL.Path, "/hint"):
+			w.Header().Set("Link", realKey)
+			w.WriteHeader(http.StatusEarlyHints)
+			w.Header().Del("Link")
+		case strings.HasSuffix(r.URL.Path, "/header"):
+			w.Header().Set("Location", "/"+realKey)
+		case strings.HasSuffix(r.URL.Path, "/fine"):
+			io.WriteString(w, realKey[:20])
+		default:
+			io.WriteString(w, "the key is "+realKey)
+		}
+	})
+	ask := "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%s\r\n"
+	for _, c := range []struct{ path, header, want string }{
+		{"/v1/x", "", "200"}, {"/elsewhere", "", "200"}, {"/v1/x", "Range: bytes=0-19\r\n", "200"}, {"/v1/x", "Accept-Encoding: gzip\r\n", "200"},
+		{"/v1/header", "", "502"}, {"/v1/hint", "", "200"}, {"/v1/fine", "", realKey[:20]},
+	} {
+		for _, name := range []string{"api.test", "base.test"} {
+			var near io.ReadWriteCloser
+			if name == "api.test" {
+				near = speak(t, e, s, name)
+			} else {
+				near = mustDial(t, s, name, 80)
+			}
+			got := talk(t, near, fmt.Sprintf(ask, c.path, name, c.header))
+			near.Close()
+			if !strings.Contains(got, c.want) || strings.Contains(got, realKey) || strings.Contains(got, realKey[:20]) != (c.want == realKey[:20]) {
+				t.Errorf("%s%s, %q: %q; want %s", name, c.path, c.header, got, c.want)
+			}
+		}
+	}
+	r := lastRecord(t, e, func(r control.Record) bool { return r.Kind == control.KindAlarm && r.Name == "api.test" })
+	if r.Credential != "api" || !strings.Contains(r.Reason, "an answer of api.test contained the value of the credential api") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestServerIsNotQuoted has a server put the value where the errors of net/http quote it.
 func TestServerIsNotQuoted(t *testing.T) {
 	answers := map[string]string{

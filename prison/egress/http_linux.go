@@ -241,10 +241,10 @@ type roundTrip struct {
 	guarded      bool   // there is a credential for this server
 	end          context.CancelFunc
 
-	used   *credential.Credential // that the request gets; nil for none
-	value  string                 // of used
-	limit  int                    // of requests a day with used; 0 for none
-	echoes credential.Echoes      // of value
+	used    *credential.Credential // that the request gets; nil for none
+	value   string                 // of used
+	limit   int                    // of requests a day with used; 0 for none
+	secrets []secret               // of the server
 
 	status int    // of the answer
 	failed string // why there was no answer
@@ -281,7 +281,10 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 		record.Rule = decision.label()
 	}
 	if x.used != nil {
-		record.Credential, w = x.used.Name, finalOnly{w}
+		record.Credential = x.used.Name
+	}
+	if x.guarded {
+		w = finalOnly{w}
 	}
 	if err != nil {
 		record.Kind, record.Verdict, record.Reason, record.Millis = control.KindRefusal, control.VerdictDeny, clip(err.Error()), 0
@@ -360,7 +363,9 @@ func (x *roundTrip) judge(rules *Policy, f *flow) Decision {
 // chooseCredential finds the credential that a request gets, and refuses a request with any other.
 func (p *requests) chooseCredential(rules *Policy, r *http.Request, x *roundTrip) error {
 	here, elsewhere := rules.splitCredentials(p.flow.name, x.method, x.path)
-	x.guarded = rules.guards(p.flow.name)
+	if x.guarded = rules.guards(p.flow.name); x.guarded {
+		x.secrets = p.engine.secretsOf(rules, p.flow.name)
+	}
 	used, err := credential.Find(r.Header, r.URL.RawQuery, x.guarded, here, elsewhere)
 	if used == nil || err != nil {
 		if err != nil {
@@ -368,12 +373,11 @@ func (p *requests) chooseCredential(rules *Policy, r *http.Request, x *roundTrip
 		}
 		return err
 	}
-	value, echoes, ok := p.engine.credentials.Get(used.Name)
-	if !ok {
+	i := slices.IndexFunc(x.secrets, func(s secret) bool { return s.Name == used.Name })
+	if i < 0 {
 		return &deniedError{reason: "the credential " + used.Name + " has no value", status: http.StatusBadGateway}
 	}
-	i := slices.IndexFunc(rules.credentials, func(c boundCredential) bool { return c.Name == used.Name })
-	x.used, x.value, x.echoes, x.limit = used, value, echoes, rules.credentials[i].limit
+	x.used, x.value, x.limit = used, x.secrets[i].value, x.secrets[i].limit
 	return nil
 }
 
@@ -399,14 +403,16 @@ func (x *roundTrip) credentials(r *http.Request) {
 	r.Trailer = nil // some servers read it as headers
 	if x.used == nil {
 		credential.Credential{}.Strip(r.Header)
-		return
+	} else {
+		x.used.Apply(r.Header, x.value)
 	}
-	x.used.Apply(r.Header, x.value)
-	removeHeaders(r.Header, variants)
-	r.Header.Set("Accept-Encoding", "identity") // so that the value is found in an answer
+	if len(x.secrets) > 0 {
+		removeHeaders(r.Header, variants)
+		r.Header.Set("Accept-Encoding", "identity") // so that a value is found in the answer
+	}
 }
 
-// variants are headers that ask for a part of an answer, or for another form of it, in which the value would not be found.
+// variants are headers that ask for a part of an answer, or for another form of it, in which a value would not be found.
 var variants = []string{"accept-encoding", "accept-charset", "range", "request-range", "x-range", "if-range", "a-im"}
 
 // ruleFor returns the rule about a request and no other, if the rules are about requests.

@@ -15,7 +15,7 @@ import (
 var ErrEcho = errors.New("the answer contains the value of a credential")
 
 // ErrUnsearchable reports that an answer cannot be searched for the value of a credential.
-var ErrUnsearchable = errors.New("the answer is compressed or a part, although the request with a credential asked for neither")
+var ErrUnsearchable = errors.New("the answer is compressed or a part, although the network asked for neither")
 
 // Echoes are the forms in which a value may come back by an accident, such as a page that shows the request: as it is, and in
 // base64, wherever it begins there. Each of these is also found if any of its characters are written as percent encodings, as
