@@ -100,7 +100,7 @@ func (p *requests) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var denied *deniedError
 	if x.failed = err.Error(); errors.As(err, &denied) || errors.Is(err, pending.ErrUnrecorded) {
 		x.status = http.StatusForbidden
-		answerDenied(w, r, err)
+		answerDenied(w, r, p.flow, err)
 		return
 	}
 	x.failed = x.reason(err)

@@ -87,6 +87,37 @@ func TestRequestsHaveOneForm(t *testing.T) {
 	}
 }
 
+// TestAnswersSayWhatHelps reads the answers to requests that no rule would allow, that a rule would allow, and that are refused during a
+// lockdown. Only those that a rule would allow name one, which is about the host of the connection.
+func TestAnswersSayWhatHelps(t *testing.T) {
+	e, s := newCredentialed(t, show)
+	const end = "\r\nConnection: close\r\n\r\n"
+	for _, c := range []struct{ to, sent, want string }{
+		{"paths.test", "GET http://paths.test/ HTTP/1.1\r\nHost: paths.test" + end, ""}, {"paths.test", "GET / HTTP/1.1\r\nHost: paths.test:8080" + end, ""},
+		{"paths.test", "GET / HTTP/1.0\r\n\r\n", ""}, {"paths.test", "GET / HTTP/1.1\r\nHost: 198.18.0.6" + end, ""},
+		{"paths.test", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", ""}, {"paths.test", "TRACE / HTTP/1.1\r\nHost: paths.test" + end, ""},
+		{"api.test", "GET / HTTP/1.1\r\nHost: api.test" + end, ""}, {"base.test", "GET /v1/x HTTP/1.1\r\nHost: base.test\r\nX-Api-Key: foreign" + end, ""},
+		{"paths.test", "POST /x HTTP/1.1\r\nHost: paths.test" + end, "net allow 'POST paths.test/x'\n"}, {"paths.test", "POST /a/../b HTTP/1.1\r\nHost: paths.test:80" + end, "net allow paths.test\n"},
+		{"paths.test", "POST /';x;' HTTP/1.1\r\nHost: paths.test" + end, "net allow paths.test\n"},
+		{"evil.test", "GET / HTTP/1.1\r\nHost: evil.test:8080" + end, "net allow evil.test\n"}, {"evil.test", "GET / HTTP/1.0\r\n\r\n", "net allow evil.test\n"},
+	} {
+		text := talk(t, mustDial(t, s, c.to, 80), c.sent)
+		if !strings.HasPrefix(text, "HTTP/1.") || !strings.Contains(text, " 403 ") || !strings.HasSuffix(text, c.want) || strings.Contains(text, "net allow") != (c.want != "") {
+			t.Errorf("%q: %q; want %q at the end", c.sent, text, c.want)
+		}
+		method, _, _ := strings.Cut(c.sent, " ")
+		lastRecord(t, e, func(r control.Record) bool {
+			return r.Kind == control.KindRefusal && (r.Name == c.to) && (r.Method == method || r.Method == "") && r.Final() == (c.want == "")
+		})
+	}
+	locked := withCredentials(3, "paths.test")
+	locked.Lockdown = true
+	e.obey(control.Order{Rules: &locked})
+	if text := talk(t, mustDial(t, s, "paths.test", 80), "GET / HTTP/1.1\r\nHost: paths.test"+end); !strings.HasSuffix(text, "net unlock\n") || strings.Contains(text, "net allow") {
+		t.Errorf("%q", text)
+	}
+}
+
 // TestNoOtherProtocol asks for upgrades to WebSocket, to HTTP/2, whose requests no rule would see, and to other protocols.
 func TestNoOtherProtocol(t *testing.T) {
 	e, s := newSeen(t, func(w http.ResponseWriter, r *http.Request) {

@@ -23,11 +23,23 @@ var (
 type deniedError struct {
 	reason string
 	told   string // what the agent hears, if not the reason
-	allow  string // the rule that would allow it, quoted; empty: the name's
+	allow  string // the rule that would allow it, quoted; empty: the one about all requests to the host
+	final  bool   // no rule would allow it
 	status int    // of the answer to a request that no rule would allow; 0 means 403
 }
 
 func (e *deniedError) Error() string { return e.reason }
+
+// refusal returns the error of a decision that refuses.
+func (d Decision) refusal() *deniedError { return &deniedError{reason: d.Reason, final: d.Final} }
+
+// reasonOf returns the reason of a refusal for the ledger. Limits, and what is no error of the policy, end without a rule.
+func reasonOf(refusal error) string {
+	if denied, ok := errors.AsType[*deniedError](refusal); ok && !denied.final {
+		return clip(denied.reason)
+	}
+	return clip(control.ReasonFinal + refusal.Error())
+}
 
 func (e *Engine) current() *Policy { return e.policy.Load() }
 
@@ -35,13 +47,13 @@ func (e *Engine) current() *Policy { return e.policy.Load() }
 // last record with [pending.Queue.End].
 func (e *Engine) reach(f *flow) (net.Conn, error) {
 	if f.to.Addr() == e.wire.Gateway || f.to.Addr() == e.wire.Resolver {
-		return nil, &deniedError{reason: "nothing is there"}
+		return nil, &deniedError{reason: "nothing is there", final: true}
 	}
 	if synthetic.Contains(f.to.Addr()) && f.name == "" {
-		return nil, &deniedError{reason: "the address stands for no name"}
+		return nil, &deniedError{reason: "the address stands for no name", final: true}
 	}
 	if d := f.decide(e.current); !d.Allowed {
-		return nil, &deniedError{reason: d.Reason}
+		return nil, d.refusal()
 	}
 	if err := e.journal.Admit(e.ctx); err != nil {
 		return nil, err
@@ -67,7 +79,7 @@ func (e *Engine) reach(f *flow) (net.Conn, error) {
 func (e *Engine) dial(ctx context.Context, f *flow) (net.Conn, error) {
 	d := f.decide(e.current)
 	if !d.Allowed {
-		return nil, &deniedError{reason: d.Reason}
+		return nil, d.refusal()
 	}
 	far, err := e.world.Connect(ctx, Target{Network: f.network, Name: f.name, To: f.to, Rule: d.Rule, Way: e.way()})
 	if closed, ok := errors.AsType[*ClosedError](err); ok {
@@ -78,7 +90,7 @@ func (e *Engine) dial(ctx context.Context, f *flow) (net.Conn, error) {
 	}
 	if d := f.connected(far.RemoteAddr(), e.current); !d.Allowed {
 		far.Close()
-		return nil, &deniedError{reason: d.Reason}
+		return nil, d.refusal()
 	}
 	return far, nil
 }
@@ -99,7 +111,7 @@ func (e *Engine) note(f *flow, err error) {
 	if !errors.As(err, &denied) && !errors.Is(err, pending.ErrUnrecorded) && !errors.Is(err, errTooMany) && !errors.Is(err, errDatagrams) {
 		return
 	}
-	r := f.record(control.KindRefusal, control.VerdictDeny, clip(err.Error()))
+	r := f.record(control.KindRefusal, control.VerdictDeny, reasonOf(err))
 	r.Sent, r.Received, r.Millis = 0, 0, 0
 	e.countRefusal(r)
 }
@@ -120,7 +132,7 @@ func (e *Engine) refuse(r *tcp.ForwarderRequest, f *flow, refusal error) {
 	case control.ProtoTLS:
 		tell = tellTLS
 	case control.ProtoHTTP:
-		tell = func(c net.Conn) { tellHTTP(c, refusal) }
+		tell = func(c net.Conn) { tellHTTP(c, f, refusal) }
 	}
 	var denied *deniedError
 	if tell == nil || !errors.As(refusal, &denied) && !errors.Is(refusal, pending.ErrUnrecorded) {
@@ -178,7 +190,7 @@ func (e *Engine) hear(f *flow, near net.Conn) ([]byte, error) {
 		err = hello.Check(f.name, f.mayHide())
 	}
 	if err != nil {
-		e.note(f, &deniedError{reason: err.Error()})
+		e.note(f, &deniedError{reason: err.Error(), final: !errors.Is(err, errEncrypted)})
 		sayDenied(near)
 	}
 	return hello.Bytes, err

@@ -24,7 +24,11 @@ const (
 // accessDenied is a fatal alert that TLS clients show in words: a record with the alert access_denied (RFC 8446, section 6).
 var accessDenied = []byte{21, 3, 3, 0, 2, 2, 49}
 
-var errHelloRead = errors.New("hello is read")
+var (
+	errHelloRead = errors.New("hello is read")
+	// errEncrypted is the only refusal of a hello that a rule ends.
+	errEncrypted = errors.New("encrypted client hello")
+)
 
 // Hello is how a TLS connection begins: what the client says before anything is encrypted.
 type Hello struct {
@@ -66,7 +70,7 @@ func (h Hello) Check(name string, hidden bool) error {
 	case said != name:
 		return fmt.Errorf("the client names %q", clip(said))
 	case h.Encrypted && !hidden:
-		return errors.New("encrypted client hello")
+		return errEncrypted
 	}
 	return nil
 }

@@ -287,9 +287,9 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 		w = finalOnly{w}
 	}
 	if err != nil {
-		record.Kind, record.Verdict, record.Reason, record.Millis = control.KindRefusal, control.VerdictDeny, clip(err.Error()), 0
+		record.Kind, record.Verdict, record.Reason, record.Millis = control.KindRefusal, control.VerdictDeny, reasonOf(err), 0
 		p.engine.countRefusal(record)
-		answerDenied(w, r, err)
+		answerDenied(w, r, p.flow, err)
 		return
 	}
 	w.Header()["Content-Type"], w.Header()["Date"] = nil, nil // none but the server's
@@ -313,11 +313,11 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 // decide returns the decision about a request, or why it may not be passed on. New rules end a request that they do not allow.
 func (p *requests) decide(r *http.Request, x *roundTrip) (Decision, error) {
 	if err := p.checkForm(r); err != nil {
-		return Decision{}, &deniedError{reason: err.Error()}
+		return Decision{}, &deniedError{reason: err.Error(), final: true}
 	}
 	// Other rules may come into force at any moment. From here on they end the request.
 	if x.read(r); !p.flow.begin(x) {
-		return Decision{}, &deniedError{reason: "the connection has ended"}
+		return Decision{}, &deniedError{reason: "the connection has ended", final: true}
 	}
 	rules := p.engine.current()
 	d := rules.Decide(p.flow.name, p.flow.to)
@@ -325,7 +325,9 @@ func (p *requests) decide(r *http.Request, x *roundTrip) (Decision, error) {
 		d = x.judge(rules, p.flow)
 	}
 	if !d.Allowed {
-		return d, &deniedError{reason: d.Reason, allow: ruleFor(x, p.flow.name, r.URL.EscapedPath())}
+		refusal := d.refusal()
+		refusal.allow = ruleFor(x, p.flow.name, r.URL.EscapedPath())
+		return d, refusal
 	}
 	if err := p.chooseCredential(rules, r, x); err != nil {
 		return d, err
@@ -353,7 +355,7 @@ func (x *roundTrip) judge(rules *Policy, f *flow) Decision {
 	}
 	switch {
 	case x.method == http.MethodTrace:
-		return Decision{Reason: "TRACE is never passed on"}
+		return Decision{Reason: "TRACE is never passed on", Final: true}
 	case d.Allowed && x.unclear != nil:
 		return Decision{Reason: x.unclear.Error()}
 	}
@@ -369,13 +371,13 @@ func (p *requests) chooseCredential(rules *Policy, r *http.Request, x *roundTrip
 	used, err := credential.Find(r.Header, r.URL.RawQuery, x.guarded, here, elsewhere)
 	if used == nil || err != nil {
 		if err != nil {
-			err = &deniedError{reason: err.Error(), status: http.StatusForbidden}
+			err = &deniedError{reason: err.Error(), final: true}
 		}
 		return err
 	}
 	i := slices.IndexFunc(x.secrets, func(s secret) bool { return s.Name == used.Name })
 	if i < 0 {
-		return &deniedError{reason: "the credential " + used.Name + " has no value", status: http.StatusBadGateway}
+		return &deniedError{reason: "the credential " + used.Name + " has no value", final: true, status: http.StatusBadGateway}
 	}
 	x.used, x.value, x.limit = used, x.secrets[i].value, x.secrets[i].limit
 	return nil
@@ -389,7 +391,7 @@ func (p *requests) spend(x *roundTrip) error {
 	if !p.engine.credentials.Count(x.used.Name, x.limit, time.Now()) {
 		p.engine.awaitRefusal(p.engine.credentials.Answered(x.used.Name, http.StatusTooManyRequests))
 		return &deniedError{reason: fmt.Sprintf("the limit of %d requests a day with the credential %s is used up", x.limit, x.used.Name),
-			status: http.StatusTooManyRequests}
+			final: true, status: http.StatusTooManyRequests}
 	}
 	p.engine.changed()
 	return nil
@@ -415,12 +417,13 @@ func (x *roundTrip) credentials(r *http.Request) {
 // variants are headers that ask for a part of an answer, or for another form of it, in which a value would not be found.
 var variants = []string{"accept-encoding", "accept-charset", "range", "request-range", "x-range", "if-range", "a-im"}
 
-// ruleFor returns the rule about a request and no other, if the rules are about requests.
+// ruleFor returns the rule about a request and no other, quoted, if the rules are about requests and there is such a rule.
 func ruleFor(x *roundTrip, name, path string) string {
-	if !x.perRequest || !request.IsMethod(x.method) {
+	text := x.method + " " + name + path
+	if _, err := ParseRule(text); !x.perRequest || err != nil || strings.ContainsAny(path, "'*") {
 		return ""
 	}
-	return fmt.Sprintf("'%s %s%s'", clip(x.method), name, clip(path))
+	return "'" + text + "'"
 }
 
 // checkForm returns why a request is not one for the server of the connection.

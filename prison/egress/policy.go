@@ -179,6 +179,7 @@ type Decision struct {
 	Allowed bool
 	Rule    Rule   // zero where no rule decided
 	Reason  string // of a refusal
+	Final   bool   // no other rule would allow it
 	// PerRequest reports that a connection is allowed only for requests that [Policy.Request] allows, each by itself.
 	PerRequest bool
 }
@@ -196,14 +197,14 @@ func (p Policy) Decide(name string, to netip.AddrPort) Decision {
 	}
 	whole := func(r Rule) bool { return about(r) && (p.Open || !r.Requests()) }
 	if p.Lockdown {
-		return Decision{Reason: "lockdown"}
+		return Decision{Reason: control.ReasonLockdown}
 	}
 	if i := slices.IndexFunc(p.Deny, whole); i >= 0 {
 		return Decision{Rule: p.Deny[i], Reason: control.ReasonDenied}
 	}
 	guarded := p.guards(name)
 	if guarded && to.Port() != 443 {
-		return Decision{Reason: "a host with a credential is reached over TLS at port 443 only"}
+		return Decision{Reason: "a host with a credential is reached over TLS at port 443 only", Final: true}
 	}
 	some := guarded || slices.ContainsFunc(p.Deny, about)
 	if i := slices.IndexFunc(p.Allow, func(r Rule) bool { return about(r) && !r.Requests() }); i >= 0 {
@@ -225,7 +226,7 @@ func (p Policy) Request(name string, port uint16, method, path string) Decision 
 	denies := func(r Rule) bool { return r.Names(name, port) && r.requests.Denies(method, path) }
 	allows := func(r Rule) bool { return r.Names(name, port) && r.requests.Matches(method, path) }
 	if p.Lockdown {
-		return Decision{Reason: "lockdown"}
+		return Decision{Reason: control.ReasonLockdown}
 	}
 	if !request.IsMethod(method) {
 		return Decision{Reason: "the method is not in upper case"}

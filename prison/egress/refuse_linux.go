@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 )
 
 const (
@@ -36,21 +39,17 @@ func sayDenied(c net.Conn) {
 }
 
 // tellHTTP answers requests of plain HTTP with a refusal.
-func tellHTTP(c net.Conn, refusal error) {
+func tellHTTP(c net.Conn, f *flow, refusal error) {
 	c.SetDeadline(time.Now().Add(helloPatience))
-	serveRequests(context.Background(), c, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerDenied(w, r, refusal) })) //nolint:errcheck // only a handshake fails
+	serveRequests(context.Background(), c, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerDenied(w, r, f, refusal) })) //nolint:errcheck // only a handshake fails
 }
 
-// answerDenied answers a request with a refusal. The agent does not learn to which address a name leads, nor what the program
-// is called that refuses.
-func answerDenied(w http.ResponseWriter, r *http.Request, refusal error) {
-	text, allow := refusal.Error(), clip(r.Host)
-	var closed *deniedError
-	if errors.As(refusal, &closed) && closed.told != "" {
-		text = closed.told
-	}
-	if closed != nil && closed.allow != "" {
-		allow = closed.allow
+// answerDenied answers a request with a refusal, and with what the user can type where that ends it. The agent does not learn to which
+// address a name leads, nor what the program is called that refuses.
+func answerDenied(w http.ResponseWriter, r *http.Request, f *flow, refusal error) {
+	denied, ok := errors.AsType[*deniedError](refusal)
+	if !ok {
+		denied = &deniedError{reason: refusal.Error(), final: true}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if r.ProtoMajor == 1 {
@@ -58,11 +57,14 @@ func answerDenied(w http.ResponseWriter, r *http.Request, refusal error) {
 	} else { // HTTP/2 loses the answer to a request that is not read
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, maxLingering)) // the client may be gone
 	}
-	if closed != nil && closed.status != 0 {
-		w.WriteHeader(closed.status)
-		fmt.Fprintf(w, "%q: %s.\n", clip(r.Host), text) // the client may be gone
-		return
+	w.WriteHeader(cmp.Or(denied.status, http.StatusForbidden))
+	text := cmp.Or(denied.told, denied.reason)
+	switch { // in each case the client may be gone
+	case denied.final:
+		fmt.Fprintf(w, "%q: %s.\n", clip(r.Host), text)
+	case denied.reason == control.ReasonLockdown:
+		fmt.Fprintf(w, "This network does not lead to %q: %s.\nIf the task needs it, ask the user to end that: net unlock\n", clip(r.Host), text)
+	default:
+		fmt.Fprintf(w, "This network does not lead to %q: %s.\nIf the task needs it, ask the user to allow it: net allow %s\n", clip(r.Host), text, cmp.Or(denied.allow, f.name))
 	}
-	w.WriteHeader(http.StatusForbidden)
-	fmt.Fprintf(w, "This network does not lead to %q: %s.\nIf the task needs it, ask the user to allow it: net allow %s\n", clip(r.Host), text, allow) // the client may be gone
 }

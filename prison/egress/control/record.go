@@ -1,6 +1,9 @@
 package control
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Kinds of records.
 const (
@@ -25,6 +28,13 @@ const (
 const (
 	ReasonDenied        = "a rule denies it"
 	ReasonDeniedRequest = "a rule denies the request"
+)
+
+// ReasonLockdown is the value of [Record.Reason] during a lockdown. [ReasonFinal] begins the reasons of refusals that no rule ends, such
+// as of a request for another host than its connection.
+const (
+	ReasonLockdown = "lockdown"
+	ReasonFinal    = "no rule can allow it: "
 )
 
 // Values of [Record.Proto].
@@ -81,6 +91,11 @@ type Record struct {
 // Denied reports whether a rule that denies has refused it.
 func (r Record) Denied() bool {
 	return r.Kind == KindRefusal && (r.Reason == ReasonDenied || r.Reason == ReasonDeniedRequest)
+}
+
+// Final reports whether no rule would allow what was refused.
+func (r Record) Final() bool {
+	return r.Kind == KindRefusal && strings.HasPrefix(r.Reason, ReasonFinal)
 }
 
 // Ledger is where the holder of a network writes records, as package ledger does.

@@ -20,7 +20,7 @@ func RefusedHosts(rules network.Rules, records []control.Record) []ui.Refused {
 	all := []ui.Refused{}
 	for _, r := range records {
 		t := network.TargetOf(r)
-		all = append(all, ui.Refused{Seq: r.Seq, Host: gitops.Text(t.Host).String(), Port: t.Port, Reason: gitops.Text(r.Reason).String(), Count: r.Count, Time: r.Time, Next: network.Next(rules, r, ui.Now()), Rules: network.Suggestions(t, r.Address)})
+		all = append(all, ui.Refused{Seq: r.Seq, Host: gitops.Text(t.Host).String(), Port: t.Port, Reason: gitops.Text(r.Reason).String(), Count: r.Count, Time: r.Time, Next: network.Next(rules, r, ui.Now()), Rules: network.Widenings(r)})
 	}
 	return all
 }

@@ -281,6 +281,20 @@ func TestOpenNetwork(t *testing.T) {
 	}
 }
 
+// TestFinalRefusals explains refusals that no rule ends. One has a target that the rules allow.
+func TestFinalRefusals(t *testing.T) {
+	rules := Rules{Rules: control.Rules{Allow: []control.Rule{{Text: "GET a.test/x"}}}}
+	for reason, final := range map[string]bool{control.ReasonFinal + "the request is one for a proxy": true, "no rule allows the request": false} {
+		for _, method := range []string{"GET", "TRACE"} {
+			r := control.Record{Kind: control.KindRefusal, Name: "a.test", Port: 80, Method: method, Path: "/x", Reason: reason}
+			now, next := DecideAgain(rules, r, time.Now()), Next(rules, r, time.Now())
+			if final && (now.Allowed || now.Rule != nil) || now.Allowed != (!final && method == "GET") || len(next) > 0 == final || next == nil || len(Widenings(r)) > 0 == final {
+				t.Errorf("%s, %s: %+v, %q, %q", reason, method, now, next, Widenings(r))
+			}
+		}
+	}
+}
+
 func TestSuggestions(t *testing.T) {
 	for _, c := range []struct {
 		target  Target

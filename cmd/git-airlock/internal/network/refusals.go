@@ -44,10 +44,11 @@ func Shown(r control.Record) control.Record {
 
 // Next returns the commands that would allow what a record is about, the narrowest first. There is none where no rule helps.
 func Next(rules Rules, r control.Record, at time.Time) []string {
-	t := TargetOf(r)
-	now := Decide(rules, t, at)
+	now := DecideAgain(rules, r, at)
 	next := []string{}
 	switch {
+	case r.Final():
+		return next
 	case rules.Lockdown:
 		return []string{"git airlock net unlock"}
 	case now.Rule != nil && !now.Allowed:
@@ -55,7 +56,7 @@ func Next(rules Rules, r control.Record, at time.Time) []string {
 	case rules.Open:
 		return next
 	}
-	for i, rule := range Suggestions(t, r.Address) {
+	for i, rule := range Widenings(r) {
 		allow := "git airlock net allow " + gitops.Pasteable(rule)
 		if i == 0 {
 			next = append(next, allow, allow+" --for 1h", allow+" --save")
@@ -64,6 +65,22 @@ func Next(rules Rules, r control.Record, at time.Time) []string {
 		next = append(next, allow)
 	}
 	return next
+}
+
+// Widenings returns the rules that would allow what a record is about, as [Suggestions] does. There is none where no rule helps.
+func Widenings(r control.Record) []string {
+	if r.Final() {
+		return nil
+	}
+	return Suggestions(TargetOf(r), r.Address)
+}
+
+// DecideAgain returns the answer of rules about what a record is about. Rules do not change a refusal that no rule ends.
+func DecideAgain(rules Rules, r control.Record, at time.Time) Answer {
+	if r.Final() {
+		return Answer{Reason: r.Reason}
+	}
+	return Decide(rules, TargetOf(r), at)
 }
 
 // Lift returns the command that ends a denial, or shows where it is set.

@@ -388,7 +388,7 @@ func netExplain(c *cli.Context, s *session.Session, args []string) error {
 	if err != nil {
 		return err
 	}
-	now := network.Decide(rules, network.TargetOf(*found), s.Now())
+	now := network.DecideAgain(rules, *found, s.Now())
 	d := explainDocument{Version: ui.DocumentVersion, Record: network.Shown(*found), Allowed: now.Allowed, Next: []string{}}
 	if now.Rule != nil {
 		d.Rule, d.Source = now.Rule.Text, now.Rule.Source
