@@ -223,6 +223,9 @@ func (r Rule) Names(name string, port uint16) bool {
 	return ok && before != "" && (r.before == anyLabels || !strings.Contains(before, "."))
 }
 
+// IsName reports whether the rule is about names, and not about addresses.
+func (r Rule) IsName() bool { return r.host != "" }
+
 // Addresses reports whether the rule is about an address at a port, whatever its name.
 func (r Rule) Addresses(a netip.Addr, port uint16) bool {
 	return r.host == "" && r.hasPort(port) && r.addresses.Contains(a.Unmap())

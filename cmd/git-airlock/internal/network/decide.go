@@ -151,6 +151,20 @@ func Decides(rules control.Rules, other control.Rule, denies bool, now time.Time
 	return find(among, t, now)
 }
 
+// StillReached returns what a network that needs no permission still reaches of the hosts that a rule denies; empty if there is nothing.
+func StillReached(rules Rules, denial control.Rule) string {
+	parsed, err := egress.ParseRule(denial.Text)
+	switch {
+	case err != nil || !parsed.IsName():
+		return ""
+	case rules.Open:
+		return "other ports of " + denial.Text + ", and its addresses without the name"
+	case rules.Learn:
+		return "other ports of " + denial.Text
+	}
+	return ""
+}
+
 // Opaque reports whether the network cannot see the contents of what a rule allows. It sees plain HTTP, the requests that a rule is
 // about, and requests to a host with a credential.
 func Opaque(rules control.Rules, r control.Rule) bool {

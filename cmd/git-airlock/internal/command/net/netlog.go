@@ -40,6 +40,9 @@ func sayChange(s *session.Session, n session.Network, before control.Rules, adde
 		s.Report.Say("%s", gitops.Text(text).String())
 		if deny {
 			sayOtherPorts(s, n.Rules, a)
+			if rest := network.StillReached(network.Rules{Rules: n.Rules, Open: n.Open}, a); rest != "" {
+				s.Report.Say("still reached: %s", gitops.Text(rest))
+			}
 		}
 	}
 	switch {
