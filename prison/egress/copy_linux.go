@@ -160,3 +160,31 @@ func readSome(c net.Conn) (buf *[]byte, n int, err error) {
 	}
 	return buf, max(n, 0), err
 }
+
+// countedConn counts the bytes of a connection inside.
+type countedConn struct {
+	*gonet.TCPConn
+	flow   *flow
+	before []byte // was read already
+	active func() // called when bytes were read or written
+}
+
+func (c *countedConn) Read(p []byte) (int, error) {
+	if len(c.before) > 0 {
+		n := copy(p, c.before)
+		c.before = c.before[n:]
+		c.flow.sent.Add(int64(n))
+		return n, nil
+	}
+	n, err := c.TCPConn.Read(p)
+	c.flow.sent.Add(int64(n))
+	c.active()
+	return n, err
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	n, err := c.TCPConn.Write(p)
+	c.flow.received.Add(int64(n))
+	c.active()
+	return n, err
+}

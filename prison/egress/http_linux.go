@@ -19,8 +19,6 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
 	"github.com/git-airlock/git-airlock/prison/egress/request"
-
-	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 )
 
 const (
@@ -461,32 +459,4 @@ func (p *requests) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return nil, &dialError{err}
 	}
 	return c, nil
-}
-
-// countedConn counts the bytes of a connection inside.
-type countedConn struct {
-	*gonet.TCPConn
-	flow   *flow
-	before []byte // was read already
-	active func() // called when bytes were read or written
-}
-
-func (c *countedConn) Read(p []byte) (int, error) {
-	if len(c.before) > 0 {
-		n := copy(p, c.before)
-		c.before = c.before[n:]
-		c.flow.sent.Add(int64(n))
-		return n, nil
-	}
-	n, err := c.TCPConn.Read(p)
-	c.flow.sent.Add(int64(n))
-	c.active()
-	return n, err
-}
-
-func (c *countedConn) Write(p []byte) (int, error) {
-	n, err := c.TCPConn.Write(p)
-	c.flow.received.Add(int64(n))
-	c.active()
-	return n, err
 }
