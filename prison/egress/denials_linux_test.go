@@ -3,6 +3,7 @@ package egress
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -46,6 +47,24 @@ func TestOverridesAreRemoved(t *testing.T) {
 		sent := "POST /x HTTP/1.1\r\nHost: files.test\r\n" + name + ": evil\r\nTransfer-Encoding: chunked\r\nTrailer: " + name + "\r\n\r\n0\r\n" + name + ": evil\r\n\r\n"
 		if text := wantAnswers(t, speak(t, e, s, "files.test"), name, sent, []int{200}); strings.Contains(text, "evil") {
 			t.Errorf("%s: the server sees %s", name, text)
+		}
+	}
+}
+
+// TestForwardingIsKept sends headers of proxies and a trailer to a host that a rule allows as a whole, and the headers to one of which some
+// requests are denied.
+func TestForwardingIsKept(t *testing.T) {
+	see := func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, r.Header["Forwarded"], r.Header["X-Forwarded-For"], r.Header["X-Forwarded-Host"], r.Header["X-Forwarded-Proto"], r.Trailer)
+	}
+	serve := func(c net.Conn) { serveRequests(t.Context(), c, nil, http.HandlerFunc(see)) }
+	_, s := newGuarded(t, &fakeWorld{serve: serve}, "whole.test", "some.test", "!DELETE some.test")
+	for name, want := range map[string]string{"whole.test": "[for=a] [b c] [d.test] [https] map[X-Sum:[1]]", "some.test": "[] [b c] [] [https] map[]"} {
+		sent := "POST /x HTTP/1.1\r\nHost: " + name + "\r\nForwarded: for=a\r\nX-Forwarded-For: b\r\nX-Forwarded-For: c\r\nX-Forwarded-Host: d.test\r\nX-Forwarded-Proto: https\r\n" +
+			"Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n4\r\ntext\r\n0\r\nX-Sum: 1\r\n\r\n"
+		if text := wantAnswers(t, mustDial(t, s, name, 80), name, sent, []int{200}); text != want {
+			t.Errorf("%s: the server sees %s; want %s", name, text, want)
 		}
 	}
 }

@@ -172,6 +172,12 @@ func (p *requests) rewrite(r *httputil.ProxyRequest) {
 	}
 	r.Out.URL.Scheme, r.Out.URL.Host = p.scheme, p.flow.name
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, also what Go cannot parse
+	for _, name := range forwarding {
+		if values, ok := r.In.Header[name]; ok {
+			r.Out.Header[name] = values
+		}
+	}
+	r.Out.Trailer = r.In.Trailer // has its values when the content is read
 	if x.perRequest {
 		removeHeaders(r.Out.Header, overrides)
 		removeVariants(r.Out.Header)
@@ -182,6 +188,9 @@ func (p *requests) rewrite(r *httputil.ProxyRequest) {
 	}
 	x.credentials(r.Out)
 }
+
+// forwarding are headers of which [httputil.ReverseProxy] would keep those of its own only, although this proxy adds none.
+var forwarding = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
 // overrides are headers by which some servers replace the method, the path or the host of a request.
 var overrides = []string{
