@@ -27,10 +27,10 @@ func diffTree(more ...string) []string {
 	return append(args, more...)
 }
 
-// Patches calls do with the change of each commit since its first parent as a diff, in their order. Every file counts as text,
-// and blob ids are whole. A commit without a change has an empty diff. A commit with a diff that is too large is left out.
+// Patches calls do with the change of each commit since its first parent as a diff, in their order. Every file counts as text and is
+// there with all its lines, and blob ids are whole. A commit without a change has an empty diff. A commit with a diff that is too large is left out.
 func (g *Git) Patches(ctx context.Context, commits []OID, do func(commit OID, diff []byte) error) error {
-	return g.patches(ctx, commits, patchLimit, diffTree("--stdin", "-p", "-U3", "--no-renames", "--text", "--full-index"), func(part []OID, diffs []byte) error {
+	return g.patches(ctx, commits, patchLimit, diffTree("--stdin", "-p", "-U"+strconv.Itoa(patchLimit), "--no-renames", "--text", "--full-index"), func(part []OID, diffs []byte) error {
 		of := splitPatches(diffs)
 		for _, id := range part {
 			if err := do(id, of[id]); err != nil {

@@ -204,6 +204,26 @@ func TestVerdictsFollow(t *testing.T) {
 	w.wantStates("one, with tests:changed two:changed")
 }
 
+// TestVerdictStaysInItsPlace makes an approved commit again, with the same lines in another block of the file that looks the same.
+func TestVerdictStaysInItsPlace(t *testing.T) {
+	t.Parallel()
+	const guest, admin, rest = "guest:\n\ta\n\tb\n\tc\n", "\td\n\te\n\tf\nadmin:\n\ta\n\tb\n\tc\n", "\td\n\te\n\tf\n"
+	w := newWorld(t, "sha1", tree{"a": plain(guest + admin + rest)})
+	w.git("config", "airlock.review", "land")
+	w.commits("other", "b", "b\n")
+	w.commits("password", "a", guest+admin+"\tpassword()\n"+rest)
+	w.cycle()
+	w.verdict(review.Approve, "", "password")
+	w.agent("reset", "-q", "--hard", "HEAD~1")
+	w.commits("password", "a", guest+"\tpassword()\n"+admin+rest)
+	w.wantLanded("")
+	w.wantStates("other:new password:changed")
+	w.agent("reset", "-q", "--hard", "HEAD~1")
+	w.agent("commit", "-q", "--amend", "-m", "another")
+	w.commits("password", "a", guest+admin+"\tpassword()\n"+rest)
+	w.wantLanded("password")
+}
+
 // TestVerdictReadsNoWorkspace lands approved commits one by one without a look into the workspace, and then all that is left. The
 // ref pending stays as it is until the last one lands, and the notes are there.
 func TestVerdictReadsNoWorkspace(t *testing.T) {

@@ -3,7 +3,6 @@
 package decision
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -15,8 +14,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// Follow lets new commits take over the verdicts of commits that are gone, if they make the same change with the same
-// message. links are the commits that have not landed. changed reports whether it changed a verdict.
+// Follow lets new commits take over the verdicts of commits that are gone, if they make the same change in the same place with the
+// same message. links are the commits that have not landed. changed reports whether it changed a verdict.
 func Follow(ctx context.Context, in Inside, d ledger.Decisions, l *ledger.Ledger, links []quarantine.Link) (_ ledger.Decisions, changed bool, err error) {
 	gone := Replaced(d, l, links)
 	fresh := slices.DeleteFunc(slices.Clone(links), func(l quarantine.Link) bool { return d.ReviewOf(l.Commit) != nil })
@@ -120,7 +119,7 @@ func (in Inside) digests(ctx context.Context, inner []gitops.OID) (map[gitops.OI
 	return digests, in.Quarantine.WithMemory(in.Memory).Patches(ctx, inner, func(id gitops.OID, diff []byte) error {
 		c, err := in.Inspector.Commit(ctx, id)
 		if err == nil {
-			digests[id], err = review.Digest(c.Message, bytes.NewReader(diff))
+			digests[id] = review.Digest(c.Message, diff)
 		}
 		return err
 	})

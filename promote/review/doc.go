@@ -10,7 +10,7 @@
 //
 // An agent can amend or rebase a commit that has a verdict. The new commit takes over the verdict if it makes the same
 // change with the same message, and if the old commit is gone. git patch-id(1) is not safe for this comparison: it
-// ignores white space, which is code in Python and make, and everything after a NUL byte in a line. [Digest] therefore
-// compares all bytes of the diff and the message, except line numbers and blob ids. The patch-id is stored for other
-// programs.
+// ignores white space, which is code in Python and make, everything after a NUL byte in a line, and line numbers, so that it does
+// not tell one of several equal blocks from another. [Digest] therefore compares all bytes of the diff and the message. It ignores
+// line numbers and blob ids only in a file where each hunk fits a single place. The patch-id is stored for other programs.
 package review

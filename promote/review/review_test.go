@@ -61,20 +61,18 @@ func FuzzParse(f *testing.F) {
 // TestDigest compares changes that are the same elsewhere with changes that git patch-id takes for the same.
 func TestDigest(t *testing.T) {
 	t.Parallel()
-	const diff = "diff --git a/a b/a\nindex 1111..2222 100644\n--- a/a\n+++ b/a\n@@ -1,2 +1,3 @@ func x\n one\n+\ttwo\n@@ -9 +9 @@\n-x\x00y\n+index 5\n"
-	digest := func(message, diff string) string {
-		d, err := review.Digest([]byte(message), strings.NewReader(diff))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	same := strings.NewReplacer("1111..2222", "3333..4444", "-1,2 +1,3 @@ func x", "-7,2 +8,3 @@ func y").Replace(diff)
+	const diff = "diff --git a/a b/a\nindex 1111..2222 100644\n--- a/a\n+++ b/a\n@@ -1,9 +1,10 @@\n 1\n 2\n 3\n 4\n one\n+\ttwo\n 5\n 6\n 7\n 8\n" +
+		"diff --git a/b b/b\nindex 5555..6666 100644\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-x\x00y\n+index 5\n"
+	digest := func(message, diff string) string { return review.Digest([]byte(message), []byte(diff)) }
+	same := strings.NewReplacer("1111..2222", "3333..4444", " 8\n", " 8\n 9\n").Replace(diff)
 	if digest("m\n", diff) != digest("m\n", same) {
 		t.Error("the same change at another place has another digest")
 	}
-	for _, c := range [][2]string{{"\ttwo", "  two"}, {"x\x00y", "x\x00z"}, {"100644", "100755"}, {"+index 5", "+index 6"}, {"a/a b/a", "a/b b/b"}} {
-		if other := strings.Replace(diff, c[0], c[1], 1); c[0] != "100644" && digest("m\n", diff) == digest("m\n", other) {
+	if twice := strings.Replace(same, " 8\n", " 8\n 2\n 3\n 4\n one\n 5\n 6\n 7\n", 1); digest("m\n", diff) == digest("m\n", twice) {
+		t.Error("a change that fits two places has the digest of one that fits one place")
+	}
+	for _, c := range [][2]string{{"\ttwo", "  two"}, {"x\x00y", "x\x00z"}, {"+index 5", "+index 6"}, {"a/a b/a", "a/b b/b"}} {
+		if other := strings.Replace(diff, c[0], c[1], 1); digest("m\n", diff) == digest("m\n", other) {
 			t.Errorf("%q instead of %q has the same digest", c[1], c[0])
 		}
 	}
