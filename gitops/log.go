@@ -9,18 +9,22 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 )
 
 // Log writes the output of git log in dir, and escapes everything that is not plain text. If colour is true, git's
 // own colour sequences are passed on.
 func (r *Repository) Log(ctx context.Context, dir string, out io.Writer, colour bool, args ...string) error {
-	want := "--color=never"
-	if colour {
-		want = "--color=always"
-	}
 	g := *r.Git
 	g.Dir = dir
-	return g.log(ctx, out, colour, append([]string{"log", want}, args...))
+	return g.log(ctx, out, colour, append([]string{"log", inColour(colour)}, args...))
+}
+
+func inColour(colour bool) string {
+	if colour {
+		return "--color=always"
+	}
+	return "--color=never"
 }
 
 // log runs a command that shows commits, and escapes its output.
@@ -40,10 +44,7 @@ func (g *Git) log(ctx context.Context, out io.Writer, colour bool, args []string
 // program that a configuration or an attribute names. Only the user's own attributes apply, and none of the work tree:
 // the agent could use those to hide the content of a file.
 func (r *Repository) ShowChange(ctx context.Context, out io.Writer, colour bool, commit OID, paths ...string) error {
-	args := []string{"log", "-1", "-p", "--format=", "--diff-merges=first-parent", "--no-ext-diff", "--no-textconv", "--color=never", string(commit), "--"}
-	if colour {
-		args[len(args)-3] = "--color=always"
-	}
+	args := []string{"log", "-1", "-p", "--format=", "--diff-merges=first-parent", "--no-ext-diff", "--no-textconv", inColour(colour), string(commit), "--"}
 	bare := r.Configured("core.bare=true", "attr.tree=none").With("GIT_DIR=" + r.CommonDir)
 	return bare.log(ctx, out, colour, append(args, paths...))
 }
@@ -51,10 +52,7 @@ func (r *Repository) ShowChange(ctx context.Context, out io.Writer, colour bool,
 // ShowTrees writes the difference between two trees, escaped. It runs no program that a configuration or an attribute names.
 // The error is [ErrLargePatch] if the difference has more bytes than limit.
 func (g *Git) ShowTrees(ctx context.Context, out io.Writer, colour bool, limit int64, from, to OID) error {
-	args := []string{"diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", "--color=never", string(from), string(to)}
-	if colour {
-		args[5] = "--color=always"
-	}
+	args := []string{"diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", inColour(colour), string(from), string(to)}
 	escaper := &escapingWriter{w: out, colour: colour}
 	written := &counted{to: escaper}
 	err := g.Look(ctx, Call{Args: args, Stdout: written, Limit: limit, For: patchTime})
@@ -121,48 +119,51 @@ func (c Config) Colour(keys ...string) (Colour, error) {
 	return ColourAuto, nil
 }
 
-// lineLimit is the maximum length of a line of a log.
-const lineLimit = 16 << 10
+// pieceSize is the number of bytes after which a long line is escaped in pieces, so that no line needs much memory.
+const pieceSize = 16 << 10
 
 // escapingWriter escapes text line by line.
 type escapingWriter struct {
 	w      io.Writer
 	colour bool
 	line   []byte
-	cut    bool
 }
 
 func (e *escapingWriter) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		chunk, rest, found := bytes.Cut(p, []byte("\n"))
-		if room := lineLimit - len(e.line); len(chunk) > room {
-			chunk, e.cut = chunk[:max(room, 0)], true
+	for chunk := range bytes.Lines(p) {
+		e.line = append(e.line, bytes.TrimSuffix(chunk, []byte("\n"))...)
+		var err error
+		if bytes.HasSuffix(chunk, []byte("\n")) {
+			err = e.end(len(e.line), "\n")
+		} else if len(e.line) > pieceSize {
+			err = e.end(e.whole(), "")
 		}
-		e.line = append(e.line, chunk...)
-		if found {
-			if err := e.end("\n"); err != nil {
-				return 0, err
-			}
+		if err != nil {
+			return 0, err
 		}
-		p = rest
 	}
-	return n, nil
+	return len(p), nil
 }
 
-func (e *escapingWriter) flush() error {
-	if len(e.line) == 0 {
-		return nil
+// whole returns the length of a line without the beginning of a character or colour sequence at its end.
+func (e *escapingWriter) whole() int {
+	const longest = 64 // bytes of a colour sequence
+	n := len(e.line) - 1
+	for n > pieceSize/2 && !utf8.RuneStart(e.line[n]) {
+		n--
 	}
-	return e.end("")
+	if i := bytes.LastIndexByte(e.line[n-longest:n], '\x1b'); i >= 0 {
+		n += i - longest
+	}
+	return n
 }
 
-func (e *escapingWriter) end(newline string) error {
-	text := e.escape(string(e.line))
-	if e.cut {
-		text += "..."
-	}
-	e.line, e.cut = e.line[:0], false
+func (e *escapingWriter) flush() error { return e.end(len(e.line), "") }
+
+// end writes the first n bytes of the line.
+func (e *escapingWriter) end(n int, newline string) error {
+	text := e.escape(string(e.line[:n]))
+	e.line = append(e.line[:0], e.line[n:]...)
 	_, err := fmt.Fprint(e.w, text, newline)
 	return err
 }

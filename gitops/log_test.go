@@ -32,6 +32,24 @@ func FuzzEscapingWriter(f *testing.F) {
 	})
 }
 
+// TestLongLine writes a long line in pieces of any size. It is shown to its end, as if it were escaped at once.
+func TestLongLine(t *testing.T) {
+	t.Parallel()
+	line := strings.Repeat("\x1b[1;31mé\x1b[m\u202e\xff\x80\x80\x80\x80\x80😀\t", 5000) + "end"
+	for _, step := range []int{1, 7, 4096, 40_000, len(line)} {
+		var out bytes.Buffer
+		w := &escapingWriter{w: &out, colour: true}
+		for chunk := range slices.Chunk([]byte(line), step) {
+			if _, err := w.Write(chunk); err != nil || len(w.line) > pieceSize+step {
+				t.Fatalf("%d bytes wait, %v", len(w.line), err)
+			}
+		}
+		if err := w.flush(); err != nil || out.String() != w.escape(line) {
+			t.Errorf("in pieces of %d bytes: %v, %d bytes, want %d", step, err, out.Len(), len(w.escape(line)))
+		}
+	}
+}
+
 // onlyText wants text, tabs and, if colour, colours.
 func onlyText(t *testing.T, line string, colour bool) {
 	t.Helper()
