@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,22 +32,24 @@ func inColour(colour bool) string {
 func (g *Git) log(ctx context.Context, out io.Writer, colour bool, args []string) error {
 	escaper := &escapingWriter{w: out, colour: colour}
 	err := g.With("GIT_LITERAL_PATHSPECS=0").Look(ctx, Call{Args: args, Stdout: escaper, Limit: 1 << 50})
-	if flushErr := escaper.flush(); err == nil {
-		err = flushErr
-	}
+	err = cmp.Or(err, escaper.flush())
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
 		return nil // the reader has closed the output
 	}
 	return err
 }
 
-// ShowChange writes the change of a commit since its first parent at some paths (all without any), escaped. It runs no
-// program that a configuration or an attribute names. Only the user's own attributes apply, and none of the work tree:
-// the agent could use those to hide the content of a file.
-func (r *Repository) ShowChange(ctx context.Context, out io.Writer, colour bool, commit OID, paths ...string) error {
-	args := []string{"log", "-1", "-p", "--format=", "--diff-merges=first-parent", "--no-ext-diff", "--no-textconv", inColour(colour), string(commit), "--"}
-	bare := r.Configured("core.bare=true", "attr.tree=none").With("GIT_DIR=" + r.CommonDir)
-	return bare.log(ctx, out, colour, append(args, paths...))
+// Bare returns git without the work tree and its attributes: an agent could use those to hide the content of a file.
+func (r *Repository) Bare() *Git {
+	return r.Configured("core.bare=true", "attr.tree=none").With("GIT_DIR=" + r.CommonDir)
+}
+
+// ShowChange writes the change of a commit since its first parent at some paths (all without any), escaped. It runs no program that a
+// configuration or an attribute names. Only the user's own attributes apply, unless text is true: then all files are shown as text.
+func (r *Repository) ShowChange(ctx context.Context, out io.Writer, colour, text bool, commit OID, paths ...string) error {
+	args := []string{"log", "-1", "-p", "--format=", "--diff-merges=first-parent", "--no-ext-diff", "--no-textconv", inColour(colour),
+		map[bool]string{true: "--text", false: "--no-text"}[text], string(commit), "--"}
+	return r.Bare().log(ctx, out, colour, append(args, paths...))
 }
 
 // ShowTrees writes the difference between two trees, escaped. It runs no program that a configuration or an attribute names.
@@ -56,9 +59,7 @@ func (g *Git) ShowTrees(ctx context.Context, out io.Writer, colour bool, limit i
 	escaper := &escapingWriter{w: out, colour: colour}
 	written := &counted{to: escaper}
 	err := g.Look(ctx, Call{Args: args, Stdout: written, Limit: limit, For: patchTime})
-	if flushErr := escaper.flush(); err == nil {
-		err = flushErr
-	}
+	err = cmp.Or(err, escaper.flush())
 	if err != nil && ctx.Err() == nil && written.n >= limit {
 		return ErrLargePatch
 	}

@@ -15,6 +15,7 @@ const (
 	// patchLimit and patchTime bound the diff of one commit.
 	patchLimit = 64 << 20
 	patchTime  = 10 * time.Second
+	statsTime  = time.Minute // for the files of many commits
 )
 
 // ErrLargePatch reports that the diff of a commit is too large, or takes too long.
@@ -41,8 +42,7 @@ func (g *Git) Patches(ctx context.Context, commits []OID, do func(commit OID, di
 	})
 }
 
-// splitPatches returns the diffs by their commits. Before each diff is a line with the name of its commit. No line of a diff has
-// that form.
+// splitPatches returns the diffs by their commits. Before each diff is a line with the name of its commit. No line of a diff has that form.
 func splitPatches(diffs []byte) map[OID][]byte {
 	of, at, begin, end := map[OID][]byte{}, OID(""), 0, 0
 	for line := range bytes.Lines(diffs) {
@@ -156,9 +156,6 @@ func (g *Git) Stats(ctx context.Context, commit OID, paths ...string) ([]Stat, e
 	all, err := parseStats(records, commit)
 	return all[commit], err
 }
-
-// statsTime bounds the listing of the files of many commits.
-const statsTime = time.Minute
 
 // AllStats lists the files that each of several commits changes since its first parent.
 func (g *Git) AllStats(ctx context.Context, commits []OID) (map[OID][]Stat, error) {

@@ -7,20 +7,28 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
 )
 
+// Interdiff is what the agent changed when it amended a commit, as escaped text.
+type Interdiff struct {
+	Text string
+	// Part reports that something is not in the text: the end of a long change, or the content of a binary file.
+	Part bool
+}
+
 // interdiffLimit bounds the bytes of an interdiff. The rest is left out.
 const interdiffLimit = 1 << 20
 
-// Interdiffs returns what the agent changed when it amended commits, by the inner commit, as escaped text. The changes of a
+// Interdiffs returns what the agent changed when it amended commits, by the inner commit. The changes of a
 // commit that was replaced are first moved onto the parent of the commit in its place, so that a rebase alone shows nothing.
 // The map has no entry for a commit if the changes cannot be moved without a conflict, or if the replaced commit is gone.
-func Interdiffs(ctx context.Context, e *promote.Engine, list []Reviewable, colour bool) (map[gitops.OID]string, error) {
-	all := map[gitops.OID]string{}
+func Interdiffs(ctx context.Context, e *promote.Engine, list []Reviewable, colour bool) (map[gitops.OID]Interdiff, error) {
+	all := map[gitops.OID]Interdiff{}
 	if e.Repo.Dry || !slices.ContainsFunc(list, Reviewable.amended) {
 		return all, nil
 	}
@@ -34,12 +42,12 @@ func Interdiffs(ctx context.Context, e *promote.Engine, list []Reviewable, colou
 			continue
 		}
 		var text bytes.Buffer
-		compared, err := q.interdiff(ctx, r, &text, colour)
+		compared, part, err := q.interdiff(ctx, r, &text, colour)
 		if err != nil {
 			return nil, err
 		}
 		if compared {
-			all[r.Inner] = text.String()
+			all[r.Inner] = Interdiff{text.String(), part || strings.Contains("\n"+text.String(), "\nBinary files ")}
 		}
 	}
 	return all, nil
@@ -47,33 +55,33 @@ func Interdiffs(ctx context.Context, e *promote.Engine, list []Reviewable, colou
 
 func (r Reviewable) amended() bool { return r.Before != "" && r.Commit != "" }
 
-// interdiff writes the difference between a commit and the one that it replaces.
-func (q *request) interdiff(ctx context.Context, r Reviewable, out io.Writer, colour bool) (compared bool, err error) {
+// interdiff writes the difference between a commit and the one that it replaces. part reports that the end is left out.
+func (q *request) interdiff(ctx context.Context, r Reviewable, out io.Writer, colour bool) (compared, part bool, err error) {
 	bridge, inspector, err := q.Bridge(ctx)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	var commits, parents [2]gitops.Commit
 	for i, id := range []gitops.OID{r.Before, r.Commit} {
 		if commits[i], err = inspector.Commit(ctx, id); err != nil || len(commits[i].Parents) == 0 {
-			return false, nil //nolint:nilerr // the user's git gc may have removed a replaced commit
+			return false, false, nil //nolint:nilerr // the user's git gc may have removed a replaced commit
 		}
 		if parents[i], err = inspector.Commit(ctx, commits[i].Parents[0]); err != nil {
-			return false, nil //nolint:nilerr // likewise
+			return false, false, nil //nolint:nilerr // likewise
 		}
 	}
 	moved, conflicts, err := bridge.Merge(ctx, quarantine.Merge{Base: parents[0].Tree, Ours: parents[1].Tree, Theirs: commits[0].Tree})
 	if err != nil || len(conflicts) > 0 {
-		return false, err
+		return false, false, err
 	}
 	if !bytes.Equal(commits[0].Message, commits[1].Message) {
 		printMessages(out, commits[0].Message, commits[1].Message)
 	}
 	err = bridge.ShowTrees(ctx, out, colour, interdiffLimit, moved, commits[1].Tree)
-	if errors.Is(err, gitops.ErrLargePatch) {
+	if part = errors.Is(err, gitops.ErrLargePatch); part {
 		_, err = fmt.Fprintln(out, "(the rest is left out)")
 	}
-	return true, err
+	return true, part, err
 }
 
 // linesShown bounds the lines of a message that are printed.

@@ -1,12 +1,14 @@
 package review
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -17,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/verdict"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // noSeenFlag is the option of commands that show changes.
@@ -25,9 +28,10 @@ var noSeenFlag = &cli.BoolFlag{Name: "no-seen", Usage: "do not record that you h
 // changes shows the changes of commits, and records which files the user has looked at.
 type changes struct {
 	s      *session.Session
-	paths  []string              // pathspecs from the top of the work tree; none: all
-	inter  map[gitops.OID]string // by inner commit: the interdiff to show instead of the change
-	unseen bool                  // only files that the user has not looked at
+	paths  []string                         // pathspecs from the top of the work tree; none: all
+	inter  map[gitops.OID]verdict.Interdiff // by inner commit: the interdiff to show instead of the change
+	unseen bool                             // only files that the user has not looked at
+	text   bool                             // binary files as text
 	looked []verdict.Looked
 }
 
@@ -38,8 +42,12 @@ func (c *changes) show(ctx context.Context, out io.Writer, p ui.Paint, x reviewe
 		return err
 	}
 	to, paths, files := &checked{Writer: out}, c.paths, x.of.Files
-	if text, changed := c.inter[x.Inner]; changed {
-		_, _ = io.WriteString(to, text)
+	if inter, changed := c.inter[x.Inner]; changed {
+		_, _ = io.WriteString(to, inter.Text)
+		if inter.Part {
+			fmt.Fprintf(to, "not shown, and not seen: a part of the change: git airlock diff %s\n", x.handle())
+			return to.failed
+		}
 	} else {
 		if c.unseen {
 			files = x.of.Unseen()
@@ -55,7 +63,11 @@ func (c *changes) show(ctx context.Context, out io.Writer, p ui.Paint, x reviewe
 		if len(files) == 0 && len(x.of.Files) > 0 {
 			return nil
 		}
-		if err := c.s.Repo.ShowChange(ctx, to, bool(p), x.Commit, paths...); err != nil {
+		err := c.s.Repo.ShowChange(ctx, to, bool(p), c.text, x.Commit, paths...)
+		if err == nil && to.binary && !c.text {
+			files, err = c.withoutBinary(ctx, to, x, files)
+		}
+		if err != nil {
 			return cmdline.GitSaid(err)
 		}
 	}
@@ -77,13 +89,47 @@ func (c *changes) record(ctx context.Context, r airlock.Record) {
 	}
 }
 
-// checked remembers the first error of a write, such as that of a pager that has ended.
+// withoutBinary returns the files without binary ones, of which git shows only that they differ. It prints how much is not shown.
+func (c *changes) withoutBinary(ctx context.Context, out io.Writer, x reviewed, files []gitops.Stat) (rest []gitops.Stat, err error) {
+	all, err := c.s.Repo.Bare().Stats(ctx, x.Commit)
+	if err != nil {
+		return nil, err
+	}
+	binary := map[string]bool{}
+	for _, f := range all {
+		binary[f.Path] = f.Added < 0 && f.Blob != f.Blob.Zero() // of a removed file nothing lands
+	}
+	var hidden []gitops.OID
+	for _, f := range files {
+		if binary[f.Path] {
+			hidden = append(hidden, f.Blob)
+		} else {
+			rest = append(rest, f)
+		}
+	}
+	var sizes bytes.Buffer
+	ask := gitops.Call{Args: []string{"cat-file", "--batch-check=%(objectsize)"}, Stdin: strings.NewReader(gitops.Lines(hidden)), Stdout: &sizes}
+	if err := c.s.Repo.Look(ctx, ask); err != nil || len(hidden) == 0 {
+		return rest, err
+	}
+	size := 0
+	for number := range strings.FieldsSeq(sizes.String()) {
+		n, _ := strconv.Atoi(number)
+		size += n
+	}
+	_, err = fmt.Fprintf(out, "not shown, and not seen: %s, %s: git airlock diff --text %s\n", words.Count(len(hidden), "binary file"), words.Count(size, "byte"), x.handle())
+	return rest, err
+}
+
+// checked remembers the first error of a write, such as that of a pager that has ended, and whether git has shown a binary file.
 type checked struct {
 	io.Writer
 	failed error
+	binary bool
 }
 
 func (c *checked) Write(p []byte) (int, error) {
+	c.binary = c.binary || bytes.HasPrefix(p, []byte("Binary files "))
 	n, err := c.Writer.Write(p)
 	if c.failed == nil {
 		c.failed = err

@@ -15,17 +15,17 @@ import (
 func diffCommand() *cli.Command {
 	return cmdline.Command(&cli.Command{
 		Name: "diff", Usage: "show the changes of a commit",
-		UsageText: "git airlock diff [--no-seen] [REV] [-- PATH...]",
+		UsageText: "git airlock diff [--no-seen] [--text] [REV] [-- PATH...]",
 		Description: "Without REV, shows the changes of all commits that wait, one after the other. No program of the repository or of\n" +
 			"your configuration is run, and no attribute of the tree can hide a change. Files that were shown on a terminal to the end\n" +
-			"count as seen, until they change again.",
-		Flags: []cli.Flag{noSeenFlag},
+			"count as seen, until they change again. Of a binary file only --text shows the content.",
+		Flags: []cli.Flag{noSeenFlag, &cli.BoolFlag{Name: "text", Aliases: []string{"a"}, Usage: "show all files as text, with escapes for bytes that are none"}},
 		Action: onList(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			d, err := documentOf(c.Context, s, r, cmdline.Words(c))
 			if err != nil {
 				return err
 			}
-			shown := changes{s: s}
+			shown := changes{s: s, text: c.Bool("text")}
 			if shown.paths, err = fromTop(s, cmdline.Inside(c)); err != nil {
 				return err
 			}
