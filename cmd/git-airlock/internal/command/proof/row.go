@@ -55,7 +55,7 @@ func (r row) print(out io.Writer, p ui.Paint) error {
 	return nil
 }
 
-// about returns the facts of the statement, in brackets.
+// about returns the facts of the statement, in brackets. A statement that a patch-id found is about another commit.
 func (r row) about() string {
 	v := r.verdict
 	if v.By == "" {
@@ -68,7 +68,11 @@ func (r row) about() string {
 	}
 	facts = append(facts, s.Prison.Backend, "network "+s.Prison.Network)
 	if s.Landed != nil {
-		facts = append(facts, s.Landed.Tree, "gate "+s.Landed.Policy)
+		tree := s.Landed.Tree
+		if v.By == evidence.ByPatch {
+			facts[0], tree = fmt.Sprintf("%s of %.12s", facts[0], v.Statement.Commit()), "another tree"
+		}
+		facts = append(facts, tree, "gate "+s.Landed.Policy)
 		for _, by := range s.Landed.Reviewers {
 			facts = append(facts, "approved by "+by.By)
 		}

@@ -33,16 +33,17 @@ func verifyCommand() *cli.Command {
 		UsageText: "git airlock verify [--require LIST] [--signers FILE] [--ignore-missing] [--checked-here] [--json] REV|RANGE",
 		Description: "Each landed commit has a signed statement in " + evidence.NotesRef + ": how the agent was kept in, what the gate found, who\n" +
 			"approved the commit, what was reached over the network. verify finds the statement of each commit, or else of its tree, or\n" +
-			"else of a commit with the same patch-id, as after a squash, a rebase or a cherry-pick. It checks the signature, that the\n" +
-			"statement is about this commit, and that no statement of the session before the newest one is missing.\n\n" +
-			"The words of LIST, separated by commas, ask for more:\n" +
-			"  signed         the key is in the list of signers, if there is one\n" +
-			"  contained      a prison with a filter of system calls held the agent\n" +
-			"  exact          the tree is the agent's, byte for byte\n" +
-			"  network=VALUE  the network of the prison, for example none\n" +
-			"  review         somebody approved the commit before it landed\n" +
-			"  check=COMMAND  this airlock.check passed on the tree before it landed\n" +
-			"  closed         the session was cleared, so that no newer statement is missing\n\n" +
+			"else of a commit with the same patch-id, as after a squash, a rebase or a cherry-pick. A patch-id has the changed lines, and\n" +
+			"not their place: exact refuses it. verify checks the signature, that the statement is about this commit, and that no\n" +
+			"statement of the session before the newest one is missing.\n\n" +
+			"The words of LIST, separated by commas, ask for more:\n\n" +
+			"     signed         the key is in the list of signers, if there is one\n" +
+			"     contained      a prison with a filter of system calls held the agent\n" +
+			"     exact          the tree is the agent's, byte for byte\n" +
+			"     network=VALUE  the network of the prison, for example none\n" +
+			"     review         somebody approved the commit before it landed\n" +
+			"     check=COMMAND  this airlock.check passed on the tree before it landed\n" +
+			"     closed         the session was cleared: no newer statement is missing\n\n" +
 			"Signers are listed as in ssh-keygen(1), in FILE, or else in " + evidence.SignersFile + " of " + policy.TeamRef + ". With FILE, signed is\n" +
 			"required. Each line says whose word the evidence is: \"self\" is a key of the machine with the agent, for which nobody\n" +
 			"vouches, \"team\" is a key in the list, and \"ci\" is either of them in a job that says --checked-here, since it has checked the\n" +
