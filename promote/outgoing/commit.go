@@ -14,13 +14,38 @@ import (
 
 // Commit is an agent's commit that a push would send.
 type Commit struct {
-	ID       gitops.OID
-	Original gitops.OID // the landed commit that the user has amended or rebased; empty if it is this one
+	ID gitops.OID
+	// Original is the landed commit that the user has amended or rebased; empty if it is this one. If several commits can be the original, it is
+	// one that is not approved, if there is one.
+	Original gitops.OID
 	Tree     gitops.OID
 	Subject  gitops.Text
-	Note     map[string]string // the trailers of its note or of the note on Original, by name without "Airlock-"; the first of each name
-	Verdicts []review.Verdict  // of people whose verdicts count, oldest first
-	Reverted gitops.OID        // the user's commit in the range that reverts it; empty if there is none
+	// Note has the trailers of its note or of the note on Original, by name without "Airlock-". It lacks those with several values.
+	Note     map[string]string
+	Verdicts []review.Verdict // of people whose verdicts count, on it and on Original, oldest first
+	Reverted gitops.OID       // the user's commit in the range that reverts it; empty if there is none
+	origins  []origin
+}
+
+// origin is an agent's commit that another one is or may be a rewritten form of.
+type origin struct {
+	names []gitops.OID // its own id, and the id in its note, which is another one if git copied the note
+	inner string       // its inner commit; empty if it is not known
+}
+
+// Unsure reports whether several commits can be the original, and Original is one of them that is not approved.
+func (c Commit) Unsure() bool {
+	return len(c.origins) > 1 && c.Original != "" && c.Last().Word != review.Approve
+}
+
+// Names returns the ids of the commit and of all commits that can be its original.
+func (c Commit) Names() []gitops.OID {
+	ids := []gitops.OID{c.ID}
+	for _, o := range c.origins {
+		ids = append(ids, o.names...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // Last returns the newest verdict, or one without a word if there is none.
@@ -88,17 +113,11 @@ func Find(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store, 
 	var made []Commit
 	for _, n := range all {
 		c := Commit{ID: n.ID, Tree: n.Tree, Subject: gitops.Text(n.Subject)}
-		if o := origins.of(n); o != nil {
-			c.Note, c.Original = fields(o.Note), o.ID
-			if named, err := gitops.ParseOID(c.Note["Commit"]); err == nil {
-				c.Original = named
-			}
-			if c.Original == c.ID {
-				c.Original = ""
-			}
-			if c.Note["Version"] != "" { // the note is one of ours
-				made = append(made, c)
-			}
+		for _, o := range origins.of(n) {
+			c.add(o)
+		}
+		if len(c.origins) > 0 {
+			made = append(made, c)
 		}
 	}
 	return made, gitops.Together(
@@ -128,69 +147,62 @@ func (in Range) options() []string {
 	return []string{"--not", "--remotes=" + in.Remote}
 }
 
-// fields returns the fields of a note on a landed commit. A note without a version is somebody's own.
-func fields(note string) map[string]string {
-	all := map[string]string{}
+// mostOrigins bounds the number of originals that are looked at. With more of them, only a verdict on the commit itself counts.
+const mostOrigins = 100
+
+// add adds an agent's commit that c is or may be a rewritten form of.
+func (c *Commit) add(n *gitops.Noted) {
+	values := fields(n.Note)
+	if len(values["Version"]) == 0 { // somebody's own note
+		return
+	}
+	if len(c.origins) >= mostOrigins {
+		c.origins = append(c.origins[:mostOrigins], origin{names: []gitops.OID{c.ID}})
+		return
+	}
+	common := map[string]string{}
+	for name, list := range values {
+		if value := only(list); len(c.origins) == 0 || c.Note[name] == value {
+			common[name] = value
+		}
+	}
+	c.Note = common
+	c.origins = append(c.origins, originsIn(n.ID, values)...)
+}
+
+// originsIn returns the commits that the note of a commit names. It names several if git joined the notes of squashed commits.
+func originsIn(id gitops.OID, values map[string][]string) (list []origin) {
+	inner := only(values["Inner-Commit"])
+	for _, text := range values["Commit"] {
+		if named, err := gitops.ParseOID(text); err == nil {
+			list = append(list, origin{slices.Compact([]gitops.OID{id, named}), inner})
+		}
+	}
+	if list == nil {
+		list = []origin{{[]gitops.OID{id}, inner}}
+	}
+	return list
+}
+
+// only returns the only value of a field, or empty if there are several.
+func only(values []string) string {
+	if len(values) != 1 {
+		return ""
+	}
+	return values[0]
+}
+
+// fields returns the values of the fields of a note on a landed commit.
+func fields(note string) map[string][]string {
+	all := map[string][]string{}
 	for line := range strings.Lines(note) {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), ": ")
 		name, ours := strings.CutPrefix(key, "Airlock-")
-		if _, again := all[name]; ok && ours && !again {
-			all[name] = value
+		if ok && ours && !slices.Contains(all[name], value) {
+			all[name] = append(all[name], value)
 		}
 	}
 	return all
-}
-
-// Notes returns the notes in a ref on commits and on their originals.
-func Notes(ctx context.Context, repo *gitops.Repository, ref string, made []Commit) (map[gitops.OID]string, error) {
-	var ids []string
-	for _, c := range made {
-		ids = append(ids, string(c.ID))
-		if c.Original != "" {
-			ids = append(ids, string(c.Original))
-		}
-	}
-	list, err := repo.Noted(ctx, ref, ids, "--no-walk=unsorted")
-	notes := map[gitops.OID]string{}
-	for _, n := range list {
-		notes[n.ID] = n.Note
-	}
-	return notes, err
-}
-
-// addVerdicts adds the verdicts to commits.
-func addVerdicts(ctx context.Context, repo *gitops.Repository, made []Commit, who Reviewers) error {
-	notes, err := Notes(ctx, repo, review.NotesRef, made)
-	if err != nil {
-		return err
-	}
-	for i, c := range made {
-		of := notes[c.ID]
-		if c.Original != "" {
-			of += "\n" + notes[c.Original]
-		}
-		for _, v := range review.Parse(of) {
-			counts, err := who.counts(ctx, v)
-			if err != nil {
-				return err
-			}
-			if counts && c.covers(v) {
-				made[i].Verdicts = append(made[i].Verdicts, v)
-			}
-		}
-	}
-	return nil
-}
-
-// covers reports whether a line in the note of a commit, or of its original, is about the commit. A line that names another commit was copied,
-// by git for a rewritten commit or by a promotion cycle for a commit that was built again. It counts if the tree or the inner commit is the
-// same.
-func (c Commit) covers(v review.Verdict) bool {
-	switch v.Commit {
-	case "", c.ID, c.Original:
-		return v.Word != review.Seen
-	}
-	return v.Word != review.Seen && (v.Tree == c.Tree || v.Inner != "" && string(v.Inner) == c.Note["Inner-Commit"])
 }
 
 // reverted marks the commits that a commit of the user reverts, unless the user has reverted that commit in turn.

@@ -4,10 +4,13 @@
 // note. It is an agent's still: a verdict in refs/notes/airlock-review is about it, or a ref, an operation or a ledger of an airlock
 // here names it. If the user has amended or rebased such a commit, git
 // keeps the note only with notes.rewriteRef, and its Airlock-Commit then names the original. Without the note, the
-// original is found by the author with date, which an amend, a rebase and a cherry-pick keep, together with the subject,
-// or with tree and parents. A verdict on the original counts for the new commit: what the user changed since then is the
+// original is found by the author with date, which an amend, a rebase and a cherry-pick keep, together with tree and parents,
+// or else with the subject. A verdict on the original counts for the new commit: what the user changed since then is the
 // user's own work. A commit of which the user has changed both the message and the content is the user's own, and so is a
-// squash. The date alone would not do: a script can commit in the second of an agent's commit.
+// squash without notes. The date alone would not do: a script can commit in the second of an agent's commit.
+//
+// An agent can give several commits the same author, date and subject, and git joins the notes of squashed commits. Each commit that can be
+// the original must then be approved.
 //
 // A commit that the user reverts needs no verdict, as long as the revert is pushed with it.
 //

@@ -15,9 +15,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// origins maps ids and keys (see keysOf) to agents' commits. It finds the agent's commit that a commit without a note is, or may be a
+// origins maps ids and keys (see keysOf) to agents' commits. It finds the agents' commits that a commit without a note is, or may be a
 // rewritten form of.
-type origins map[string]*gitops.Noted
+type origins map[string][]*gitops.Noted
 
 // originsOf reads all agents' commits, unless each commit of the list has a note.
 func originsOf(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store, all []gitops.Noted) (origins, error) {
@@ -33,17 +33,18 @@ func originsOf(ctx context.Context, repo *gitops.Repository, airlocks airlock.St
 		return nil, err
 	}
 	unnoted, err := withoutNote(ctx, repo, airlocks, noted)
-	found := origins{}
-	for i := range noted {
-		for _, key := range keysOf(noted[i]) {
-			found[key] = &noted[i]
+	found, built := origins{}, map[string]bool{} // built has the keys of noted commits with their inner commits
+	for i, n := range noted {
+		for _, key := range keysOf(n) {
+			found[key] = append(found[key], &noted[i])
+			built[key+only(fields(n.Note)["Inner-Commit"])] = true
 		}
 	}
 	for i, n := range unnoted {
-		found[string(n.ID)] = &unnoted[i]
+		found[string(n.ID)] = []*gitops.Noted{&unnoted[i]}
 		for _, key := range keysOf(n) {
-			if found[key] == nil { // a commit that was built again has the note
-				found[key] = &unnoted[i]
+			if inner := only(fields(n.Note)["Inner-Commit"]); inner == "" || !built[key+inner] { // a commit that was built again has the note
+				found[key] = append(found[key], &unnoted[i])
 			}
 		}
 	}
@@ -121,16 +122,16 @@ func known(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store)
 	return inner, nil
 }
 
-// keysOf returns two texts. A rewritten commit has one of them in common with its original: a rebase keeps author and subject, and an amend
-// with another message keeps author, tree and parents.
+// keysOf returns two texts, of which a rewritten commit has one in common with its original. An amend with another message keeps author, tree
+// and parents, and these are certain: a commit that has them makes the same change. A rebase keeps author and subject.
 func keysOf(n gitops.Noted) []string {
-	return []string{n.Author + "\x00subject " + n.Subject, n.Author + "\x00tree " + string(n.Tree) + n.Parents}
+	return []string{n.Author + "\x00tree " + string(n.Tree) + n.Parents, n.Author + "\x00subject " + n.Subject}
 }
 
-// of returns the commit whose note is about n: n itself, its original, or nil.
-func (o origins) of(n gitops.Noted) *gitops.Noted {
+// of returns the commits whose notes are about n: n itself, or all commits that can be its original.
+func (o origins) of(n gitops.Noted) []*gitops.Noted {
 	if n.Note != "" {
-		return &n
+		return []*gitops.Noted{&n}
 	}
 	for _, key := range append([]string{string(n.ID)}, keysOf(n)...) {
 		if found := o[key]; found != nil {

@@ -34,7 +34,8 @@ func FuzzReadUpdates(f *testing.F) {
 
 // TestCovers checks which lines in the note of a commit are about it.
 func TestCovers(t *testing.T) {
-	c := Commit{ID: "c", Original: "o", Tree: "t", Note: map[string]string{"Inner-Commit": "i"}}
+	o := origin{[]gitops.OID{"c", "o"}, "i"}
+	c := Commit{ID: "c", Tree: "t", origins: []origin{o}}
 	for _, x := range []struct {
 		review.Verdict
 		covers bool
@@ -48,9 +49,13 @@ func TestCovers(t *testing.T) {
 		{review.Verdict{Word: review.Approve, Commit: "x", Inner: "j"}, false},
 		{review.Verdict{Word: review.Seen, Commit: "c"}, false},
 	} {
-		if got := c.covers(x.Verdict); got != x.covers {
+		if got := c.covers(o, x.Verdict); got != x.covers {
 			t.Errorf("%+v: %v", x.Verdict, got)
 		}
+	}
+	c.origins = append(c.origins, origin{[]gitops.OID{"p"}, ""})
+	if c.covers(o, review.Verdict{Word: review.Approve}) {
+		t.Error("a line without a commit counts for one of two originals")
 	}
 }
 

@@ -24,6 +24,20 @@ func (r Reviewers) counts(ctx context.Context, v review.Verdict) (bool, error) {
 	return slices.ContainsFunc(team, v.IsBy), err
 }
 
+// verdicts returns the verdicts in a note that count, oldest first.
+func (r Reviewers) verdicts(ctx context.Context, note string) (list []review.Verdict, err error) {
+	for _, v := range review.Parse(note) {
+		counts, err := r.counts(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		if counts {
+			list = append(list, v)
+		}
+	}
+	return list, nil
+}
+
 // patchIDs bounds the number of commits whose patch-ids are computed for one verdict. The ids are for other programs.
 const patchIDs = 1000
 

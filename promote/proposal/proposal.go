@@ -34,7 +34,8 @@ type Row struct {
 	Tree      string // exact, merged or rewritten
 	Gate      string
 	Reviewers []string
-	Check     string // what a check said about the tree; empty if none has run
+	Perhaps   gitops.OID // a commit without approval that it may be a rewritten form of; empty if the original is certain
+	Check     string     // what a check said about the tree; empty if none has run
 	Hosts     []string
 	Isolated  bool // there was no network
 }
@@ -85,8 +86,12 @@ func (p Proposal) Body() string {
 }
 
 func (r Row) line() string {
+	nobody := "nobody"
+	if r.Perhaps != "" {
+		nobody += fmt.Sprintf(" (perhaps `%.12s`, rewritten)", r.Perhaps)
+	}
 	return fmt.Sprintf("| %s %s | %s | %s | %s | %s | %s |\n", Code(fmt.Sprintf("%.12s", r.Commit)), Code(shorten(r.Subject)), Code(r.Tree), Code(r.Gate),
-		several(r.Reviewers, "nobody"), cmp.Or(r.Check, "not run"), several(r.Hosts, map[bool]string{true: "none", false: "not recorded"}[r.Isolated]))
+		several(r.Reviewers, nobody), cmp.Or(r.Check, "not run"), several(r.Hosts, map[bool]string{true: "none", false: "not recorded"}[r.Isolated]))
 }
 
 // several returns texts as code spans, or otherwise if there are none.

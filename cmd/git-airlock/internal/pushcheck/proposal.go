@@ -142,9 +142,18 @@ func rows(ctx context.Context, s *session.Session, made []outgoing.Commit) ([]pr
 	for _, c := range made {
 		r := proposal.Row{Commit: c.ID, Subject: c.Subject.Raw(), Tree: c.Note["Tree"], Gate: c.Note["Policy"], Check: checked[c.Tree],
 			Isolated: strings.Contains(" "+c.Note["Isolation"]+" ", " network=none ")}
-		r.Hosts = append(reached(notes[c.ID]), reached(notes[c.Original])...)
+		for _, id := range c.Names() {
+			for _, host := range reached(notes[id]) {
+				if !slices.Contains(r.Hosts, host) {
+					r.Hosts = append(r.Hosts, host)
+				}
+			}
+		}
 		if c.Original != "" {
 			r.Tree = "rewritten"
+		}
+		if c.Unsure() {
+			r.Perhaps = c.Original
 		}
 		if c.Last().Word == review.Approve {
 			r.Reviewers = approvers(c)

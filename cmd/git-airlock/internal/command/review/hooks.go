@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -127,7 +128,11 @@ func checkPush(c *cli.Context) error {
 		return err
 	}
 	for _, x := range waiting[:min(len(waiting), shownCommits)] {
-		s.Report.Say("%s: %.12s %s", reviewWord(x), x.ID, x.Subject)
+		perhaps := ""
+		if x.Unsure() {
+			perhaps = fmt.Sprintf(" (perhaps %.12s, rewritten)", x.Original)
+		}
+		s.Report.Say("%s: %.12s %s%s", reviewWord(x), x.ID, x.Subject, perhaps)
 	}
 	if more := len(waiting) - shownCommits; more > 0 {
 		s.Report.Say("and %d more", more)
@@ -140,7 +145,7 @@ func afterPush(waiting []outgoing.Commit) []string {
 	next := []string{"git airlock review -p"}
 	approve, unseen := "git airlock approve", 0
 	for _, x := range waiting {
-		if x.Last().Word == "" {
+		if x.Last().Word == "" || x.Unsure() {
 			approve, unseen = approve+fmt.Sprintf(" %.12s", x.ID), unseen+1
 		}
 	}
@@ -150,7 +155,7 @@ func afterPush(waiting []outgoing.Commit) []string {
 	if unseen > 0 {
 		next = append(next, approve)
 	}
-	if unseen < len(waiting) {
+	if slices.ContainsFunc(waiting, func(x outgoing.Commit) bool { return x.Last().Word != "" }) {
 		next = append(next, "git revert COMMIT  # or: git airlock undo --revert")
 	}
 	return next
