@@ -54,7 +54,7 @@ func (e *Engine) build(ctx context.Context, f facts, p planned, w *lazyBridge) (
 	}
 	takenOff := len(made.Stopped) > 0 && f.refs.tip != f.refs.promoted && e.Repo.IsAncestor(ctx, f.refs.tip, f.refs.promoted)
 	for _, c := range made.Stopped {
-		b.holds = append(b.holds, hold.Conflict(c, e.Record.BranchName(), takenOff, f.rules.decisions.Undone(f.ledger.Has)))
+		b.holds = append(b.holds, hold.Conflict(c, e.Record.BranchName(), takenOff, p.RefusedBefore))
 	}
 	if made.Late {
 		b.retry = retrySoon

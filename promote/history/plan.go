@@ -325,6 +325,19 @@ func (p *Plan) Reach(commit gitops.OID) []quarantine.Link {
 	return reached
 }
 
+// RefusedBefore returns the verdicts by which the user leaves out commits that an inner commit follows. A commit that the agent has amended
+// away cannot land any more, so a verdict on it does not matter.
+func (p *Plan) RefusedBefore(inner gitops.OID) []ledger.Reviewed {
+	there := map[gitops.OID]bool{}
+	for _, id := range p.Ledger.LeftOut() {
+		there[id] = true
+	}
+	for _, l := range p.Reach(inner) {
+		there[l.Commit] = true
+	}
+	return slices.DeleteFunc(slices.Clone(p.Decisions.Reviewed), func(r ledger.Reviewed) bool { return !r.Word.LeavesOut() || !there[r.Inner] })
+}
+
 // Whole returns the newest commit of the chain that is done together with everything it reaches, or empty.
 func (p *Plan) Whole(done func(inner gitops.OID) bool) gitops.OID {
 	whole := gitops.OID("")

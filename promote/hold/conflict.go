@@ -12,13 +12,12 @@ import (
 const Resolve = "git airlock promote --resolve"
 
 // Conflict returns the hold of a commit that changes the same lines as the user's commits, that git am does not apply, or that needs a
-// dropped commit. takenOff reports that the user has only taken landed commits off the branch. undone are the outer commits of those that
-// the user has undone.
-func Conflict(c build.Conflict, branch gitops.Text, takenOff bool, undone []gitops.OID) ledger.Hold {
+// dropped commit. takenOff reports that the user has only taken landed commits off the branch. refused is [history.Plan.RefusedBefore].
+func Conflict(c build.Conflict, branch gitops.Text, takenOff bool, refused func(gitops.OID) []ledger.Reviewed) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(c.Paths)}
 	switch {
 	case c.Lacking != nil:
-		return NotApplied(*c.Lacking, c.Paths, undone)
+		return NotApplied(*c.Lacking, c.Paths, refused(c.Lacking.Commit))
 	case c.Refused != "":
 		return ledger.Hold{Reason: ledger.Conflict, Message: gitops.Text(c.Refused).String(), Next: []string{"git airlock promote --engine tree"}}
 	case c.Behind:

@@ -1,12 +1,14 @@
 package hold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/teams"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -79,18 +81,23 @@ func TeamUnreadable(cause error) ledger.Hold {
 // undoneNamed bounds the number of commits in a command that takes an undo back.
 const undoneNamed = 5
 
-// NotApplied returns the hold of a commit that needs a dropped commit, and of all commits that need it. undone are the outer commits
-// that the user has undone.
-func NotApplied(d ledger.Dropped, paths []string, undone []gitops.OID) ledger.Hold {
+// NotApplied returns the hold of a commit that needs a dropped commit, and of all commits that need it. refused are the verdicts on the
+// commits that it may need and that the user has undone or rejected.
+func NotApplied(d ledger.Dropped, paths []string, refused []ledger.Reviewed) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(paths),
 		Message: fmt.Sprintf("commit %.12s (%s) does not apply without the rejected, dropped or undone commits, and what needs it waits as well", d.Commit, words.Shorten(d.Subject, briefly)),
 		Next:    []string{fmt.Sprintf("git airlock reject -m TEXT %.12s", d.Commit), "git airlock review", "git airlock visit"}}
-	if n := len(undone); n > 0 && n <= undoneNamed {
-		approve := "git airlock approve"
-		for _, id := range undone {
-			approve += fmt.Sprintf(" %.12s", id)
-		}
-		h.Next = append([]string{approve + "  # takes the undo back"}, h.Next...)
+	ids := map[review.Word]string{}
+	count := map[review.Word]int{}
+	for _, r := range refused {
+		ids[r.Word] += fmt.Sprintf(" %.12s", cmp.Or(r.Commit, r.Inner))
+		count[r.Word]++
+	}
+	if count[review.Reject] == 1 { // review shows which of several it needs
+		h.Next = append([]string{"git airlock approve" + ids[review.Reject] + "  # takes the rejection back"}, h.Next...)
+	}
+	if n := count[review.Undone]; n > 0 && n <= undoneNamed {
+		h.Next = append([]string{"git airlock approve" + ids[review.Undone] + "  # takes the undo back"}, h.Next...)
 	}
 	return h
 }

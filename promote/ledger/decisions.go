@@ -154,16 +154,6 @@ func (d Decisions) Open(landed func(gitops.OID) bool) Decisions {
 	return d
 }
 
-// Undone returns the outer commits that the user has undone and that have not landed again.
-func (d Decisions) Undone(landed func(gitops.OID) bool) (outer []gitops.OID) {
-	for _, r := range d.Reviewed {
-		if r.Word == review.Undone && !landed(r.Inner) {
-			outer = append(outer, r.Commit)
-		}
-	}
-	return outer
-}
-
 // Forget removes the verdict on an inner commit, and the decision to leave it out.
 func (d Decisions) Forget(inner gitops.OID) Decisions {
 	d.Reviewed = slices.DeleteFunc(slices.Clone(d.Reviewed), func(x Reviewed) bool { return x.Inner == inner })
