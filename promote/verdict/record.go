@@ -38,7 +38,7 @@ type Request struct {
 	Reason string
 	// Names are numbers that [List] gave, revisions of pending commits, or at least seven digits of inner ones.
 	Names []string
-	UpTo  string // this commit and all before it that have no verdict to the contrary; empty: none
+	UpTo  string // this commit and its ancestors that have no verdict to the contrary; empty: none
 	All   bool   // all pending commits that have no verdict to the contrary
 	// Dependents extends a rejection to the commits that do not apply without the rejected ones.
 	Dependents bool
@@ -119,20 +119,18 @@ func open(ctx context.Context, e *promote.Engine, wanted Request) (*request, err
 
 // chosen returns the inner commits that the verdict is about.
 func (q *request) chosen(ctx context.Context) (ids []gitops.OID, err error) {
-	last := len(q.all)
+	within := func(gitops.OID) bool { return q.All }
 	if q.UpTo != "" {
 		id, err := q.find(ctx, q.UpTo)
 		if err != nil {
 			return nil, err
 		}
-		last = 1 + slices.IndexFunc(q.all, func(l quarantine.Link) bool { return l.Commit == id })
+		within = q.reach(id)
 	}
-	if q.UpTo != "" || q.All {
-		for _, l := range q.all[:last] {
-			r := q.Decisions.ReviewOf(l.Commit)
-			if !q.Plan.Drops(l.Commit) && (r == nil || r.Word != review.Fix) {
-				ids = append(ids, l.Commit)
-			}
+	for _, l := range q.all {
+		r := q.Decisions.ReviewOf(l.Commit)
+		if within(l.Commit) && !q.Plan.Drops(l.Commit) && (r == nil || r.Word != review.Fix) {
+			ids = append(ids, l.Commit)
 		}
 	}
 	for _, name := range q.Names {
@@ -145,6 +143,23 @@ func (q *request) chosen(ctx context.Context) (ids []gitops.OID, err error) {
 		}
 	}
 	return ids, nil
+}
+
+// reach returns a function that reports whether a commit has not landed and is a given one or an ancestor of it. The order of the list does not
+// tell: commits that are no ancestors come before it or after it by their dates, which are the agent's.
+func (q *request) reach(id gitops.OID) func(gitops.OID) bool {
+	parents, reached := map[gitops.OID][]gitops.OID{}, map[gitops.OID]bool{}
+	for _, l := range q.all {
+		parents[l.Commit] = l.Parents
+	}
+	for todo := []gitops.OID{id}; len(todo) > 0; {
+		id := todo[len(todo)-1]
+		if todo = todo[:len(todo)-1]; !reached[id] {
+			reached[id] = true
+			todo = append(todo, parents[id]...)
+		}
+	}
+	return func(id gitops.OID) bool { return reached[id] }
 }
 
 // find returns the inner commit of a name: a pending one, a rejected one, or one that has landed. An agent can make

@@ -75,7 +75,7 @@ func Made(ctx context.Context, s *session.Session) ([]outgoing.Commit, error) {
 	return made(ctx, s, head.Commit)
 }
 
-// MadeOn is [Made] for a branch, which another worktree may have checked out. The caller knows that pushes need a review.
+// MadeOn is [Made] for a branch, which another worktree may have checked out, or for a commit. The caller knows that pushes need a review.
 func MadeOn(ctx context.Context, s *session.Session, branch string) ([]outgoing.Commit, error) {
 	tip, err := s.Repo.Commit(ctx, branch)
 	if err != nil {

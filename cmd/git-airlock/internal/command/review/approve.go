@@ -32,7 +32,7 @@ func approveCommand() *cli.Command {
 			"Records that you have reviewed the commits, and lands those that have all that they need. Takes back a rejection or an undo.\n" +
 			"Exit status 3 if one of them does not land now.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "upto", Usage: "approve `REV` and the commits before it that you have not rejected"},
+			&cli.StringFlag{Name: "upto", Usage: "approve `REV` and its ancestors that you have not rejected"},
 			&cli.BoolFlag{Name: "all", Usage: "approve all pending commits that you have not rejected or undone"},
 			messageFlag(""),
 		},

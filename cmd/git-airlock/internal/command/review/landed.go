@@ -126,7 +126,8 @@ func decideLanded(ctx context.Context, s *session.Session, wanted verdict.Reques
 	return nil
 }
 
-// landedIn splits a request: it returns the landed commits that the request is about, and the request for the other commits.
+// landedIn splits a request: it returns the landed commits that the request is about, and the request for the other commits. Up to a landed
+// commit, these are the commit and its ancestors: another order is by dates, which are the agent's.
 func landedIn(ctx context.Context, s *session.Session, wanted verdict.Request) (chosen []outgoing.Commit, rest verdict.Request, err error) {
 	rest = wanted
 	rest.Names = nil
@@ -144,20 +145,18 @@ func landedIn(ctx context.Context, s *session.Session, wanted verdict.Request) (
 	if !wanted.All && wanted.UpTo == "" {
 		return chosen, rest, nil
 	}
-	made, err := pushcheck.Made(ctx, s)
-	if err != nil {
-		return nil, rest, err
-	}
-	last, landed, err := pushcheck.Named(ctx, s, wanted.UpTo)
-	if landed {
+	var made []outgoing.Commit
+	if wanted.UpTo == "" {
+		made, err = pushcheck.Made(ctx, s)
+	} else if last, landed, bad := pushcheck.Named(ctx, s, wanted.UpTo); bad != nil || !landed {
+		return chosen, rest, bad // the landed commits before a pending one do not wait for it
+	} else {
 		rest.UpTo = ""
+		made, err = pushcheck.MadeOn(ctx, s, string(last.ID))
 	}
 	for _, x := range made {
 		if !x.Passes() && (wanted.Word == "" || x.Last().Word == "") { // a list shows rejected ones, too
 			chosen = append(chosen, x)
-		}
-		if landed && x.ID == last.ID {
-			break
 		}
 	}
 	return chosen, rest, err
