@@ -110,10 +110,17 @@ func Find(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store, 
 	if err != nil {
 		return nil, err
 	}
+	may := map[gitops.OID][]*gitops.Noted{}
+	for _, n := range all {
+		may[n.ID] = origins.of(n)
+	}
+	if err := narrow(ctx, repo, may); err != nil {
+		return nil, err
+	}
 	var made []Commit
 	for _, n := range all {
 		c := Commit{ID: n.ID, Tree: n.Tree, Subject: gitops.Text(n.Subject)}
-		for _, o := range origins.of(n) {
+		for _, o := range may[n.ID] {
 			c.add(o)
 		}
 		if len(c.origins) > 0 {

@@ -9,8 +9,8 @@
 // user's own work. A commit of which the user has changed both the message and the content is the user's own, and so is a
 // squash without notes. The date alone would not do: a script can commit in the second of an agent's commit.
 //
-// An agent can give several commits the same author, date and subject, and git joins the notes of squashed commits. Each commit that can be
-// the original must then be approved.
+// An agent can give several commits the same author, date and subject, and git joins the notes of squashed commits. Unless the same
+// change of the same files tells which one is the original, each that can be must be approved.
 //
 // A commit that the user reverts needs no verdict, as long as the revert is pushed with it.
 //

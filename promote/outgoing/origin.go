@@ -3,8 +3,10 @@ package outgoing
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
@@ -139,4 +141,52 @@ func (o origins) of(n gitops.Noted) []*gitops.Noted {
 		}
 	}
 	return nil
+}
+
+// narrow leaves, of several commits that can be the original, those that make the same change as the rewritten commit, if there are any. It is
+// the same if each file has the same mode and content before and after it, as after a rebase onto commits that change other files.
+func narrow(ctx context.Context, repo *gitops.Repository, may map[gitops.OID][]*gitops.Noted) error {
+	ids := map[gitops.OID]bool{}
+	for id, list := range may {
+		if len(list) < 2 {
+			continue
+		}
+		ids[id] = true
+		for _, n := range list {
+			ids[n.ID] = true
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	changes, err := changesOf(ctx, repo, slices.Sorted(maps.Keys(ids)))
+	if err != nil {
+		return ctx.Err() // the repository may lack objects, or have too many; then all have to be approved
+	}
+	for id, list := range may {
+		same := func(n *gitops.Noted) bool { return changes[id] != "" && changes[n.ID] == changes[id] }
+		if len(list) > 1 && slices.ContainsFunc(list, same) {
+			may[id] = slices.DeleteFunc(slices.Clone(list), func(n *gitops.Noted) bool { return !same(n) })
+		}
+	}
+	return nil
+}
+
+// changesLimit bounds the bytes that are read of changes.
+const changesLimit = 64 << 20
+
+// changesOf returns a text for the change of each commit since its first parent: the modes, blobs and paths of the files.
+func changesOf(ctx context.Context, repo *gitops.Repository, commits []gitops.OID) (map[gitops.OID]string, error) {
+	args := []string{"diff-tree", "--stdin", "-r", "--root", "--diff-merges=first-parent", "--ignore-submodules=none", "--no-renames", "--raw", "--no-abbrev", "-z"}
+	records, err := repo.Records(ctx, gitops.Call{Args: args, Stdin: strings.NewReader(gitops.Lines(commits)), Limit: changesLimit})
+	changes, at := map[gitops.OID]string{}, gitops.OID("")
+	for i := 0; i < len(records); i++ {
+		if strings.HasPrefix(records[i], ":") && i+1 < len(records) {
+			changes[at] += records[i] + "\x00" + records[i+1] + "\x00"
+			i++
+		} else {
+			at = gitops.OID(records[i])
+		}
+	}
+	return changes, err
 }

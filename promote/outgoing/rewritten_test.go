@@ -38,6 +38,22 @@ func TestRewritten(t *testing.T) {
 	}
 }
 
+// TestSameChange checks that the change tells which of several commits is the original: an approved commit passes after a rebase, although
+// a rejected one has the same author, date and subject. If the rebase changes the file, too, nothing tells.
+func TestSameChange(t *testing.T) {
+	r := newRewriter(t, 0)
+	r.landOne(0, "file", review.Reject)
+	r.landOne(1, "file", review.Approve)
+	r.landOne(2, "shared", review.Approve)
+	r.git("switch", "-q", "-C", "picked", "colleague")
+	r.git("cherry-pick", string(r.landed[1]), string(r.landed[2]))
+	for i, c := range r.find() {
+		if want := i == 0; c.Passes() != want || c.Unsure() == want {
+			t.Errorf("commit %d: passes: %v; unsure: %v", i, c.Passes(), c.Unsure())
+		}
+	}
+}
+
 // rewriter is a user with a repository in which an agent's commits have landed. Commit n writes "agent n" into the files.
 type rewriter struct {
 	*rand.Rand
@@ -46,6 +62,7 @@ type rewriter struct {
 	landed   []gitops.OID
 	approved []bool
 	joined   bool // git keeps the notes of rewritten commits, and joins those of squashed ones
+	verdicts bool // unless joined, or if it does so with the verdicts, too
 	reworded bool
 }
 
@@ -68,8 +85,9 @@ func newRewriter(t *testing.T, seed uint64) *rewriter {
 	r.write("shared", "colleague\n"+text.String())
 	r.commit("colleague")
 	r.git("switch", "-q", "main")
-	if r.joined = r.IntN(3) == 0; r.joined {
-		r.git("config", "notes.rewriteRef", []string{promote.NotesRef, "refs/notes/*"}[r.IntN(2)])
+	r.joined, r.verdicts = r.IntN(3) == 0, r.IntN(2) == 0
+	if r.verdicts = r.verdicts || !r.joined; r.joined {
+		r.git("config", "notes.rewriteRef", map[bool]string{false: promote.NotesRef, true: "refs/notes/*"}[r.verdicts])
 	}
 	var err error
 	if r.repo, err = gitops.Open(t.Context(), top); err != nil {
@@ -82,34 +100,40 @@ func newRewriter(t *testing.T, seed uint64) *rewriter {
 func (r *rewriter) land() {
 	all := r.IntN(5) == 0 // the user approves all
 	for n := range 2 + r.IntN(lines/apart-3) {
-		shared, err := os.ReadFile(filepath.Join(r.repo.Top, "shared"))
+		word := []review.Word{review.Reject, review.Approve, review.Approve, ""}[r.IntN(4)]
+		if all {
+			word = review.Approve
+		}
+		r.landOne(n, []string{"file", "shared"}[r.IntN(2)], word, []string{"docs: fix a typo", "fix"}[r.IntN(4)/3], fmt.Sprint(r.IntN(4)/3))
+		if word != "" && r.verdicts && r.IntN(4) == 0 { // as after an undo; a squash without notes is the user's own
+			r.git("notes", "--ref", promote.NotesRef, "remove", "HEAD")
+		}
+	}
+}
+
+// landOne makes a commit of the agent that changes a file of its own or the shared one, with a note and perhaps a verdict. Its subject and the
+// second of its date can be given.
+func (r *rewriter) landOne(n int, file string, word review.Word, key ...string) {
+	key = append(key, "fix", "0")[:2]
+	if file == "shared" {
+		shared, err := os.ReadFile(filepath.Join(r.repo.Top, file))
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if r.IntN(2) == 0 {
-			r.write(fmt.Sprint("file", n), fmt.Sprintf("agent %d\n", n))
-		} else {
-			r.write("shared", strings.Replace(string(shared), fmt.Sprintf("line %d\n", apart*(n+1)), fmt.Sprintf("agent %d\n", n), 1))
-		}
-		r.commit([]string{"docs: fix a typo", "fix"}[r.IntN(4)/3], fmt.Sprintf("GIT_AUTHOR_DATE=2026-11-28T10:00:0%d+0000", r.IntN(4)/3))
-		id := gitops.OID(r.git("rev-parse", "HEAD"))
-		c := outgoing.Commit{ID: id, Tree: gitops.OID(r.git("rev-parse", "HEAD^{tree}")), Note: map[string]string{"Inner-Commit": strings.Repeat(fmt.Sprint(n), 40)}}
-		r.git("notes", "--ref", promote.NotesRef, "add", "-m", fmt.Sprintf("Airlock-Version: 1\nAirlock-Commit: %s\nAirlock-Inner-Commit: %s", id, c.Note["Inner-Commit"]))
-		v := review.Verdict{Word: review.Approve, By: "Ada Example <ada@example.com>", At: time.Now().UTC()}
-		word := r.IntN(4)
-		if word == 0 && !all {
-			v.Word = review.Reject
-		}
-		if word < 3 || all {
-			if err := outgoing.Record(r.t.Context(), r.repo, v, []outgoing.Commit{c}); err != nil {
-				r.t.Fatal(err)
-			}
-			if r.IntN(4) == 0 { // as after an undo
-				r.git("notes", "--ref", promote.NotesRef, "remove", "HEAD")
-			}
-		}
-		r.landed, r.approved = append(r.landed, id), append(r.approved, (word < 3 || all) && v.Word == review.Approve)
+		r.write(file, strings.Replace(string(shared), fmt.Sprintf("line %d\n", apart*(n+1)), fmt.Sprintf("agent %d\n", n), 1))
+	} else {
+		r.write(fmt.Sprint(file, n), fmt.Sprintf("agent %d\n", n))
 	}
+	r.commit(key[0], "GIT_AUTHOR_DATE=2026-11-28T10:00:0"+key[1]+"+0000")
+	id := gitops.OID(r.git("rev-parse", "HEAD"))
+	c := outgoing.Commit{ID: id, Tree: gitops.OID(r.git("rev-parse", "HEAD^{tree}")), Note: map[string]string{"Inner-Commit": strings.Repeat(fmt.Sprint(n), 40)}}
+	r.git("notes", "--ref", promote.NotesRef, "add", "-m", fmt.Sprintf("Airlock-Version: 1\nAirlock-Commit: %s\nAirlock-Inner-Commit: %s", id, c.Note["Inner-Commit"]))
+	if v := (review.Verdict{Word: word, By: "Ada Example <ada@example.com>", At: time.Now().UTC()}); word != "" {
+		if err := outgoing.Record(r.t.Context(), r.repo, v, []outgoing.Commit{c}); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.landed, r.approved = append(r.landed, id), append(r.approved, word == review.Approve)
 }
 
 // rewrite does what a user may do with landed commits.
@@ -145,14 +169,21 @@ func (r *rewriter) rewrite() {
 	}
 }
 
-// check compares the verdicts on the commits of the branch with those on their originals.
-func (r *rewriter) check() {
+// find returns the agents' commits of the branch, oldest first.
+func (r *rewriter) find() []outgoing.Commit {
 	r.t.Helper()
 	found, err := outgoing.Find(r.t.Context(), r.repo, airlock.Open(r.repo),
 		outgoing.Range{Tips: []gitops.OID{"HEAD"}, Without: []gitops.OID{"colleague"}}, outgoing.Reviewers{Own: "ada@example.com"})
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	return found
+}
+
+// check compares the verdicts on the commits of the branch with those on their originals.
+func (r *rewriter) check() {
+	r.t.Helper()
+	found := r.find()
 	for _, id := range strings.Fields(r.git("rev-list", "colleague..HEAD")) {
 		c := slices.IndexFunc(found, func(c outgoing.Commit) bool { return string(c.ID) == id })
 		if c < 0 {
