@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -81,10 +82,17 @@ type Range struct {
 	After  gitops.OID `json:"after"`
 }
 
-// CheckpointRange is the numbers of the newest checkpoints before and after a run; 0 means that there was none.
+// CheckpointRange is the checkpoints before and after a run.
 type CheckpointRange struct {
-	Before int `json:"before"`
-	After  int `json:"after"`
+	Before int `json:"before"` // number of the checkpoint with exactly the state before the run, 0 if there is none
+	After  int `json:"after"`  // number of the newest checkpoint after the run, 0 if there is none
+	// Unmade is the reason why no checkpoint has the state before the run.
+	Unmade string `json:"unmade,omitempty"`
+}
+
+// Missing describes that no checkpoint has the state before the run.
+func (c CheckpointRange) Missing() string {
+	return strings.TrimSuffix("no checkpoint was made before this run: "+c.Unmade, ": ")
 }
 
 // FingerprintRange is the fingerprint before and after a run.

@@ -195,10 +195,7 @@ func (s *Store) save(p *pack, r roots, message string, now time.Time) (c Checkpo
 		return c, err
 	}
 	s.known = append(s.known, c.Number)
-	if p.stored != nil {
-		return c, nil // see Save
-	}
-	return c, s.syncNames()
+	return c, nil
 }
 
 // newRef puts the tree and the commit of a checkpoint into a pack, and writes the file that will be its ref.

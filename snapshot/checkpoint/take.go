@@ -94,7 +94,7 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *inde
 	if err != nil {
 		return t, err
 	}
-	if found.partial {
+	if found.partial || base.top == nil { // the first checkpoint has all files, and a command waits for it
 		err = p.quickly()
 	}
 	if err == nil {
@@ -117,6 +117,9 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *inde
 		err = p.drop()
 	default:
 		t.Checkpoint, err = s.save(p, r, o.Message, o.Now)
+		if err == nil && !found.partial { // see Save
+			err = s.syncNames()
+		}
 	}
 	if err != nil {
 		return t, err

@@ -216,7 +216,7 @@ func (m *material) filesAnswer() Answer {
 	if n := m.Checkpoints.Before; n > 0 {
 		a.Detail = append(a.Detail, Text(fmt.Sprintf("to take the agent's workspace back to before this run: git airlock checkpoint restore %d", n)))
 	} else {
-		a.Detail = append(a.Detail, "the workspace has no checkpoint from before this run")
+		a.Detail = append(a.Detail, Text(m.Checkpoints.Missing()))
 	}
 	if m.count(record.Landed) > 0 {
 		commits, others := m.otherLandings()

@@ -134,7 +134,7 @@ func TestAbsent(t *testing.T) {
 	shown := squeezed(text(t, v))
 	for _, fact := range []string{
 		"its end was not seen", "tests unknown, because programs are not recorded", "reached unknown: the network was allowlist, and is not recorded",
-		"changed unknown, because the changes are not in the record", "your files unknown", "no checkpoint from before",
+		"changed unknown, because the changes are not in the record", "your files unknown", "no checkpoint was made before",
 		"Which programs ran is not recorded: this machine cannot record programs", "may be missing", "landed 2 commits on feat/prices",
 	} {
 		if !strings.Contains(shown, fact) {

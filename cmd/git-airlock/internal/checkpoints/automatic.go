@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/passed"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
+	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -43,11 +44,11 @@ func Mode(c gitops.Config) (string, error) {
 
 // Automatic makes a checkpoint before or after a command. It makes none if the setting turns that off, or if the newest checkpoint has
 // the same state. It reports a failure but returns no error, since a checkpoint must not keep anybody from working. It does not store
-// secrets in argv.
-func (k Keeper) Automatic(ctx context.Context, when string, argv []string) {
+// secrets in argv. The result has the number of the checkpoint with the present state, or the reason why there is none.
+func (k Keeper) Automatic(ctx context.Context, when string, argv []string) (now record.CheckpointRange) {
 	mode, err := Mode(k.config())
 	if mode == modeOff {
-		return
+		return record.CheckpointRange{Unmade: "airlock.checkpoint is off"}
 	}
 	var values passed.Values
 	if err == nil {
@@ -60,11 +61,16 @@ func (k Keeper) Automatic(ctx context.Context, when string, argv []string) {
 		for _, word := range values.Words(argv) {
 			q.Words = append(q.Words, []byte(word))
 		}
-		_, err = k.take(bounded, q)
+		t, takeErr := k.take(bounded, q)
+		now.Before, err = t.Number, takeErr
 	}
-	if err != nil && ctx.Err() == nil {
+	if err == nil {
+		return now
+	}
+	if ctx.Err() == nil {
 		k.Prisons.Report.Say("no checkpoint %s: %s", gitops.Text(text(when, argv)), gitops.Text(err.Error()))
 	}
+	return record.CheckpointRange{Unmade: err.Error()}
 }
 
 // textOf returns the text of the checkpoint for a request. Only the process that makes the checkpoint computes it, since reading the rules
@@ -86,11 +92,16 @@ func text(when string, argv []string) string {
 	return when + " " + words.Clip(command, longestCommand)
 }
 
+// Before makes a checkpoint before a run of a command.
+func (k Keeper) Before(ctx context.Context, argv []string) record.CheckpointRange {
+	return k.Automatic(ctx, "before", argv)
+}
+
 // Around makes checkpoints before and after a run of a command.
-func (k Keeper) Around(ctx context.Context, argv []string, run func() error) error {
-	k.Automatic(ctx, "before", argv)
+func (k Keeper) Around(ctx context.Context, argv []string, run func(before record.CheckpointRange) error) error {
+	before := k.Before(ctx, argv)
 	defer k.Automatic(context.WithoutCancel(ctx), after, argv)
-	return run()
+	return run(before)
 }
 
 // AfterCommand makes a checkpoint after a command that the user ran in the prison, if airlock.checkpoint is "commands".

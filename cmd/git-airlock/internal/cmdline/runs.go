@@ -37,7 +37,7 @@ type recorder struct {
 
 // Launching implements [session.Recorder].
 func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string, agent *session.Agent) (failed func(error) error, err error) {
-	c := runs.Command{Kind: record.Launched, Argv: argv}
+	c := runs.Command{Kind: record.Launched, Argv: argv, Checkpoints: Checkpoints(o.session, r).Before(ctx, argv)}
 	if agent != nil {
 		c.Agent = agent.Name
 	}

@@ -56,6 +56,8 @@ type Command struct {
 	Kind  record.Kind
 	Argv  []string
 	Agent string // the name of its profile, or empty
+	// Checkpoints has the checkpoint of the state before.
+	Checkpoints record.CheckpointRange
 }
 
 // Active is a run that this process has begun.
@@ -188,7 +190,8 @@ func (k Keeper) stateBefore(ctx context.Context, c Command) (o opening, err erro
 			return o, err
 		}
 	}
-	m.Checkpoints.Before = k.Checkpoint(ctx)
+	m.Checkpoints = c.Checkpoints
+	m.Checkpoints.Unmade = values.Text(m.Checkpoints.Unmade)
 	m.Fingerprint.Before = k.fingerprint()
 	o.Manifest = m
 	return o, nil

@@ -20,8 +20,8 @@ type recording struct {
 	result runs.Result
 }
 
-func (o *recording) begin(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent) (err error) {
-	c := runs.Command{Kind: record.Direct, Argv: argv}
+func (o *recording) begin(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent, before record.CheckpointRange) (err error) {
+	c := runs.Command{Kind: record.Direct, Argv: argv, Checkpoints: before}
 	if agent != nil {
 		c.Agent, c.Argv = agent.Name, []string{agent.Name, "-p", agent.Task}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/record"
 )
 
 func runCommand() *cli.Command {
@@ -105,8 +106,8 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 		ready := summoned(summoning, s, r, argv, wanted.Agent) // during the checkpoint, which does not read the agent's home
 		defer ready()                                          //nolint:errcheck // visit returns the error
 		defer end()
-		return cmdline.Checkpoints(s, r).Around(ctx, what, func() error {
-			if err := recorded.begin(ctx, s, r, argv, wanted.Agent); err != nil {
+		return cmdline.Checkpoints(s, r).Around(ctx, what, func(before record.CheckpointRange) error {
+			if err := recorded.begin(ctx, s, r, argv, wanted.Agent, before); err != nil {
 				return err
 			}
 			err := noticeRefusals(ctx, s, r, wanted.Agent, func(ctx context.Context) error {

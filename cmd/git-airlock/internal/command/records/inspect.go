@@ -131,6 +131,9 @@ func printManifest(out io.Writer, run record.Run) error {
 	line("rules", "%s, review %s", strings.Join(m.Policy, ", "), cmp.Or(m.Review, "not known"))
 	line("variables", "%s", cmp.Or(strings.Join(m.Environment, ", "), "none"))
 	line("workspace", "made from %.12s: %.12s..%.12s, checkpoints %d..%d", m.Base, m.Inner.Before, m.Inner.After, m.Checkpoints.Before, m.Checkpoints.After)
+	if m.Checkpoints.Before == 0 {
+		line("", "%s", m.Checkpoints.Missing())
+	}
 	line("made by", "git-airlock %s", m.Program)
 	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
 		f := m.Files[name]
