@@ -52,7 +52,7 @@ func (s *Store) State(c Checkpoint) (State, error) {
 }
 
 // Present returns the present state of the workspace that c serves, and stores nothing. The error is an [Unreadable] if a file is
-// closed to its owner. With opens such files are opened and closed again; nothing of the agent's may run then.
+// closed to its owner, and the state then has what could be read. With opens such files are opened and closed again; nothing of the agent's may run then.
 func (s *Store) Present(ctx context.Context, c *files.Client, opens bool) (State, error) {
 	top, _, err := s.present(ctx, c, Options{Opens: opens, Whole: opens})
 	return State{top}, errors.Join(err, shut(c, top))

@@ -23,7 +23,8 @@ type unread struct {
 	known int64 // the size in the last checkpoint, -1 if it had no such file
 }
 
-// look walks through the workspace, and takes from the last checkpoint what cannot have changed since. base may be nil.
+// look walks through the workspace, and takes from the last checkpoint what cannot have changed since. base may be nil. With an
+// [Unreadable], the result has what could be read.
 func (s *Store) look(c *files.Client, base *node, o Options) (l looked, err error) {
 	if o.Hinted && o.Recent != nil && base != nil && base == o.Recent.top {
 		touched := append(slices.Clone(o.Touched), o.Recent.again...)
@@ -33,13 +34,13 @@ func (s *Store) look(c *files.Client, base *node, o Options) (l looked, err erro
 		}
 	}
 	l.top, err = walk(c, o)
-	if err != nil {
+	if err != nil && !errors.As(err, new(*Unreadable)) {
 		return l, err
 	}
 	m := matcher{again: o.Whole}
 	m.folder("", base, l.top)
 	l.unread = m.unread
-	return l, nil
+	return l, err
 }
 
 // matcher compares a walk with the last checkpoint.

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,8 @@ type Restoring struct {
 	Before  Taken    // the state before, which undoes the restore
 	Write   []string // paths that will be written: contents, links, folders, modes or times
 	Remove  []string
-	Whole   bool // afterwards the workspace is exactly the checkpoint
+	Missing []string // paths of the scope at which neither the workspace nor the checkpoint has a file
+	Whole   bool     // afterwards the workspace is exactly the checkpoint
 	want    *node
 	operate []files.Operation
 	blobs   []oid // the content of each operation
@@ -47,6 +49,7 @@ func (s *Store) Plan(ctx context.Context, c *files.Client, to Checkpoint, o Rest
 		return nil, errors.Join(fmt.Errorf("make a checkpoint before the restore: %w", err), before.Shut(c))
 	}
 	r := &Restoring{Before: before, to: to, Whole: len(o.Scope) == 0 && !o.KeepNew}
+	r.Missing = o.Scope.Missing(State{before.top}, State{saved})
 	return s.planned(c, r, wanted("", before.top, saved, o))
 }
 
@@ -295,16 +298,18 @@ func shut(c *files.Client, top *node) (err error) {
 func nameOnly(kind string, content []byte) (oid, error) { return name(kind, content), nil }
 
 // present returns the present state of the workspace, without storing anything, and the files that changed meanwhile. Files that are
-// as the last checkpoint's walk found them are not read again.
+// as the last checkpoint's walk found them are not read again. With an [Unreadable], the state has what could be read.
 func (s *Store) present(ctx context.Context, c *files.Client, o Options) (top *node, changing []string, err error) {
-	found, err := s.look(c, s.readIndex().top, o)
-	if err != nil {
-		return found.top, nil, err
+	found, walked := s.look(c, s.readIndex().top, o)
+	if walked != nil && !errors.As(walked, new(*Unreadable)) {
+		return found.top, nil, walked
 	}
 	p, err := packInto(io.Discard, s.has, s.most)
 	if err != nil {
 		return found.top, nil, err
 	}
-	changing, err = fill(ctx, c, found.unread, p)
+	if changing, err = fill(ctx, c, found.unread, p); err == nil || errors.As(err, new(*Unreadable)) {
+		err = cmp.Or(walked, err)
+	}
 	return found.top, changing, err
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
@@ -30,6 +32,12 @@ func (u *Unreadable) add(path, reason string) {
 	}
 	u.Reason = cmp.Or(u.Reason, reason)
 	u.Count++
+}
+
+// Hides reports whether a file may be at a path that was not found.
+func (u *Unreadable) Hides(path string) bool {
+	path = strings.Trim(path, "/")
+	return u.Count > len(u.Paths) || slices.ContainsFunc(u.Paths, func(p string) bool { return strings.HasPrefix(path, p+"/") || p == "" })
 }
 
 // Taken is the result of making a checkpoint.

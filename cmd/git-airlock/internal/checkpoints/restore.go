@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
@@ -73,14 +74,20 @@ func (k Keeper) Check(ctx context.Context, o Restore, runs bool) error {
 	if err != nil || len(o.Scope.Missing(saved, now)) == 0 {
 		return err
 	}
-	if _, now, err = k.states(ctx, o.Number, !runs); errors.As(err, new(*checkpoint.Unreadable)) {
-		return nil
-	}
-	missing := o.Scope.Missing(saved, now)
-	if err != nil || len(missing) == 0 {
+	_, now, err = k.states(ctx, o.Number, !runs)
+	refused := new(checkpoint.Unreadable)
+	if err != nil && !errors.As(err, &refused) {
 		return err
 	}
-	return fmt.Errorf("neither checkpoint %d nor the workspace has %s", o.Number, Paths(missing))
+	return o.missing(slices.DeleteFunc(o.Scope.Missing(saved, now), refused.Hides))
+}
+
+// missing returns an error that names paths, unless there are none.
+func (o Restore) missing(paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	return fmt.Errorf("neither checkpoint %d nor the workspace has %s", o.Number, Paths(paths))
 }
 
 // Paths names the paths of a scope for people.
@@ -110,7 +117,9 @@ func (k Keeper) Foretell(ctx context.Context, o Restore, stop bool) error {
 		return err
 	}
 	saved, now, err := k.states(ctx, o.Number, !runs)
-	if err != nil {
+	if refused := new(checkpoint.Unreadable); errors.As(err, &refused) {
+		k.Prisons.Report.Say("the restore can also write or remove what the dry run does not see: %s", gitops.Text(refused.Error()))
+	} else if err != nil {
 		return err
 	}
 	var write, remove []string
@@ -138,7 +147,10 @@ func (k Keeper) plan(ctx context.Context, s *checkpoint.Store, c *files.Client, 
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(o.Show(plan.Write, plan.Remove), ctx.Err()); err != nil {
+	if err = o.missing(plan.Missing); err == nil {
+		err = errors.Join(o.Show(plan.Write, plan.Remove), ctx.Err())
+	}
+	if err != nil {
 		return nil, errors.Join(err, plan.Cancel(c))
 	}
 	return plan, nil
