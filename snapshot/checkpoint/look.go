@@ -18,9 +18,8 @@ type looked struct {
 
 // unread is a regular file whose content must be read.
 type unread struct {
-	path  string
-	node  *node
-	known int64 // the size in the last checkpoint, -1 if it had no such file
+	path string
+	node *node
 }
 
 // look walks through the workspace, and takes from the last checkpoint what cannot have changed since. base may be nil. With an
@@ -96,11 +95,7 @@ func (m *matcher) entry(folder string, old, recent *node) (same bool) {
 		recent.blob, recent.settled, recent.attributes = old.blob, true, old.attributes
 		return same
 	}
-	w := unread{join(folder, recent.name), recent, -1}
-	if old != nil && old.kind == files.Regular {
-		w.known = old.Size
-	}
-	m.unread = append(m.unread, w)
+	m.unread = append(m.unread, unread{join(folder, recent.name), recent})
 	return false
 }
 

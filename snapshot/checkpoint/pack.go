@@ -137,7 +137,7 @@ func (p *pack) putBlob(size int64, content io.Reader) (id oid, err error) {
 }
 
 // ErrTooLarge reports that a checkpoint needs more room than its store may use.
-var ErrTooLarge = errors.New("the new contents are larger than airlock.checkpoint.max")
+var ErrTooLarge = errors.New("the files of the workspace are larger than airlock.checkpoint.max")
 
 // add writes one object. id is called after write.
 func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func() oid) error {

@@ -95,7 +95,7 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *inde
 	if err != nil {
 		return t, err
 	}
-	if err := s.fits(found.unread); err != nil {
+	if err := s.fits(found.top); err != nil {
 		return t, err
 	}
 	p, err := newPack(s.folder, s.has, s.most)
@@ -146,19 +146,27 @@ const readings = 3
 // settleTime is more than the ctime of a change can be behind the clock.
 const settleTime = 50 * time.Millisecond
 
-// fits returns [ErrTooLarge] if the files to read that have new sizes are larger than the store may be. Reading a sparse file
-// could take days, and would store almost nothing.
-func (s *Store) fits(all []unread) error {
+// fits returns [ErrTooLarge] if the files of a workspace are larger than the store may be. Their size without compression counts:
+// reading a sparse file could take days, and would store almost nothing.
+func (s *Store) fits(top *node) error {
 	left := s.most
-	for _, w := range all {
-		if w.known == w.node.Size {
-			continue
-		}
-		if left -= w.node.Size; left < 0 {
-			return ErrTooLarge
-		}
+	if top.spend(&left); left < 0 {
+		return ErrTooLarge
 	}
 	return nil
+}
+
+// spend subtracts the sizes of the regular files. It stops when they are larger than left.
+func (n *node) spend(left *int64) {
+	if n.kind == files.Regular {
+		*left -= n.Size
+	}
+	for _, c := range n.children {
+		if *left < 0 {
+			return
+		}
+		c.spend(left)
+	}
 }
 
 // fill reads the contents of files. It returns those that changed each time.

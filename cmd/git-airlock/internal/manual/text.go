@@ -102,7 +102,7 @@ var Settings = []Setting{
 	{"airlock.workspace", "`inside`", "`inside`: a hidden folder in the work tree, ignored by git; `gitdir`: a folder in `.git`, for tools that fail on a folder that they cannot read"},
 	{"airlock.maxWorkspace", "`20g`", "the greatest size of the workspace with the agent's home. The prison is stopped (hold `workspace-full`) if they are larger, if they have more than 5,000,000 files and folders, or if a disk is nearly full"},
 	{"airlock.checkpoint", "`runs`", "`runs`: make a checkpoint before and after each `git airlock run` and each command that `start` launches, and before `promote --rescue`, if something has changed; `commands`: also after each `git airlock visit`; `off`: only `git airlock checkpoint` and its `restore` make one"},
-	{"airlock.checkpoint.max", "`2g`", "the most bytes that the checkpoints of an airlock use. Beyond them, or beyond 200 checkpoints, the oldest are removed"},
+	{"airlock.checkpoint.max", "`2g`", "the most bytes that the checkpoints of an airlock use. Beyond them, or beyond 200 checkpoints, the oldest are removed. No checkpoint is made, and none is restored, while the files of the workspace are larger than that"},
 	{"airlock.runs.keep", "`50`", "the number of records of each session that `git airlock runs prune` keeps"},
 	{"airlock.runs.maxBytes", "`16m`", "the most bytes of a run's record. The largest files are left out beyond it, and each file is cut at 8 MiB"},
 	{"airlock.exec.record", "`true`", "`false`: do not record which programs run in the prison. Nothing watches them then, and a program inside may listen to system calls of its own (`seccomp_unotify(2)`)"},
