@@ -72,12 +72,12 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 		c.Rules = q.Rules.After(here.Rules)
 		c.Recipe = q.Recipe && settings.ObeysRecipe(here.Settings, q.Overrides)
 	}
+	if err := settings.Check(s.Config.With(c.airlock.Settings).With(q.Overrides)); err != nil && (!now.runs || q.launchesSome()) {
+		return c, err
+	}
 	if now.runs {
 		c.compareSetup(ctx)
 		return c, nil
-	}
-	if err := settings.Check(s.Config.With(c.airlock.Settings).With(q.Overrides)); err != nil {
-		return c, err
 	}
 	if here == nil && c.Image == "" && !c.ImageGiven && !c.asksForImages() { // try the backend that chooseBackend takes, unless the setup wants tools
 		c.tried = inBackground(func() (any, error) { return nil, prisons.Plain().Probe(ctx) })

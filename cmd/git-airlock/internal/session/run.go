@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/settings"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -110,6 +111,9 @@ func (s *Session) running(ctx context.Context, request Request) (airlock.Record,
 		return airlock.Record{}, err
 	}
 	if before != nil && before.Phase == airlock.Running {
+		if err := settings.Check(s.Config.With(before.Settings)); err != nil {
+			return *before, err
+		}
 		runs, err := s.Prisons().Runs(ctx, *before)
 		if runs {
 			request.tooLate(s.Report, *before)
