@@ -203,6 +203,7 @@ func (g *gathering) events(ctx context.Context) error {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(e record.Event) bool { return e.Time.After(g.until()) })
+	g.others(all)
 	for i := range all {
 		all[i].Run, all[i].Text = g.Manifest.Run, g.values.Text(all[i].Text)
 		for key, text := range all[i].Data {
@@ -218,6 +219,30 @@ func (g *gathering) events(ctx context.Context) error {
 	content, err := record.EncodeLines(all)
 	g.put(record.EventsName, content, record.File{})
 	return err
+}
+
+// others adds to the visibility which other runs there were, from the events since the beginning of this one.
+func (g *gathering) others(events []record.Event) {
+	own := runBegan + g.Manifest.Command(shownCommand)
+	others := slices.Clone(g.Others)
+	for _, e := range events {
+		switch {
+		case e.Kind != record.EventRun || e.Session != g.Manifest.Session:
+		case e.Text == own:
+			own = "" // a second one is of another run
+		default:
+			others = append(others, strings.TrimPrefix(e.Text, runBegan))
+		}
+	}
+	if len(others) == 0 {
+		return
+	}
+	const most = 5
+	text := strings.Join(others[:min(len(others), most)], ", ")
+	if more := len(others) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	g.visibility = append(g.visibility, "other commands ran at the same time, and their programs, hosts and commits can be in this record too: "+g.values.Text(text))
 }
 
 // hit adds to the manifest that the record has reached a limit.

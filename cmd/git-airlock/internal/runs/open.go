@@ -35,6 +35,8 @@ type opening struct {
 	Manifest record.Manifest `json:"manifest"`
 	Landed   int             `json:"landed"` // commits that had landed
 	Egress   uint64          `json:"egress"` // number of the network's newest record
+	// Others has the commands of the runs that had not been recorded then.
+	Others []string `json:"others,omitempty"`
 }
 
 // Result is how a run ended.
@@ -93,8 +95,11 @@ func (k Keeper) Begin(ctx context.Context, c Command) (*Active, error) {
 		return nil, err
 	}
 	slot := 1
-	if len(slots) > 0 {
-		slot = slots[len(slots)-1] + 1
+	for _, other := range slots {
+		slot = other + 1
+		if of, err := k.opening(other); err == nil {
+			o.Others = append(o.Others, of.Manifest.Command(shownCommand))
+		}
 	}
 	if err := os.MkdirAll(k.folder(slot), 0o700); err != nil {
 		return nil, err
@@ -115,9 +120,12 @@ func (k Keeper) Begin(ctx context.Context, c Command) (*Active, error) {
 	}
 	a.Sample(ctx)
 	killpoint.Reach("opened")
-	k.note(record.EventRun, 0, "a run began: "+o.Manifest.Command(shownCommand))
+	k.note(record.EventRun, 0, runBegan+o.Manifest.Command(shownCommand))
 	return a, nil
 }
+
+// runBegan begins the text of the event of a run's beginning. The command follows.
+const runBegan = "a run began: "
 
 // shownCommand bounds the characters of a command line in an event.
 const shownCommand = 80
