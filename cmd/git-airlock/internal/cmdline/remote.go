@@ -124,17 +124,11 @@ func FetchRuns(c *cli.Context, s *session.Session, remote string) error {
 	return nil
 }
 
-// refsShown bounds the number of refs in a printed command.
-const refsShown = 3
-
 // fetchLine returns the command that fetches some refs, to be shown.
 func fetchLine(remote string, refs []string) string {
 	line := "git fetch --no-prune --no-tags " + gitops.Pasteable(remote)
-	for _, ref := range refs[:min(len(refs), refsShown)] {
+	for _, ref := range refs {
 		line += " " + ref + ":" + ref
-	}
-	if more := len(refs) - refsShown; more > 0 {
-		line += fmt.Sprintf("  # and %s more", words.Count(more, "ref"))
 	}
 	return line
 }
