@@ -137,7 +137,11 @@ func printManifest(out io.Writer, run record.Run) error {
 	line("made by", "git-airlock %s", m.Program)
 	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
 		f := m.Files[name]
-		line("file", "%s", strings.TrimRight(fmt.Sprintf("%-14s %8s  %s", name, ui.Bytes(f.Size), f.Note), " "))
+		note := f.Note
+		if f.Cut > 0 {
+			note = fmt.Sprintf("%s left out; %s", sized(f.Cut), note)
+		}
+		line("file", "%s", strings.TrimRight(fmt.Sprintf("%-14s %8s  %s", name, sized(f.Size), note), "; "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Absent)) {
 		line("absent", "%-14s %s", name, m.Absent[name])
@@ -147,6 +151,15 @@ func printManifest(out io.Writer, run record.Run) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// sized returns a number of bytes for people. Anybody can push a record with any numbers.
+func sized(n int64) string {
+	const most = 1 << 50
+	if n < 0 || n > most {
+		return "?"
+	}
+	return ui.Bytes(n)
 }
 
 // compared describes the fingerprints before and after a run.

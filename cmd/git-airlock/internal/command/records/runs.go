@@ -103,7 +103,10 @@ func runLine(p ui.Paint, e store.Entry) string {
 // lasted returns how long a run lasted, in one unit.
 func lasted(m record.Manifest) string {
 	d := m.Ended.Sub(m.Started)
+	const most = 10 * 365 * 24 * time.Hour // anybody can push a record with any times
 	switch {
+	case d < 0 || d > most:
+		return "?"
 	case d < 10*time.Second:
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	case d < 10*time.Minute:
