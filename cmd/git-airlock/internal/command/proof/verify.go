@@ -37,13 +37,13 @@ func verifyCommand() *cli.Command {
 			"not their place: exact refuses it. verify checks the signature, that the statement is about this commit, and that no\n" +
 			"statement of the session before the newest one is missing.\n\n" +
 			"The words of LIST, separated by commas, ask for more:\n\n" +
-			"     signed         the key is in the list of signers, if there is one\n" +
-			"     contained      a prison with a filter of system calls held the agent\n" +
+			"     signed         the key is in the list of signers, if any\n" +
+			"     contained      a filter of system calls held the agent\n" +
 			"     exact          the tree is the agent's, byte for byte\n" +
-			"     network=VALUE  the network of the prison, for example none\n" +
-			"     review         somebody approved the commit before it landed\n" +
-			"     check=COMMAND  this airlock.check passed on the tree before it landed\n" +
-			"     closed         the session was cleared: no newer statement is missing\n\n" +
+			"     network=VALUE  the prison's network, for example none\n" +
+			"     review         somebody approved it before it landed\n" +
+			"     check=COMMAND  this airlock.check passed before it landed\n" +
+			"     closed         the last statement of the session is there\n\n" +
 			"Signers are listed as in ssh-keygen(1), in FILE, or else in " + evidence.SignersFile + " of " + policy.TeamRef + ". With FILE, signed is\n" +
 			"required. Each line says whose word the evidence is: \"self\" is a key of the machine with the agent, for which nobody\n" +
 			"vouches, \"team\" is a key in the list, and \"ci\" is either of them in a job that says --checked-here, since it has checked the\n" +
