@@ -198,7 +198,7 @@ func (g *gathering) until() time.Time {
 
 // events adds the part of the event log.
 func (g *gathering) events(ctx context.Context) error {
-	all, err := g.Events(ctx, g.Manifest.Started)
+	all, err := g.Events(ctx, g.Manifest.Started.Truncate(time.Millisecond)) // as the times of events are
 	if err != nil {
 		return err
 	}
