@@ -26,7 +26,7 @@ import (
 // killedStatus is the exit status of a command that was killed because the prison ended.
 const killedStatus = 128 + int(unix.SIGKILL)
 
-// unseenPatience is how long the lock may be held by a keeper that has no state: one that is starting or ending.
+// unseenPatience is how long Stop waits while the lock is held and no living keeper can be found: one may be starting or ending.
 const unseenPatience = 10 * time.Second
 
 type backend struct{}
@@ -75,7 +75,7 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 		}
 	}})
 	if ctx.Err() != nil {
-		keeper.Kill() // before it has the lock, Stop cannot find it
+		keeper.Kill() // before the keeper has the lock, Stop cannot find it
 		return i, errors.Join(ctx.Err(), backend{}.Stop(context.WithoutCancel(ctx), s))
 	}
 	if err != nil {
@@ -186,7 +186,7 @@ func (backend) HomeDisk(s prison.Spec) string { return s.Dir }
 
 // Open implements [prison.Backend].
 func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
-	if s.ReadOnly { // git on the host reads it, and nothing of the agent's runs
+	if s.ReadOnly { // such a prison only runs git for the host, and nothing of the agent's
 		s.Network, s.Root, s.Tools = prison.NetworkNone, "", nil
 	}
 	if err := check(s); err != nil {
@@ -228,7 +228,7 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
-		end() //nolint:errcheck // ends without an error
+		end() //nolint:errcheck // err is the error to report
 		return nil, fmt.Errorf("open prison: %w", err)
 	}
 	return &running{connect: connectOver(link), close: end}, nil
@@ -279,13 +279,13 @@ func (backend) Stop(ctx context.Context, s prison.Spec) error {
 		return err
 	}
 	defer lock.Close()
-	if err := keeper.end(); err != nil { // it releases the lock a moment before it ends
+	if err := keeper.end(); err != nil { // the keeper releases the lock a moment before it ends
 		return fmt.Errorf("end keeper: %w", err)
 	}
 	return finishRun(s.Dir)
 }
 
-// neverStarted reports whether the lock does not exist.
+// neverStarted reports whether the prison has no lock file, because it was never started.
 func neverStarted(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, lockName))
 	return errors.Is(err, os.ErrNotExist)
@@ -301,7 +301,7 @@ func askToEnd(ctx context.Context, dir string) (lock *os.File, keeper processID,
 		if err := ctx.Err(); err != nil {
 			return nil, keeper, err
 		}
-		if current, err := readState(dir); err == nil { // otherwise it is starting or ending
+		if current, err := readState(dir); err == nil { // otherwise the keeper is starting or ending
 			keeper = current.Keeper
 		}
 		switch patience := time.Since(begun); {
@@ -340,7 +340,7 @@ func finishRun(dir string) error {
 
 // Launched implements [prison.Backend].
 func (backend) Launched(ctx context.Context, s prison.Spec) (*prison.Launched, error) {
-	// Whether the prison runs is checked first: the command may end in between, but cannot start again.
+	// The connection is tried before the state is read: the command may end in between, but cannot start again.
 	c, dialErr := wire.Dial(s.Dir)
 	if dialErr == nil {
 		c.Close()

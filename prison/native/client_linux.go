@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// running is a prison, seen from outside.
+// running is the host's end of a running prison. It sends requests to the prison's init.
 type running struct {
 	connect func() (wire.Conn, error)
 	close   func() error
@@ -190,8 +190,8 @@ type copies struct {
 	wg      sync.WaitGroup
 }
 
-// connectStreams starts copying. The caller's reader may block for ever, so nothing waits for it. Input that was
-// read after the process ended is lost.
+// connectStreams starts copying. No caller waits for the copy of p.Stdin, since its Read may block for ever. Input that was read after
+// the process ended is lost.
 func connectStreams(p prison.Process, ends []*os.File) (*copies, error) {
 	s := &copies{ended: make(chan struct{})}
 	next := func() (*os.File, error) {
@@ -268,7 +268,7 @@ func setSize(master *os.File, size prison.Size) {
 		return
 	}
 	raw.Control(func(fd uintptr) { //nolint:errcheck // the terminal may be closed
-		// on failure the size stays as it was
+		// on failure the size does not change
 		unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Cols}) //nolint:errcheck
 	})
 }
@@ -285,7 +285,7 @@ func (s *copies) copyOutput(to io.Writer, from *os.File) {
 	s.wg.Go(func() { o.run(to, s.ended) })
 }
 
-// outputBuffers are the buffers in which the output of processes is read. A promotion cycle runs some.
+// outputBuffers are buffers for the output of processes. They are used again, since each promotion cycle runs several processes.
 var outputBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
 func (o *output) run(to io.Writer, ended <-chan struct{}) {
@@ -317,8 +317,8 @@ func (o *output) run(to io.Writer, ended <-chan struct{}) {
 	}
 }
 
-// readAnyway reads after a deadline without waiting. [os.File.Read] does not even try then, so that on a busy machine, where the deadline
-// passes before the call, the end of the output would be lost.
+// readAnyway reads without waiting, although the deadline of the file has passed. [os.File.Read] would return an error and read nothing,
+// so the end of the output would be lost when the deadline passes before the call.
 func readAnyway(f *os.File, buf []byte) (n int, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -391,8 +391,8 @@ func (r *running) Join(ctx context.Context, p prison.Process) error {
 	return err
 }
 
-// followSize sets the size of a terminal to the size of the caller's. It changes the size even if it is the same
-// already, since a change makes programs redraw their screen.
+// followSize sets the size of a terminal to the size of the caller's terminal. It sets another size first, since programs redraw their
+// screen only when the size changes.
 func followSize(master *os.File, t prison.Terminal, done <-chan struct{}) {
 	if t.Size.Rows > 1 {
 		setSize(master, prison.Size{Rows: t.Size.Rows - 1, Cols: t.Size.Cols})

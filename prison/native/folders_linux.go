@@ -25,7 +25,7 @@ import (
 // in a user namespace in which the user is uid 0, the phantom has its own uid, and no other uids exist.
 type folderTask struct {
 	UID, GID int
-	Make     []string // created with mode 0700 and owned by the phantom; an existing folder is an error
+	Make     []string // folders to create with mode 0700, owned by the phantom; an existing one is an error
 	Remove   []string
 	Trial    bool // only try the steps that every prison needs
 	Pair     bool // only try to make a pair of interfaces
@@ -202,13 +202,13 @@ func (backend) Wipe(ctx context.Context, s prison.Spec) error {
 	}
 	walls.Sweep(s)
 	if err := os.Remove(filepath.Join(s.Dir, lockName)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("wipe: %w", err) // last, since until here the lock keeps other processes away
+		return fmt.Errorf("wipe: %w", err) // last, since until now the lock keeps other processes away
 	}
 	return nil
 }
 
-// Probe implements [prison.Backend]. It first checks for reasons that have a name. Then it creates the namespaces
-// for a moment, since other obstacles (a container's filter, AppArmor) appear only on trying.
+// Probe implements [prison.Backend]. It first checks for known reasons. Then it creates the namespaces for a moment, since some obstacles
+// (a container's filter, AppArmor) appear only when a process tries.
 func (backend) Probe(ctx context.Context) error {
 	if err := walls.CheckKernel(); err != nil {
 		return err
@@ -232,7 +232,7 @@ func (b backend) ProbeOf(ctx context.Context, s prison.Spec) error {
 	return b.Probe(ctx)
 }
 
-// try does a task for a trial in new namespaces, as a phantom.
+// try runs a trial task in new namespaces, with the ids of a trial phantom.
 func try(ctx context.Context, t folderTask) (err error) {
 	if t.UID, t.GID, err = walls.TrialPhantom(); err != nil {
 		return err
@@ -243,8 +243,7 @@ func try(ctx context.Context, t folderTask) (err error) {
 	}.Help(ctx)
 }
 
-// tryPair tries to make an interface as it is made where no TUN device can be opened. Some kernels cannot do that. A process tries
-// it once.
+// tryPair tries to make a pair of interfaces, which replaces a TUN device. Some kernels cannot do that. It tries once in each process.
 var tryPair = sync.OnceValue(func() error { return try(context.Background(), folderTask{Pair: true}) })
 
 // homeDir returns the folder of the agent's home on the host. Beside the workspace it is the only host folder that

@@ -14,8 +14,8 @@ import (
 // freezePatience is how long a prison may take to freeze, and to go on. Init gives up earlier.
 const freezePatience = 20 * time.Second
 
-// frozen is the connection on which init has frozen all other processes. Init lets them go on when the connection ends, and so when
-// this process dies, unless they are held.
+// frozen is the connection on which init has frozen all other processes. Init lets them go on when the connection ends, and so also when
+// this process dies, unless Hold was called.
 type frozen struct{ conn wire.Conn }
 
 // Freeze implements [prison.Freezer].

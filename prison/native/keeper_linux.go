@@ -26,15 +26,15 @@ import (
 const (
 	// lockPatience is how long a new keeper waits for the lock: a Stop may still be cleaning up.
 	lockPatience = 3 * time.Second
-	// The size of the output of a launched command that is kept, see [prison.Prison.Launch].
+	// logKept is how many bytes of a launched command's output are kept at least, see [prison.Prison.Launch].
 	logKept = 1 << 20
 )
 
-// keeper is the process outside on which a started prison depends.
+// keeper is the process on the host on which a started prison depends.
 type keeper struct {
 	spec     prison.Spec
 	state    state
-	noting   sync.Mutex // of the successors of processes in state
+	noting   sync.Mutex // guards state when a successor of a process in it starts
 	limits   *walls.Limits
 	init     *os.Process
 	link     wire.Conn
@@ -43,10 +43,10 @@ type keeper struct {
 	command  *wire.Command
 	log      *os.File
 	logged   int64
-	times    *moments.Log // of the log
+	times    *moments.Log // when the bytes in log came
 }
 
-// keeperConfig is the configuration of a keeper. Spec comes without its secrets.
+// keeperConfig is the configuration of a keeper. Spec is stored without its secrets, so they are in Secrets.
 type keeperConfig struct {
 	Spec    prison.Spec
 	Secrets []secret.Secret
@@ -84,7 +84,7 @@ func keeperMain(config []byte, _ int) int {
 	}
 	caller.Send(wire.Announcement{Weaker: weaker})
 	caller.Close()
-	time.AfterFunc(wire.RestAfter, wire.Rest) // not now, when the caller and the daemon need the processors
+	time.AfterFunc(wire.RestAfter, wire.Rest) // later, since the caller and the daemon need the processors now
 	go func() {
 		awaitEnd(stop, lock)
 		k.init.Kill()
@@ -131,9 +131,9 @@ func (k *keeper) lock() (*os.File, error) {
 	}
 }
 
-// start removes what a killed keeper left, and starts init. Until the state file names the process of init, init
-// holds the lock as well. So a process that gets the lock can find every process that may still run. runs is called when the
-// prison runs, before its network is ready.
+// start removes the files that a killed keeper left, and starts init. Until the state file names init's process, init holds the lock as
+// well. So a process that gets the lock can find every process that may still run. start calls runs when the prison runs, before its
+// network is ready.
 func (k *keeper) start(lock *os.File, runs func([]prison.Weakness)) (weaker []prison.Weakness, err error) {
 	if old, err := readState(k.spec.Dir); err == nil {
 		if old.elsewhere(k.spec.Dir) {
@@ -177,15 +177,15 @@ func (k *keeper) start(lock *os.File, runs func([]prison.Weakness)) (weaker []pr
 	}
 	weaker, err = wire.AwaitReady(k.link, wire.Handed{Tap: k.network.Connect, Listener: k.programs.Connect})
 	if err == nil && k.network != nil {
-		// The process starts now, and not before: until the prison runs, the caller waits for it and the snapshot, which keep two
-		// processors busy. Later there is time.
+		// The process of the network starts only now: until the prison runs, the caller waits for the prison and for the snapshot, which
+		// keep two processors busy.
 		runs(weaker)
 		err = k.network.Await()
 	}
 	return weaker, err
 }
 
-// noter returns a function that records a process in a field of the state, and in the state file.
+// noter returns a function that writes a new process into a field of the state, and into the state file.
 func (k *keeper) noter(field *processID) func(pid int) error {
 	return func(pid int) error {
 		k.noting.Lock()
@@ -211,7 +211,7 @@ func (k *keeper) listen() {
 			k.writeLog(a.Output)
 		}
 	}
-	k.init.Kill() // init ends on its own, but this way at once
+	k.init.Kill() // kill it, since init would end by itself only later
 	k.init.Wait()
 	if k.command != nil && !k.command.Exited {
 		k.command.Exited, k.command.Status = true, killedStatus
@@ -228,7 +228,7 @@ func (k *keeper) note() {
 		}
 		k.newLog()
 	}
-	// on failure, status does not know about the command
+	// on failure, status does not show the command
 	hostfile.Write(k.path(commandName), k.command) //nolint:errcheck
 }
 
@@ -287,9 +287,9 @@ func (k *keeper) cleanUp() {
 // clear ends the remaining processes of a run whose keeper has ended, and removes the run's files on the host.
 func (s state) clear(dir string) error {
 	if err := errors.Join(s.Init.end(), s.Relay.end()); err != nil {
-		return err // its control groups could not be removed either
+		return err // its control groups cannot be removed either
 	}
-	s.Recorder.await(walls.StopPatience) // it ends after its keeper and the prison, when it has written everything
+	s.Recorder.await(walls.StopPatience) // the recorder ends after its keeper and the prison, when it has written everything
 	if err := s.Recorder.end(); err != nil {
 		return err
 	}

@@ -39,9 +39,8 @@ func (k *keeper) boundNetlink(done <-chan struct{}) {
 	}
 }
 
-// netlinkMemory returns the number of bytes in the netlink sockets that a file in the format of /proc/net/netlink
-// lists. It stops reading once the sum exceeds most. Reading an open file again takes a third of the time that
-// opening it takes as well.
+// netlinkMemory adds up the bytes in the netlink sockets that a file in the format of /proc/net/netlink lists. It stops reading once the
+// sum exceeds most. The caller keeps the file open, since opening it each time would take three times as long.
 func netlinkMemory(sockets io.ReadSeeker, most int64) (sum int64) {
 	if _, err := sockets.Seek(0, io.SeekStart); err != nil {
 		return 0

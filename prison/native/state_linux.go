@@ -23,18 +23,17 @@ const (
 	logName     = "command.log"
 )
 
-// state has the data that Stop needs when the keeper does not answer. The keeper writes it.
+// state is the data that Stop needs when the keeper does not answer. The keeper writes it into the state file.
 type state struct {
 	Keeper   processID `json:"keeper"`
 	Init     processID `json:"init"`
-	Relay    processID `json:"relay"`    // of an open network
-	Recorder processID `json:"recorder"` // of a prison whose programs are recorded
-	Cgroups  []string  `json:"cgroups"`  // directories
+	Relay    processID `json:"relay"`    // carries the packets of a network
+	Recorder processID `json:"recorder"` // records the programs of a recorded prison
+	Cgroups  []string  `json:"cgroups"`  // paths of the control groups
 	Lock     string    `json:"lock"`     // identity of the lock that the keeper holds, see [identityOf]
 }
 
-// elsewhere reports whether the state belongs to another prison, of whose folder this one is a copy, and which
-// still runs.
+// elsewhere reports whether dir is a copy of another prison's folder, the state is that prison's, and that prison still runs.
 func (s state) elsewhere(dir string) bool {
 	return s.Lock != "" && s.Lock != identityOf(filepath.Join(dir, lockName)) && (s.Keeper.alive() || s.Init.alive())
 }
@@ -44,7 +43,7 @@ type processID struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start"` // proc_pid_stat(5), field 22
 	Boot  string `json:"boot"`
-	Space string `json:"space"` // the pid namespace of the pid; empty means the reader's
+	Space string `json:"space"` // identifies the pid namespace of PID; empty means the reader's
 }
 
 func identify(pid int) processID {
@@ -123,11 +122,11 @@ func (p processID) end() error {
 	return nil
 }
 
-// await waits a while until the process has ended by itself, also if a signal has stopped it.
+// await waits until the process has ended by itself, for at most the patience. The process may be stopped by a signal.
 func (p processID) await(patience time.Duration) {
 	if fd, alive := p.open(); alive {
 		unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0)
-		awaitDeath(fd, patience) //nolint:errcheck // who calls ends it then
+		awaitDeath(fd, patience) //nolint:errcheck // if the process has not ended, the caller ends it
 		unix.Close(fd)
 	}
 }

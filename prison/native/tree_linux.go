@@ -12,7 +12,7 @@ import (
 // touchedPatience is how long init may take to answer which folders have changed.
 const touchedPatience = 5 * time.Second
 
-// watchedTree is the connection to init about the folders of the workspace.
+// watchedTree is the connection on which init reports changed folders of the workspace.
 type watchedTree struct{ wire.Conn }
 
 // WatchTree implements [prison.TreeWatcher].

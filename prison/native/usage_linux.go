@@ -16,8 +16,8 @@ import (
 // clockTick is the unit of times in /proc: the kernel shows them in hundredths of a second on all machines that Go supports.
 const clockTick = time.Second / 100
 
-// Usage implements [prison.Measurer]. It adds up the process of init and all processes below it, which every user may do. Init
-// also has the times of processes that have ended.
+// Usage implements [prison.Measurer]. It adds up the usage of init and of all processes below init. Every user may read it. Init's own
+// numbers include the time of processes that have ended.
 func (backend) Usage(_ context.Context, s prison.Spec) (prison.Usage, error) {
 	st, err := readState(s.Dir)
 	if err != nil || !st.Init.alive() {
@@ -30,7 +30,7 @@ func (backend) Usage(_ context.Context, s prison.Spec) (prison.Usage, error) {
 		next = append(next, children[pid]...)
 		f := fields[pid]
 		u.CPU += time.Duration(number(f, 14)+number(f, 15)+number(f, 16)+number(f, 17)) * clockTick
-		u.Processes += number(f, 20) // with threads
+		u.Processes += number(f, 20) // field 20 counts threads
 		u.Memory += number(f, 24) * int64(os.Getpagesize())
 	}
 	for _, dir := range st.Cgroups {
@@ -59,7 +59,7 @@ func processes() (children map[int][]int, fields map[int][]string) {
 	return children, fields
 }
 
-// number returns a field of proc_pid_stat(5), counted from 1, or 0.
+// number returns the nth field of proc_pid_stat(5), counted from 1, or 0 if there is none.
 func number(fields []string, n int) int64 {
 	if n-3 >= len(fields) {
 		return 0
@@ -70,7 +70,7 @@ func number(fields []string, n int) int64 {
 
 // addGroup adds what only a control group counts: processes that were killed for lack of memory, and the use of disks.
 func addGroup(u *prison.Usage, dir string) {
-	for _, name := range []string{"memory.events", "memory.oom_control"} { // version 2, and 1
+	for _, name := range []string{"memory.events", "memory.oom_control"} { // of version 2, and of version 1
 		for line := range strings.Lines(readAll(dir, name)) {
 			if kills, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok {
 				n, _ := strconv.ParseInt(kills, 10, 64)

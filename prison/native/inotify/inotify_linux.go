@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of the memory that a tree uses, which its folders decide about.
+// Bounds of the memory of a tree. An agent decides how many folders there are.
 const (
 	mostFolders = 100_000
 	mostTouched = 20_000
 )
 
-// pause is the time between two readings of events while nobody asks.
+// pause is the time between two readings of events while no caller waits for them.
 const pause = 5 * time.Millisecond
 
 const events = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_MODIFY | unix.IN_ATTRIB |
@@ -56,8 +56,8 @@ func (f *folder) path() string {
 	return filepath.Join(f.parent.path(), f.name)
 }
 
-// Watch begins to watch the folders below top, which is an absolute path. Files are opened in functions given to as, which can change
-// the rights of the calling thread.
+// Watch begins to watch the folders below top, which is an absolute path. It opens files in functions that as calls, which can change the
+// rights of the thread.
 func Watch(top string, as func(func())) (*Tree, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -71,7 +71,7 @@ func Watch(top string, as func(func())) (*Tree, error) {
 	if t.lost != nil {
 		return nil, t.lost
 	}
-	clear(t.touched) // before the call
+	clear(t.touched) // before the first call of Touched, nothing has changed
 	go t.readEvents()
 	return t, nil
 }
@@ -83,18 +83,18 @@ func (t *Tree) Close() {
 	t.lose("closed")
 }
 
-// lose gives all watches back.
+// lose ends the watching, and releases all watches.
 func (t *Tree) lose(why string) {
 	if t.lost == nil {
 		t.lost = fmt.Errorf("%w: %s", ErrLost, why)
 		t.fd = -1
-		go t.file.Close() // it waits for follow, which waits for the caller's lock
+		go t.file.Close() // Close waits for readEvents, which may wait for the lock that this goroutine holds
 		t.folders, t.touched = nil, nil
 	}
 }
 
-// Touched returns the folders whose modes, times or entries may have changed since the last call, as paths from the top. Everything
-// that a process had done before the call is in it.
+// Touched returns the folders whose modes, times or entries may have changed since the last call, as paths from the top. The result
+// includes every change that a process has made before the call.
 func (t *Tree) Touched() ([]string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +111,7 @@ func (t *Tree) Touched() ([]string, error) {
 	return paths, nil
 }
 
-// readEvents reads events as they come, so that the kernel's queue does not overflow.
+// readEvents reads events when they arrive, so that the kernel's queue does not overflow.
 func (t *Tree) readEvents() {
 	c, err := t.file.SyscallConn()
 	if err != nil {
@@ -166,7 +166,7 @@ func (t *Tree) handle(batch []byte) {
 	}
 }
 
-// event handles what happened in a folder, or to it if name is empty.
+// event handles an event about the entry name of a folder, or about the folder itself if name is empty.
 func (t *Tree) event(f *folder, mask uint32, name string) {
 	if mask&unix.IN_IGNORED != 0 { // the folder was removed
 		t.forget(f)
@@ -183,7 +183,7 @@ func (t *Tree) event(f *folder, mask uint32, name string) {
 		t.add(f, name)
 	case mask&(unix.IN_MOVED_FROM|unix.IN_DELETE) != 0:
 		t.drop(below)
-	case below == nil: // it could not be read before
+	case below == nil: // the folder could not be read before
 		t.add(f, name)
 	}
 }
@@ -204,7 +204,7 @@ func (t *Tree) add(parent *folder, name string) {
 	wd, err := unix.InotifyAddWatch(t.fd, path, events)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EACCES):
-		return // an event follows when that changes
+		return // an event follows when the path becomes a folder that can be read
 	case err != nil:
 		t.lose(fmt.Sprintf("watch a folder: %v", err))
 		return
@@ -213,7 +213,7 @@ func (t *Tree) add(parent *folder, name string) {
 		return
 	}
 	f.wd = int32(wd)
-	if other := t.folders[f.wd]; other != nil { // it was moved here, and the events about that follow
+	if other := t.folders[f.wd]; other != nil { // the folder was moved here, and events about the move follow
 		t.forget(other)
 	}
 	t.folders[f.wd] = f
@@ -236,7 +236,7 @@ func (t *Tree) add(parent *folder, name string) {
 func foldersIn(path string) (names []string) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil // an event follows when that changes
+		return nil // an event follows when the folder can be read
 	}
 	d := os.NewFile(uintptr(fd), path)
 	defer d.Close()

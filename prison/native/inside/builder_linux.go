@@ -22,9 +22,9 @@ import (
 // the builder's memory are released before any process of the agent runs, and the paths with them.
 type Config struct {
 	Spec    prison.Spec
-	Base    string // the working directory: a folder above all host folders
+	Base    string // the working directory: a folder above all folders that the prison shares
 	Shared  bool   // the prison was made by Start: the home is writable, and the host path of the workspace is hidden
-	InitUID int    // the uid of init, or 0 if init must have the agent's
+	InitUID int    // the uid of init, or 0 if init gets the agent's uid
 	Rlimits walls.Rlimits
 	Weaker  []prison.Weakness
 }
@@ -40,9 +40,9 @@ type builder struct {
 	mounts  []string // the mount points of the host
 	weaker  []prison.Weakness
 
-	noDevice error // why the other end cannot be the usual device
+	noDevice error // the error of opening the TUN device, if the interface is one of a pair
 
-	bound    []string // what had to be shared by bind mounts instead of overlays, see [builder.tellBound]
+	bound    []string // paths that are bind mounts instead of overlays, see [builder.tellBound]
 	boundWhy error
 }
 

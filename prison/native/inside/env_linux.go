@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// environment returns the initial environment of every process inside, without the variables of the spec. It is computed inside, after the host's file
+// environment returns the initial variables of every process inside, except those of the spec. It is called after the host's file
 // system is gone.
 func environment(s prison.Spec) []string {
 	path := walls.SearchPath
@@ -25,8 +25,8 @@ func environment(s prison.Spec) []string {
 	}
 }
 
-// programFolders are the folders of a tool that contain its programs: of a prefix, of a folder in which npm installed packages, and
-// of node_modules itself. A tool without any of them contains its programs directly.
+// programFolders are the folders of a tool that contain programs: bin of a prefix, node_modules/.bin where npm installed packages, and
+// .bin of node_modules itself. A tool without these folders contains its programs directly.
 var programFolders = []string{"bin", "node_modules/.bin", ".bin"}
 
 // toolFolders returns the part of PATH that contains the tools.

@@ -38,7 +38,7 @@ func (s *server) exec(c wire.Conn, r wire.Request) {
 		c.Send(wire.Reply{Status: status})
 	case <-c.Gone():
 		s.procs.kill(p.pid)
-		c.Send(wire.Reply{Status: <-p.exited}) // the caller may have closed its sending side only
+		c.Send(wire.Reply{Status: <-p.exited}) // the caller may have closed only its sending side, and still wait for the status
 	}
 }
 
@@ -90,7 +90,7 @@ func find(name, dir string, env []string) (path, code string, err error) {
 	}
 	path, code = lookup(name, dir, getenv(env, "PATH"))
 	if code != "" {
-		return "", code, errors.New(cmp.Or(name, `""`)) // the code is the reason
+		return "", code, errors.New(cmp.Or(name, `""`)) // the caller turns the code into words
 	}
 	return path, "", nil
 }
@@ -98,16 +98,15 @@ func find(name, dir string, env []string) (path, code string, err error) {
 func execCode(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return wire.NotFound // the interpreter of a script does not exist
+		return wire.NotFound // the script's interpreter does not exist
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.ENOEXEC), errors.Is(err, unix.EPERM):
 		return wire.NotExecutable
 	}
 	return ""
 }
 
-// streams creates standard input, output and error of a process, and the ends for the caller. They are created
-// inside and not by the caller because a process may reopen /dev/stdout by name, and the kernel decides about that
-// by the uid of the owner.
+// streams creates standard input, output and error of a process, and the ends for the caller. Init creates them, not the caller: a
+// process may reopen /dev/stdout by name, and the kernel then checks the uid that owns the pipe.
 func streams(r wire.Request) (files, ends []*os.File, err error) {
 	if r.Terminal != nil {
 		return terminal(*r.Terminal)
@@ -150,7 +149,7 @@ func streams(r wire.Request) (files, ends []*os.File, err error) {
 	return files, ends, nil
 }
 
-// pipe is os.Pipe with blocking ends: other processes use these, and not the poller of this runtime.
+// pipe is [os.Pipe] with blocking ends, since programs use these ends without the poller of Go's runtime.
 func pipe() (r, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {

@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// freezePatience is how long all processes may take to stop. A process that writes to a slow disk stops afterwards.
+	// freezePatience is how long all processes together may take to stop. A process that waits for a disk stops only afterwards.
 	freezePatience = 10 * time.Second
-	// vforkPatience is the time after which a process that does not stop may wait for a child that has, see vfork(2).
+	// vforkPatience is the time after which a process that does not stop may be waiting for a stopped child, see vfork(2).
 	vforkPatience = 100 * time.Millisecond
 	freezePoll    = time.Millisecond
 )
 
-// freezer is the state of freezing, which outlives the connection if the caller asked for it.
+// freezer is the state of a freeze. With held, the freeze outlives the connection of the caller.
 type freezer struct {
-	mu      sync.Mutex   // held during the connection of the process that has frozen the others
-	held    bool         // the end of the connection lets nothing go on
-	stopped map[int]task // the processes to let go on
+	mu      sync.Mutex   // held while a caller's connection controls the freeze
+	held    bool         // the processes stay frozen when the connection ends
+	stopped map[int]task // the processes that thaw lets go on, by pid
 }
 
-// freeze stops all processes until the caller disconnects, however its process ends, or until a caller thaws them, if one has asked
-// to hold them. A control group could freeze them as well, but it would freeze init and the processes that the caller starts here,
-// too. Requests to start other processes wait meanwhile.
+// freeze stops all processes. They go on when the caller disconnects or its process ends. If a caller has asked to hold them, they go on
+// only when a caller asks for it. Requests to start other processes wait meanwhile. A control group is not used, because it would also
+// freeze init and the processes that the caller starts.
 func (s *server) freeze(c wire.Conn) {
 	f := &s.frozen
 	f.mu.Lock()
@@ -51,7 +51,7 @@ func (s *server) freeze(c wire.Conn) {
 	}
 }
 
-// serveFrozen reads what the caller of a freeze sends. It reports whether the caller asked for the thaw.
+// serveFrozen reads the bytes that the caller of freeze sends. It reports whether the caller asked for the thaw.
 func (s *server) serveFrozen(c wire.Conn) bool {
 	for b := []byte{0}; ; {
 		if n, err := c.Read(b); n == 0 || err != nil {
@@ -82,8 +82,8 @@ func stopAll() (stopped map[int]task, err error) {
 		return nil, err
 	}
 	for begun := time.Now(); ; time.Sleep(freezePoll) {
-		// The kernel sends to all processes at once, and ends a fork that has not made its process yet. So none is missed.
-		unix.Kill(-1, unix.SIGSTOP) // there may be none
+		// The kernel signals all processes at once, and a fork in progress fails without making a process. So none is missed.
+		unix.Kill(-1, unix.SIGSTOP) // there may be no process
 		now, err := listTasks()
 		moving := 0
 		for pid, t := range now {
@@ -109,7 +109,7 @@ func stopAll() (stopped map[int]task, err error) {
 // task is a process.
 type task struct {
 	parent  int
-	stopped bool // all its threads are
+	stopped bool // all threads are stopped
 }
 
 // listTasks lists all processes but init, without those that are dead.

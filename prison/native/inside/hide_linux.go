@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programName may not occur in the name of a file inside.
+// programName must not occur in the name of any file inside.
 const programName = "git-airlock"
 
-// installedAt are the folders below /usr and /usr/local in which an installation puts files. Where one of them
-// exists, every file of its folder is hidden that has programName in its name.
+// installedAt are the places below /usr and /usr/local in which an installation puts files. If one of them exists, all files in its
+// folder with programName in their names are hidden.
 var installedAt = []string{
 	"bin/" + programName, "sbin/" + programName, "lib/git-core/" + programName, "libexec/git-core/" + programName,
 	"share/man/man1/" + programName + ".1", "share/man/man1/" + programName + ".1.gz", "share/doc/" + programName,
@@ -26,7 +26,7 @@ var installedAt = []string{
 // hideProgram hides this program's files in the shared folders. A file mounted over one of them would show its name
 // in mountinfo, so the folder gets an overlay with whiteouts instead.
 func (b *builder) hideProgram() error {
-	hidden := map[string]map[string]bool{} // names by folder
+	hidden := map[string]map[string]bool{} // the names to hide, by folder
 	prefixes := []string{"usr", "usr/local"}
 	for i, t := range b.Spec.Tools {
 		if !b.sources.files[i] {
@@ -43,7 +43,7 @@ func (b *builder) hideProgram() error {
 			}
 		}
 	}
-	if own, ok := b.ownName(); ok {
+	if own, ok := b.ownPath(); ok {
 		folder := filepath.Dir(own)
 		if hidden[folder] == nil {
 			hidden[folder] = map[string]bool{}
@@ -74,8 +74,8 @@ func collectNames(hidden map[string]map[string]bool, folder string) error {
 	return err
 }
 
-// ownName returns the path inside of this program's own file, whatever its name, and whether the file is there.
-func (b *builder) ownName() (path string, shared bool) {
+// ownPath returns the path inside of this program's own file, which can have any name, and reports whether the file exists there.
+func (b *builder) ownPath() (path string, shared bool) {
 	exe, err := os.Readlink(fdPath(b.exe))
 	if err != nil {
 		return "", false

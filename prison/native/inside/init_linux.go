@@ -16,11 +16,11 @@ import (
 
 // initConfig is the configuration of init.
 type initConfig struct {
-	Env     []string // of every process, without Given
+	Env     []string // variables of every process, in addition to Given
 	Given   []string // the variables of the spec
 	Weaker  []prison.Weakness
 	Listens bool
-	Agent   int // the agent's uid, if init has another one
+	Agent   int // the agent's uid, or 0 if init has the same uid
 	Record  bool
 }
 
@@ -37,7 +37,7 @@ type server struct {
 
 	launchMu sync.Mutex
 	launched *shared       // the terminal of the running launched command
-	noted    chan struct{} // the keeper has written the command's state
+	noted    chan struct{} // receives a value when the keeper has written the command's state
 }
 
 // acceptPause is how long init waits after it could not accept a connection.
@@ -123,8 +123,7 @@ func (s *server) serveLink() {
 	}
 }
 
-// accept serves the connections to the socket. When there are too many to accept another, it waits until some have
-// ended.
+// accept serves the connections to the socket. If there are too many to accept another one, accept waits and tries again.
 func (s *server) accept(l wire.Conn) {
 	for {
 		c, err := l.Accept()
@@ -143,8 +142,8 @@ func (s *server) announce(a wire.Announcement, files ...*os.File) error {
 	return s.link.Send(a, files...)
 }
 
-// handListener gives the keeper the descriptor to which the kernel sends the calls of a recorded prison. Nobody inside has it
-// afterwards.
+// handListener sends the keeper the descriptor to which the kernel sends the system calls of a recorded prison. Afterwards no process
+// inside has that descriptor.
 func (s *server) handListener() error {
 	if !s.Record {
 		return nil

@@ -31,7 +31,7 @@ func (s *server) launch(c wire.Conn, r wire.Request) {
 		s.drain(t)
 	}()
 	status := <-p.exited
-	s.launchMu.Lock() // a caller that learns of the end may launch the next command
+	s.launchMu.Lock() // a caller that sees the end may launch the next command at once
 	s.note(wire.Command{Argv: r.Argv, Exited: true, Status: status})
 	s.launched = nil
 	s.launchMu.Unlock()
@@ -71,7 +71,7 @@ func (s *server) beginLaunch(r wire.Request) (p started, code string, err error)
 	return p, code, err
 }
 
-// drain reads until the last process has closed the terminal, which Linux reports as EIO.
+// drain reads the output until the last process has closed the terminal, which Linux reports as EIO.
 func (s *server) drain(t *shared) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -86,7 +86,7 @@ func (s *server) drain(t *shared) {
 	}
 }
 
-// join passes a caller the terminal to write to, and a pipe to read from.
+// join passes the terminal, to write to, and a pipe, to read from, to a caller.
 func (s *server) join(c wire.Conn) {
 	s.launchMu.Lock()
 	defer s.launchMu.Unlock()
@@ -100,7 +100,7 @@ func (s *server) join(c wire.Conn) {
 		return
 	}
 	defer reader.Close()
-	// a larger buffer is better, and may be refused
+	// a larger buffer helps, but the kernel may refuse it
 	unix.FcntlInt(writer.Fd(), unix.F_SETPIPE_SZ, joinedBuffer) //nolint:errcheck
 	if err := c.Pass(reader, s.launched.master); err != nil {
 		writer.Close()
@@ -109,7 +109,7 @@ func (s *server) join(c wire.Conn) {
 	s.launched.add(writer)
 }
 
-// joinedBuffer is the size of the output that a caller may leave unread.
+// joinedBuffer is how many bytes of output a caller may leave unread.
 const joinedBuffer = 1 << 20
 
 // shared is a terminal with the callers that have joined it.

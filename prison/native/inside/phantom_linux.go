@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Nobody is the uid inside of an init that has not the agent's. Outside it is a number of its own, see
-// [walls.InitUID].
+// Nobody is the uid that init has inside if the agent has another one. On the host, init then has the uid of [walls.InitUID].
 const Nobody = 65534
 
-// phantom is the agent's uid, if init has another one. Otherwise it is 0, and init has the agent's uid.
+// phantom is the agent's uid if it is not init's. It is 0 if init has the agent's uid.
 //
 // With a uid of its own, init is safe from the agent: the kernel compares uids in prlimit(2), setpriority(2),
 // ioprio_set(2), sched(7), ptrace(2) and kill(2). Init has the agent's gid, and two capabilities in the prison's user
@@ -48,7 +47,7 @@ func (p phantom) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(p), Gid: uint32(os.Getegid()), NoSetGroups: true}
 }
 
-// keepPrivileges prevents that the processes started by this thread inherit a capability.
+// keepPrivileges keeps the processes that this thread starts from inheriting a capability.
 func (p phantom) keepPrivileges() error {
 	if p == 0 {
 		return nil

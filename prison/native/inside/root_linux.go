@@ -28,8 +28,8 @@ const (
 	privateFlags = unix.MS_NOSUID | unix.MS_NODEV
 )
 
-// hostDirs are the host folders that a prison shares. They are opened while the process is still the host's user,
-// since the phantom could not reach them.
+// hostDirs are descriptors of the host folders that a prison shares. The builder opens them while it still is the host's user, since the
+// phantom could not reach them.
 type hostDirs struct{ workspace, work, home, homeWork, lower int }
 
 func (b *builder) openHostDirs() (d hostDirs, err error) {
@@ -76,8 +76,8 @@ func (b *builder) buildRoot() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	// Any folder would do as the mount point: this is our own copy of the host's mounts, and all files below it
-	// that are needed are open already.
+	// Any folder would do as the mount point: this process has its own copy of the host's mounts, and has opened all files below the
+	// mount point that it needs.
 	const place = "/tmp"
 	if err := unix.Mount("root", place, "tmpfs", privateFlags, "mode=0755,size=16m"); err != nil {
 		return fmt.Errorf("mount root: %w", err)
@@ -160,8 +160,8 @@ func (b *builder) shareWorkspace(d hostDirs) error {
 		attr = readOnlyAttr
 	}
 	if !b.Shared && !b.Spec.Alone || b.Spec.ReadOnly {
-		// The result of a second overlay over the same folder is undefined, and only the real folder reports the
-		// agent's changes to inotify(7).
+		// With a second overlay over the same folder the result would be undefined, and only the real folder reports the agent's changes
+		// to inotify(7).
 		if err := bind(d.workspace, "", target, attr); err != nil {
 			return fmt.Errorf("mount workspace: %w", err)
 		}
@@ -201,7 +201,7 @@ func (b *builder) shareWritable(whose, target string, dir, work, lower int) erro
 
 func fdPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
-// Try tries the steps of building a prison that some machines refuse, in new namespaces with no other process.
+// Try tries the steps of building a prison that some machines refuse. It runs in new namespaces with no other process.
 func Try(uid, gid int) error {
 	if err := walls.BecomePhantom(uid, gid); err != nil {
 		return err

@@ -70,8 +70,8 @@ func (b *builder) makeEtc() error {
 	return os.Symlink("/proc/mounts", "etc/mtab")
 }
 
-// resolvers returns the content of resolv.conf(5) inside. It names the network's own resolver. Without a network nobody answers, and
-// some libraries wait for that.
+// resolvers returns the content of resolv.conf(5) inside, which names the network's own resolver. Without a network no resolver answers,
+// so the options keep some libraries from waiting.
 func (b *builder) resolvers() string {
 	if b.Spec.Network == prison.NetworkNone {
 		return "options " + strings.Join(prison.ImpatientResolver(), " ") + "\n"
@@ -166,8 +166,8 @@ func (b *builder) makeScratch() error {
 	return os.Symlink("/tmp", "var/tmp")
 }
 
-// mountTmpfs limits each of them to half of the prison's memory. If there is a memory group, the pages count in it,
-// and the kernel kills init when there are only files left to free. An empty file uses memory, too.
+// mountTmpfs mounts a memory file system of at most half of the prison's memory. Empty files use memory, too. If there is a memory group,
+// it counts the pages, and the kernel kills init when only such files are left to free.
 func mountTmpfs(target string, s prison.Spec, mode string) error {
 	memory := s.Limits.OrDefault().Memory / 2
 	options := fmt.Sprintf("mode=%s,size=%d,nr_inodes=%d", mode, memory, max(1024, memory/2048))
@@ -177,8 +177,7 @@ func mountTmpfs(target string, s prison.Spec, mode string) error {
 	return nil
 }
 
-// procMasked are hidden and procReadOnly are read-only, as in OCI runtimes: namespaces do not cover what these
-// files reveal or change.
+// procMasked are hidden and procReadOnly are read-only, as in OCI runtimes: namespaces do not separate what these files show or change.
 var (
 	procMasked = []string{
 		"kcore", "keys", "key-users", "sysrq-trigger", "timer_list", "timer_stats", "sched_debug", "latency_stats",

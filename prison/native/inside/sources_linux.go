@@ -15,10 +15,10 @@ import (
 
 // sources holds the descriptors of the root file system and the tools in a spec.
 type sources struct {
-	root  int // -1: the system folders are the host's
+	root  int // -1 if the system folders are the host's
 	tools []int
-	files []bool // which tools are files
-	asIs  []int  // the tools themselves, where the entry in tools is the folder of a file
+	files []bool // for each tool, whether it is a single file
+	asIs  []int  // the tools themselves; for a file, the entry in tools is its folder
 }
 
 // openSources opens the root file system and the tools while this process is still the host's user, see [hostDirs].
@@ -108,7 +108,7 @@ func openLayer(path string) (int, error) {
 	return layerAt(path)
 }
 
-// notOfRoot are the folders of a root file system that the prison replaces by its own.
+// notOfRoot are the folders of a given root file system that the prison replaces by its own.
 var notOfRoot = []string{"dev", "proc", "sys", "tmp", "run", "home", "root", "mnt", "media", "boot", "lost+found", "etc", "var",
 	strings.TrimPrefix(prison.Workspace, "/"), strings.TrimPrefix(prison.Tools, "/")}
 

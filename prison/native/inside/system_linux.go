@@ -14,10 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Folders of the host are shared through overlays of two layers: the folder above an empty one. They are read-only,
-// which a bind mount could be, too. But with a bind mount, inotify(7) inside reports every program that the host
-// starts, and flock(2) inside blocks processes outside that lock the same file. The files of an overlay are
-// different files.
+// Folders of the host are shared through overlays of two layers: an empty one above the folder. Their files are other files than the
+// host's. A bind mount could be read-only as well, but inotify(7) inside would report every program that the host starts, and flock(2)
+// inside would block processes outside that lock the same file.
 
 // shareSystem mounts the host's programs and libraries.
 func (b *builder) shareSystem() error {
@@ -95,7 +94,7 @@ func (b *builder) shareSingle(path, target string, info os.FileInfo) error {
 	if info.Size() <= maxCopied {
 		var err error
 		if content, err = os.ReadFile(path); err != nil {
-			return nil // the phantom may not read it
+			return nil // a file that cannot be read is left out
 		}
 	}
 	if err := os.WriteFile(target, content, info.Mode().Perm()); err != nil || info.Size() <= maxCopied {

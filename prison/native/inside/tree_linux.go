@@ -6,7 +6,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 )
 
-// watchTree watches all folders of the workspace, and sends the touched ones for each byte that the caller sends.
+// watchTree watches all folders of the workspace. For each byte that the caller sends, it replies with the changed folders.
 func watchTree(c wire.Conn, agent phantom) {
 	t, err := inotify.Watch(prison.Workspace, agent.do)
 	if err != nil {

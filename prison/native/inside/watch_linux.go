@@ -24,14 +24,14 @@ const (
 type watcher struct {
 	agent phantom
 	paths []string
-	seen  []look
-	// inotify's descriptor, or -1 when the user has no inotify instance left and only the poll remains
+	seen  []pathState
+	// the descriptor of inotify(7), or -1 when the user has no inotify instance left, so that only the poll works
 	fd      int
-	watched map[int32]bool // by watch descriptor: one of our paths (true), or only a folder above one
+	watched map[int32]bool // by watch descriptor: true for one of the paths, false for a folder above one
 }
 
-// look is the state of a path at the last check.
-type look struct {
+// pathState is the state of a path at a check. It is zero if the path does not exist.
+type pathState struct {
 	ino          uint64
 	size         int64
 	mtime, ctime unix.Timespec
@@ -81,7 +81,7 @@ func (w *watcher) check() (changed bool) {
 	return changed
 }
 
-// readEvents passes on batches of events.
+// readEvents sends the events that it reads, in batches, to the channel.
 func readEvents(inotify *os.File, events chan<- []byte, gone <-chan struct{}) {
 	for {
 		buf := make([]byte, 4096)
@@ -139,11 +139,11 @@ func (w *watcher) rearm() {
 
 // changed reports whether a path differs from its last known state, and updates the states.
 func (w *watcher) changed() bool {
-	now := make([]look, len(w.paths))
+	now := make([]pathState, len(w.paths))
 	for i, path := range w.paths {
 		var st unix.Stat_t
 		if unix.Lstat(path, &st) == nil {
-			now[i] = look{st.Ino, st.Size, st.Mtim, st.Ctim}
+			now[i] = pathState{st.Ino, st.Size, st.Mtim, st.Ctim}
 		}
 	}
 	changed := false

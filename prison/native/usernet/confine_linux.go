@@ -51,9 +51,9 @@ func (c confineConfig) start(names *os.File) carrier {
 	return carrier{p, link, err}
 }
 
-// Confine is the role of an ordinary user's network's process before it carries packets. The process changes to a uid that no
-// account and no prison has, drops its privileges, and executes this program again. The new program has many threads,
-// and Landlock and ids apply to single threads.
+// Confine is the role that confines the network's process of an ordinary user before it carries packets. It changes to a uid that no
+// account and no prison has, drops its privileges, and executes this program again. This happens before the program has many threads,
+// because ids and Landlock apply to single threads.
 func Confine(config []byte, _ int) int {
 	link, err := wire.AwaitParent()
 	if err != nil {
@@ -79,7 +79,7 @@ func (c confineConfig) run() error {
 	if err := c.confine(program); err != nil {
 		return err
 	}
-	const inherited = 2 // the link and the names
+	const inherited = 2 // the link, and the file with the names
 	next, err := wire.NewConfig(wire.Egress, wiring(c.Open), inherited)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (c confineConfig) run() error {
 	return syscall.Exec("/proc/self/fd/"+strconv.Itoa(program), []string{wire.Egress}, []string{memoryEnv})
 }
 
-// confine changes the ids of this thread, and drops its capabilities over its user namespace and its rights to files.
+// confine changes the ids of this thread, and drops its capabilities over its user namespace and its access to files.
 func (c confineConfig) confine(program int) error {
 	inNamespace := os.Geteuid() != 0
 	if err := walls.BecomePhantom(c.UID, c.GID); err != nil {

@@ -18,41 +18,41 @@ import (
 const (
 	// rulesPoll is the interval for checking whether the rules have changed.
 	rulesPoll = 150 * time.Millisecond
-	// reserved is the number of records for which the ledger always has room. A network may have to write that many.
+	// reserved is the number of later records for which the ledger keeps room. A network may have to write that many.
 	reserved = 1024
-	// readPause is the pause after the value of a credential was read again.
+	// readPause is how long no value is read again after a value of a credential was read again.
 	readPause = 5 * time.Second
 )
 
-// holder does the work that the process with the packets must not do: it reads the rules from a file, and writes the
-// ledger and the state. See package control.
+// holder does the work that the process with the packets must not do: it reads the rules from a file, and writes the ledger and the
+// state. See package control.
 type holder struct {
 	dir, session string
 
 	mu     sync.Mutex
-	link   wire.Conn // to the current process
+	link   wire.Conn // to the process that carries packets now
 	linked bool
 	rules  control.Rules
-	seen   fileID // identifies the file with the rules
-	fault  string // the error of reading that file
+	seen   fileID // the version of the rules file that was read last
+	fault  string // the error of reading that file, or empty
 	ledger control.Ledger
 	state  control.State
-	// authorities are for a successor of the process, in memory only.
+	// authorities are the certificate authorities of the process, kept in memory for its successor.
 	authorities *control.Authorities
-	// secrets are the values of credentials, in memory only. Those of a killed holder have to be read first.
+	// secrets are the values of credentials, kept in memory only. If an earlier holder was killed, the values must be read again.
 	secrets []secret.Secret
-	reading bool // one is being read again
+	reading bool // a value is being read again
 }
 
-// newHolder returns the holder of a network that counts on from the uses of an earlier one.
+// newHolder returns the holder of a network. It goes on counting the uses of credentials where an earlier network ended.
 func newHolder(dir, session string, secrets []secret.Secret) *holder {
 	h := &holder{dir: dir, session: session, secrets: secrets, state: control.State{Credentials: control.EarlierUses(dir)}}
-	control.EndState(dir) //nolint:errcheck // a holder that was not killed has done so
+	control.EndState(dir) //nolint:errcheck // an earlier holder that was not killed has done this
 	h.know()
 	return h
 }
 
-// fileID changes when a file is replaced.
+// fileID identifies a version of a file. It changes when the file is replaced.
 type fileID struct {
 	inode, size, changed int64
 }
@@ -63,10 +63,10 @@ func identify(path string) fileID {
 	if unix.Stat(path, &st) != nil {
 		return fileID{}
 	}
-	return fileID{int64(st.Ino), st.Size, st.Mtim.Nano()} // some systems have other types
+	return fileID{int64(st.Ino), st.Size, st.Mtim.Nano()} // on some systems the fields have other types
 }
 
-// first returns the orders for a process before it carries packets.
+// first returns what a process gets before it carries packets.
 func (h *holder) first() control.Order {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +75,7 @@ func (h *holder) first() control.Order {
 	return control.Order{Rules: &rules, Written: &written, Authorities: h.authorities, Uses: h.state.Credentials, Values: h.values()}
 }
 
-// values returns the values of the credentials by their names.
+// values returns the known values of the credentials, by name.
 func (h *holder) values() map[string]string {
 	all := map[string]string{}
 	for _, s := range h.secrets {
@@ -86,7 +86,7 @@ func (h *holder) values() map[string]string {
 	return all
 }
 
-// know writes into the state which credentials have a value, before the process reports it.
+// know writes into the state which credentials have a value. Later the process reports this itself.
 func (h *holder) know() {
 	values := h.values()
 	for i, u := range h.state.Credentials {
@@ -94,7 +94,7 @@ func (h *holder) know() {
 	}
 }
 
-// supply takes values of credentials, and hands them to the process.
+// supply stores values of credentials, and sends them to the process.
 func (h *holder) supply(given []secret.Secret) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,14 +106,14 @@ func (h *holder) supply(given []secret.Secret) {
 	h.hand()
 }
 
-// hand sends the values to the process. A process that starts later gets them first.
+// hand sends all values to the process. A process that starts later gets the values from [holder.first].
 func (h *holder) hand() {
 	if h.linked {
 		h.link.Send(control.Order{Values: h.values()})
 	}
 }
 
-// recover reads the values that a killed holder had, and records that it was killed and which values are lost.
+// recover reads the values that a killed holder had, and records that it was killed and which values are missing.
 func (h *holder) recover() {
 	h.mu.Lock()
 	secrets := slices.Clone(h.secrets)
@@ -137,7 +137,7 @@ func (h *holder) recover() {
 	h.write([]control.Record{{Kind: control.KindAlarm, Time: time.Now().UTC(), Reason: reason}})
 }
 
-// renew reads the value of a credential from its source, and hands it to the process if it is another one.
+// renew reads the value of a credential from its source, and sends it to the process if it has changed.
 func (h *holder) renew(old secret.Secret) {
 	value, err := old.Source.Read(context.Background())
 	h.mu.Lock()
@@ -150,8 +150,8 @@ func (h *holder) renew(old secret.Secret) {
 	h.hand()
 }
 
-// readAgain reads the value of a credential that a server has refused, and hands it to the process if it is another one. Meanwhile
-// no other is read, so that the agent cannot start many programs of the user.
+// readAgain renews a credential whose value a server has refused. It reads only one value at a time, so that the agent cannot start many
+// of the user's programs.
 func (h *holder) readAgain(name string) {
 	var old secret.Secret
 	h.mu.Lock()
@@ -171,7 +171,7 @@ func (h *holder) readAgain(name string) {
 	h.reading = false
 }
 
-// read reads the rules. If the file cannot be read, the previous rules stay. At first, nothing is allowed.
+// read reads the rules. If that fails, the previous rules stay valid; before the first success, nothing is allowed.
 func (h *holder) read() {
 	h.seen = identify(filepath.Join(h.dir, control.RulesFile))
 	rules, err := control.ReadRules(h.dir)
@@ -182,7 +182,7 @@ func (h *holder) read() {
 	h.rules, h.fault = rules, ""
 }
 
-// serve writes the reports of a process, until the process ends.
+// serve handles the reports of a process until the process ends.
 func (h *holder) serve(c carrier) {
 	h.mu.Lock()
 	h.link, h.linked = c.link, true
@@ -221,11 +221,11 @@ func (h *holder) handle(link wire.Conn, r control.Report) {
 	}
 	if r.Write {
 		written := h.write(r.Records)
-		link.Send(control.Order{Written: &written}) // its end is seen elsewhere
+		link.Send(control.Order{Written: &written}) // replace notices if the process has ended
 	}
 }
 
-// write appends records to the ledger, and keeps room for the following ones.
+// write appends records to the ledger, and keeps room for later records.
 func (h *holder) write(records []control.Record) (w control.Written) {
 	var err error
 	if h.ledger == nil {
@@ -249,7 +249,7 @@ func (h *holder) write(records []control.Record) (w control.Written) {
 	return w
 }
 
-// openLedger opens the ledger. On an error, the interface is nil.
+// openLedger opens the ledger. After an error the result is a nil interface, not an interface with a nil pointer.
 func openLedger(dir, session string) (control.Ledger, error) {
 	w, err := ledger.Open(dir, session)
 	if err != nil {
@@ -260,12 +260,12 @@ func openLedger(dir, session string) (control.Ledger, error) {
 
 func (h *holder) closeLedger() {
 	if h.ledger != nil {
-		h.ledger.Close() // what was appended can be read
+		h.ledger.Close() // records that were appended can be read in any case
 		h.ledger = nil
 	}
 }
 
-// save writes the state. If that fails, status shows a previous state.
+// save writes the state. If that fails, status shows an earlier state.
 func (h *holder) save() {
 	s := h.state
 	if h.fault != "" {
@@ -274,7 +274,7 @@ func (h *holder) save() {
 	control.WriteState(h.dir, s) //nolint:errcheck
 }
 
-// alarm records an event that the user should see.
+// alarm records an event that the user should see: the process has ended.
 func (h *holder) alarm(reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -306,7 +306,7 @@ func (h *holder) refresh() {
 	h.read()
 	if h.fault == "" && h.linked {
 		rules := h.rules
-		h.link.Send(control.Order{Rules: &rules}) // its successor gets them first
+		h.link.Send(control.Order{Rules: &rules}) // a successor gets the rules from [holder.first]
 	}
 	h.save()
 }
@@ -317,5 +317,5 @@ func (h *holder) end() {
 	defer h.mu.Unlock()
 	h.linked = false
 	h.closeLedger()
-	control.EndState(h.dir) //nolint:errcheck // there is none if no process has run
+	control.EndState(h.dir) //nolint:errcheck // without a process there is no state
 }

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A network is an Ethernet interface, tap(4), in the prison. A process on the host has its other end. These are the
-// usual addresses of programs for networks in user space.
+// A network is an Ethernet interface, tap(4), in the prison. A process on the host has its other end. Programs for user-mode networks
+// usually have these addresses.
 var (
 	ownAddress     = address{10, 0, 2, 100}
 	gatewayAddress = address{10, 0, 2, 2}
@@ -26,27 +26,26 @@ var (
 
 const (
 	interfaceName = "eth0"
-	// interfaceMTU is the largest possible multiple of the page size, so that there are fewer and larger packets.
+	// interfaceMTU is nearly the largest MTU of such an interface, so that there are fewer and larger packets.
 	interfaceMTU = 65520
 	// Device is the device file that makes interfaces, see [OpenDevice].
 	Device = "/dev/net/tun"
 )
 
-// wiring describes the interface to the process that gets the other end.
+// wiring describes the interface for the process that gets the other end.
 func wiring(open bool) wire.Wiring {
 	return wire.Wiring{
 		MTU: interfaceMTU, Inside: ownAddress, Gateway: gatewayAddress, Resolver: dnsAddress, Bits: ownNetwork.bits, MAC: gatewayMAC, Open: open,
 	}
 }
 
-// Resolvers returns the content of resolv.conf(5) for a prison with an open network. Its name server asks the host's
-// name servers.
+// Resolvers returns the content of resolv.conf(5) for a prison with a network. The network's name server asks the host's name servers.
 func Resolvers() string { return "nameserver " + Resolver() + "\n" }
 
 // Resolver returns the address of the name server.
 func Resolver() string { return dnsAddress.String() }
 
-// address is an IPv4 address. The package net/netip would be initialised too late, like net: see [wire.Conn].
+// address is an IPv4 address. It is not of package net/netip, which would be initialised too late: see [wire.Conn].
 type address [4]byte
 
 func (a address) String() string { return fmt.Sprintf("%d.%d.%d.%d", a[0], a[1], a[2], a[3]) }
@@ -75,7 +74,7 @@ func OpenDevice() (fd int, err error) {
 // end.
 func MakeInterface(device int) error { return configure(true, device) }
 
-// configure sends the requests that make and configure the interface, or only those that configure one.
+// configure sends the requests that make and configure the interface. Without create, it only configures an existing interface.
 func configure(create bool, device int) error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -97,7 +96,7 @@ func configure(create bool, device int) error {
 // Request is an ioctl(2) that makes or configures the interface. Its argument is a structure without pointers.
 type Request struct {
 	Step     string // the name of the step, for errors
-	ToDevice bool   // to a descriptor of the device, rather than to a socket
+	ToDevice bool   // the request goes to the device's descriptor, and not to a socket
 	Number   uint
 	Argument []byte
 }

@@ -54,7 +54,7 @@ func tryDevice() error {
 	return err
 }
 
-// mendDevice returns the commands after which the device can be opened.
+// mendDevice returns commands that make the device available.
 func mendDevice(err error) []string {
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
@@ -71,7 +71,7 @@ func Weakness(deviceErr error) prison.Weakness {
 	return prison.Weakness{Kind: prison.NoTUN, Text: text}
 }
 
-// CheckIDs returns an error if this user has no second id, which the process with the packets needs.
+// CheckIDs returns an error if this user has no second id. The process with the packets needs one.
 func CheckIDs(s prison.Spec) error {
 	_, _, err := walls.SecondPhantom(s.UID, s.GID)
 	return err
@@ -90,33 +90,33 @@ func Finding(tryPair func() error) prison.Finding {
 	return f
 }
 
-// Network is the network of a prison. It belongs to the process that has started the prison, and keeps a duplicate of
-// the interface's other end. While no process carries packets, no packets leave, and the interface inside stays.
+// Network is the network of a prison. The process that has started the prison has it, and keeps a duplicate of the interface's other end.
+// While no process carries packets, no packet leaves, and the interface inside stays.
 type Network struct {
 	spec  prison.Spec
 	note  func(pid int) error
-	names *os.File // the addresses of names, for a successor
+	names *os.File // known addresses of names, which a successor reads
 	tap   *os.File
 	held  *holder
 
-	first     func() carrier // starts the first process, once
-	connected func() error   // waits until the first process carries packets; nil before the interface came
+	first     func() carrier // starts the first process; later calls return the same process
+	connected func() error   // waits until the first process carries packets; nil before Connect
 
 	mu      sync.Mutex
 	current carrier
-	carried bool // there is a current process
+	carried bool // current is set
 	ended   bool
 	done    chan struct{} // closed when the last process has ended
 }
 
-// carrier is a process that carries the packets of a prison, or the error of starting it.
+// carrier is a process that carries the packets of a prison. If it could not be started, err is set.
 type carrier struct {
 	process *os.Process
 	link    wire.Conn
 	err     error
 }
 
-// Start returns the network of a prison, and starts its process, which gets ready beside the prison.
+// Start returns the network of a prison, and starts its process. The process gets ready while the prison starts.
 func Start(s prison.Spec, note func(pid int) error) (*Network, error) {
 	n, err := New(s, note)
 	if n != nil {
@@ -187,7 +187,7 @@ func (c carrier) end() {
 	if c.err != nil {
 		return
 	}
-	c.link.Close() // this makes it end
+	c.link.Close() // the process ends when its link ends
 	late := time.AfterFunc(time.Second, func() { c.process.Kill() })
 	c.process.Wait()
 	late.Stop()
@@ -203,10 +203,10 @@ func (n *Network) Connect(tap *os.File) error {
 	return nil
 }
 
-// Recover reads the values of a network that goes on for one whose holder was killed, and records that.
+// Recover must be called if an earlier holder was killed. It reads the values of its credentials again, and records the event.
 func (n *Network) Recover() { n.held.recover() }
 
-// Supply hands values of credentials to the network, in addition to those that it has.
+// Supply hands more values of credentials to the network.
 func (n *Network) Supply(secrets []secret.Secret) {
 	walls.NoCores()
 	n.held.supply(secrets)
@@ -223,7 +223,7 @@ func (n *Network) Await() error {
 	return nil
 }
 
-// carry waits until the first process carries packets. From then on, a process that ends is replaced. Connections are lost
+// carry waits until the first process carries packets. From then on, a successor replaces each process that ends. Connections are lost
 // then, but the network stays.
 func (n *Network) carry() error {
 	c := n.first()
@@ -239,7 +239,7 @@ func (n *Network) carry() error {
 	return nil
 }
 
-// replace starts a successor for each process that ends before the network.
+// replace starts a successor for each process that ends, until the network ends.
 func (n *Network) replace() {
 	defer close(n.done)
 	for begun := time.Now(); ; begun = time.Now() {
@@ -285,7 +285,7 @@ func (n *Network) hasEnded() bool {
 	return n.ended
 }
 
-// End ends the network after Await has returned, or without it, and waits until it has ended. A prison without a network has a nil Network.
+// End ends the network, also before or without Await, and waits until its processes have ended. Without a network, n is nil.
 func (n *Network) End() {
 	if n == nil {
 		return
@@ -300,7 +300,7 @@ func (n *Network) End() {
 		defer late.Stop()
 		<-n.done
 	} else {
-		n.first().end() // where it was started
+		n.first().end() // the first process may have been started
 	}
 	n.held.end()
 	wire.CloseAll([]*os.File{n.names, n.tap})

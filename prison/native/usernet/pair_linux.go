@@ -21,9 +21,9 @@ const (
 	socketBuffer = 4 << 20
 )
 
-// MakePair makes the interface in this thread's network namespace where the device cannot be opened, as one of a pair. The other one is
-// in a network namespace of its own, which nobody else can join and which has no address. The result is a packet(7) socket of the other
-// interface. It reads and writes the same frames as the device. The thread needs the capabilities of its user namespace.
+// MakePair makes the interface where the TUN device cannot be opened. The interface is one of a pair in this thread's network namespace.
+// The second one is in a network namespace that no other process can join, and has no address. The result is a packet(7) socket of the
+// second one, which reads and writes the same frames as the device. The thread needs the capabilities of its user namespace.
 func MakePair() (other int, err error) {
 	const here = "/proc/thread-self/ns/net"
 	inside, err := unix.Open(here, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -47,20 +47,20 @@ func MakePair() (other int, err error) {
 	return other, err
 }
 
-// makeOther makes the pair in this thread's namespace, with one interface in the namespace of a descriptor, and returns the socket of
-// the other one.
+// makeOther makes the pair. One interface goes into the namespace of the descriptor inside, the other one stays in this thread's
+// namespace. The result is the socket of the latter.
 func makeOther(inside int) (socket int, err error) {
 	name := attribute(unix.IFLA_IFNAME, append([]byte(interfaceName), 0))
 	size := attribute(unix.IFLA_MTU, binary.NativeEndian.AppendUint32(nil, interfaceMTU))
 	to := attribute(unix.IFLA_NET_NS_FD, binary.NativeEndian.AppendUint32(nil, uint32(inside))) //nolint:gosec // a descriptor
-	// The kernel then splits packets before the interface, as it does for the device. The socket could not tell them apart.
+	// The kernel must split packets before the interface, as it does for the device, since the socket does not show where one ends.
 	single := attribute(unix.IFLA_GSO_MAX_SEGS, binary.NativeEndian.AppendUint32(nil, 1))
 	peer := attribute(unix.IFLA_INFO_DATA, attribute(vethInfoPeer, linkHeader(), name, single, to))
 	kind := attribute(unix.IFLA_INFO_KIND, []byte(pairKind))
 	if err := requestLink(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, name, size, attribute(unix.IFLA_LINKINFO, kind, peer)); err != nil {
 		return -1, fmt.Errorf("make a %s pair: %w", pairKind, err)
 	}
-	// Without an address of IPv6, the kernel answers nobody in this namespace.
+	// Without an IPv6 address of its own, the kernel does not answer packets in this namespace.
 	mode := attribute(unix.AF_INET6, attribute(unix.IFLA_INET6_ADDR_GEN_MODE, []byte{addressesByHand}))
 	if err := requestLink(unix.RTM_SETLINK, 0, name, attribute(unix.IFLA_AF_SPEC, mode)); err != nil && !errors.Is(err, unix.EAFNOSUPPORT) {
 		return -1, fmt.Errorf("refuse addresses: %w", err)
@@ -68,7 +68,7 @@ func makeOther(inside int) (socket int, err error) {
 	return openPacketSocket()
 }
 
-// openPacketSocket brings the interface of this thread's namespace up and returns a socket that has all its frames.
+// openPacketSocket brings the interface of this thread's namespace up, and returns a socket that reads and writes all its frames.
 func openPacketSocket() (socket int, err error) {
 	s, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -134,7 +134,7 @@ func requestLink(what, flags uint16, attributes ...[]byte) error {
 	return nil
 }
 
-// linkHeader returns struct ifinfomsg for a link that its attributes name.
+// linkHeader returns a struct ifinfomsg for a link that is named in an attribute.
 func linkHeader() []byte { return make([]byte, unix.SizeofIfInfomsg) }
 
 // attribute returns struct rtattr with content, padded as the kernel wants it.

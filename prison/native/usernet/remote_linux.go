@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The descriptors of a process that makes the interface with single system calls. It has no other descriptors.
+// Descriptors of the process that makes the interface. They are numbered in the order in which [RemoteCalls] opens them.
 const (
 	deviceFD = 3 + iota
 	configFD

@@ -11,12 +11,12 @@ import (
 
 // cgroups describes the control group hierarchies that this process can see.
 type cgroups struct {
-	legacy map[string]string // version 1: controller to this process's own folder
-	root   string            // version 2: where it is mounted, empty if it is not
-	own    string            // version 2: this process's own folder
+	legacy map[string]string // version 1: for each controller, the folder of this process's group
+	root   string            // version 2: the mount point, or empty if version 2 is not mounted
+	own    string            // version 2: the folder of this process's group
 }
 
-// unifiedGroup is a version 2 group to be made.
+// unifiedGroup is a version 2 group to create.
 type unifiedGroup struct {
 	dir         string
 	controllers []string
@@ -48,7 +48,7 @@ func cgroupMounts() cgroups {
 	return c
 }
 
-// cgroupPositions returns this process's group by controller; version 2's is under the empty name.
+// cgroupPositions returns the path of this process's group for each controller. Version 2 has an empty controller name.
 func cgroupPositions() map[string]string {
 	positions := map[string]string{}
 	content, _ := os.ReadFile("/proc/self/cgroup")
@@ -74,10 +74,10 @@ func inside(point, root, position string) string {
 	return filepath.Join(point, rel)
 }
 
-// unified finds the nearest version 2 group at or above this process in which it may create another group with
-// controllers. The function offers returns the controllers that a group has for its children.
-// A group with processes gives its children no controllers ("no internal processes"), so this process's own group
-// serves only if it is the root. Moving a process also needs write access to cgroup.procs of the common ancestor.
+// unified finds the nearest version 2 group at or above this process in which it may create another group with controllers. offers
+// returns the controllers that the children of a group can have. A group with processes gives its children no controllers ("no internal
+// processes"), so this process's own group is used only if it is the root. Moving a process also needs write access to cgroup.procs of
+// the common ancestor.
 func (c cgroups) unified(name string, offers func(dir string) []string) *unifiedGroup {
 	if c.root == "" {
 		return nil
@@ -112,21 +112,21 @@ func groupWords(dir, file string) []string {
 	return strings.Fields(string(content))
 }
 
-// asked returns the controllers that children of a group have, after enabling the wanted ones.
-func asked(dir string) []string {
+// enableControllers enables the wanted controllers for the children of a group, and returns all that are enabled then.
+func enableControllers(dir string) []string {
 	for _, controller := range wantedControllers {
 		if !slices.Contains(groupWords(dir, childControllers), controller) {
-			// what is read below shows the result
+			// the result below shows which failed
 			os.WriteFile(filepath.Join(dir, childControllers), []byte("+"+controller), 0) //nolint:errcheck
 		}
 	}
 	return groupWords(dir, childControllers)
 }
 
-// foretold returns what [asked] would return, but enables nothing.
-func foretold(dir string) []string {
+// predictControllers returns the controllers that [enableControllers] would return, but changes nothing.
+func predictControllers(dir string) []string {
 	has := groupWords(dir, childControllers)
-	kind := groupWords(dir, "cgroup.type") // the root group has no such file, and may have processes
+	kind := groupWords(dir, "cgroup.type") // the root group has no such file, and may contain processes
 	mayAsk := len(kind) == 0 || slices.Equal(kind, []string{"domain"}) && len(members(dir)) == 0
 	if !mayAsk || unix.Access(filepath.Join(dir, childControllers), unix.W_OK) != nil {
 		return has

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestPredictedControllers checks groups in which controllers can be enabled, and that foretold leaves them unchanged.
+// TestPredictedControllers checks groups in which controllers can be enabled, and that predictControllers leaves them unchanged.
 func TestPredictedControllers(t *testing.T) {
 	for what, c := range map[string]struct {
 		files map[string]string
@@ -36,7 +36,7 @@ func TestPredictedControllers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got := cgroups{root: dir, own: dir}.unified("x", foretold)
+		got := cgroups{root: dir, own: dir}.unified("x", predictControllers)
 		var controllers []string
 		if got != nil {
 			controllers = slices.Sorted(slices.Values(got.controllers))

@@ -132,7 +132,7 @@ func limitFindings() []prison.Finding {
 		version = "version 1"
 	}
 	trial := prison.Spec{ID: "examine"}
-	l := planGroups(trial, groupName(trial), foretold)
+	l := planGroups(trial, groupName(trial), predictControllers)
 	findings := []prison.Finding{{Name: "control groups", Value: version}}
 	for i, lacking := range l.Weaker {
 		f := prison.Finding{Name: "limit", Value: "not by a control group", Lack: lacking.Text}

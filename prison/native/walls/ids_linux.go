@@ -109,8 +109,8 @@ func CheckIDs(s prison.Spec) error {
 	return nil
 }
 
-// grantID returns the command that gives the user the ids of a prison, such as those of an airlock that is older than the user's range.
-// If nobody has an id of the range, the command grants the whole range. If another user has the ids, no command can, and the result is empty.
+// grantID returns the command that gives the user the ids of a prison, which may be older than the user's range. If nobody has an id of
+// the usual range, the command grants that whole range. The result is empty if another user has the ids, since no command can help then.
 func grantID(s prison.Spec) []string {
 	_, taken := readRanges("/etc/subuid")
 	_, allGIDs := readRanges("/etc/subgid")
@@ -129,7 +129,7 @@ func anyHolds(ranges []idRange, id int) bool {
 	return slices.ContainsFunc(ranges, func(r idRange) bool { return id >= r.start && id < r.start+r.count })
 }
 
-// checkMappers returns an error if a program is missing that maps ids of an ordinary user.
+// checkMappers returns an error if newuidmap(1) or newgidmap(1) is missing, with which an ordinary user maps ids.
 func checkMappers() error {
 	for _, tool := range []string{"newuidmap", "newgidmap"} {
 		if _, err := findProgram(tool); err != nil {
@@ -157,7 +157,7 @@ func ownRanges() (uids, gids []idRange, err error) {
 // SUB_UID_COUNT and SUB_UID_MIN in login.defs(5).
 const rangeSize, rangeStart = 65536, 100000
 
-// grantRange returns the command that gives the user a range of ids that nobody has.
+// grantRange returns the command that gives the user a range of ids that no other user has.
 func grantRange(taken []idRange) string { return grant(freeRange(taken), rangeSize) }
 
 // grant returns the command that gives the user ids. usermod(8) knows local accounts only.

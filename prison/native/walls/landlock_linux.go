@@ -61,7 +61,7 @@ func Landlock(changeable ...string) (weaker []prison.Weakness, err error) {
 	}
 	rules := map[string]uint64{"/dev": intoFiles, "/proc": intoFiles}
 	if looseScore() {
-		delete(rules, "/proc") // few programs write there: thread names, or a debugger that may trace anyway
+		delete(rules, "/proc") // few programs write there, for example to name a thread
 	}
 	for _, folder := range changeable {
 		rules[folder] = intoFolders

@@ -45,11 +45,11 @@ type setting struct {
 	optional    bool // the file does not exist in every kernel
 }
 
-// ReadOnlyLimits plans the limits of a prison that ends with its caller. Such a prison gets control groups of its own beside the
-// agent's, where possible, and a limit for each process unless it is alone.
+// ReadOnlyLimits plans the limits of a prison that ends with its caller. Where possible, such a prison gets its own control groups beside
+// the agent's. Unless it is alone, it also gets a memory limit for each process.
 func ReadOnlyLimits(s prison.Spec) *Limits {
 	name := groupName(s) + "-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(readOnly.Add(1), 10)
-	l := planGroups(s, name, asked)
+	l := planGroups(s, name, enableControllers)
 	for _, g := range l.groups {
 		sweep(filepath.Dir(g.dir))
 	}
@@ -61,16 +61,16 @@ func ReadOnlyLimits(s prison.Spec) *Limits {
 
 // Sweep removes the control groups of prisons whose processes were killed.
 func Sweep(s prison.Spec) {
-	for _, g := range planGroups(s, groupName(s), foretold).groups {
+	for _, g := range planGroups(s, groupName(s), predictControllers).groups {
 		sweep(filepath.Dir(g.dir))
 	}
 }
 
-// readOnly counts the read-only prisons of this process, which may have several.
+// readOnly numbers the read-only prisons of this process.
 var readOnly atomic.Uint64
 
-// sweep removes the groups of killed read-only prisons, also of those that nobody starts again: their repository may be gone. A group
-// stays while its process runs, whose id is in the name. An agent's group names no process, and may be empty because it is being made.
+// sweep removes the groups of killed read-only prisons, also if their repository is gone. The name of such a group contains the id of its
+// process, and the group stays while that process runs. An agent's group names no process, and stays: it may be empty while it is made.
 func sweep(above string) {
 	entries, _ := os.ReadDir(above) // there may be none
 	for _, e := range entries {
@@ -89,10 +89,10 @@ func dataLimit(l prison.Limits) uint64 { return uint64(max(l.Memory, 256<<20)) }
 
 // PlanLimits finds where the groups of a prison can be created, and enables their controllers. It does not create
 // the groups.
-func PlanLimits(s prison.Spec) *Limits { return planGroups(s, groupName(s), asked) }
+func PlanLimits(s prison.Spec) *Limits { return planGroups(s, groupName(s), enableControllers) }
 
-// planGroups finds where groups of a name could be created. With [foretold] it changes nothing; with [asked] it
-// enables their controllers.
+// planGroups finds where groups with a name can be created. offers is [predictControllers], which changes nothing, or
+// [enableControllers].
 func planGroups(s prison.Spec, name string, offers func(dir string) []string) *Limits {
 	want := s.Limits.OrDefault()
 	l := &Limits{Rlimits: Rlimits{Looks: s.ReadOnly}}
@@ -202,8 +202,8 @@ func (l *Limits) Make() error {
 	return nil
 }
 
-// again repeats what fails because a group does not exist any more: another process took it, while it was still empty, for one of a
-// killed prison. See [sweep].
+// again repeats a step that fails because a group does not exist any more. Another process may have removed the group while it was empty,
+// because it took it for the group of a killed prison, see [sweep].
 func again(do func() error) (err error) {
 	const tries = 10
 	for range tries {
@@ -246,7 +246,7 @@ func (l *Limits) Enter(pid int) error {
 	return nil
 }
 
-// Remove removes the groups, in which no process may run any more.
+// Remove removes the groups. No process may run in them any more.
 func (l *Limits) Remove() (err error) {
 	for _, g := range l.groups {
 		err = errors.Join(err, removeCgroup(g.dir))
@@ -254,8 +254,8 @@ func (l *Limits) Remove() (err error) {
 	return err
 }
 
-// ClearGroup kills what is left in a group of an ended prison, and removes the group. It also removes the groups of
-// killed prisons.
+// ClearGroup kills the remaining processes in a group of an ended prison, and removes the group. It also removes the groups of killed
+// prisons.
 func ClearGroup(dir string) error {
 	defer sweep(filepath.Dir(dir))
 	return removeCgroup(dir)

@@ -36,14 +36,14 @@ type Child struct {
 	Config     any
 	Namespaces uintptr // flags of clone(2); if zero, UIDs and GIDs are not used
 	UIDs, GIDs []Mapping
-	Files      []*os.File // inherited after the link, which is the first
+	Files      []*os.File // inherited descriptors that follow the link
 	Env        []string
-	// Confine, if set, is called on a thread that then starts the child and ends, so that only the child lacks what the thread gives
-	// up. The child executes Program, since it may be unable to open this program's file.
+	// Confine, if set, gives up rights of a thread that then starts the child and ends. So the child lacks these rights, and this process
+	// keeps them. The child executes Program, since it may be unable to open this program's file.
 	Confine func() error
 	Program *os.File
-	// Enter, if set, moves the child into its control groups. The child is told to continue once after its maps are
-	// written, and a second time after Enter.
+	// Enter, if set, moves the child into its control groups. The child waits for two messages: one when its maps are written, and one
+	// after Enter.
 	Enter func(pid int) error
 }
 
@@ -142,8 +142,8 @@ func (c Child) execConfined(attr *os.ProcAttr) (p *os.Process, err error) {
 	return p, err
 }
 
-// onLastThread calls a function on a thread that ends afterwards: Go ends the thread of a goroutine that has not unlocked it. The
-// first thread of the process would stay, and the process would seem to have its ids.
+// onLastThread calls a function on a thread that ends afterwards: Go ends the thread of a goroutine that has not unlocked it. The first
+// thread of the process is not used, since it would not end, and its ids would be shown as those of the process.
 func onLastThread(do func()) {
 	done := make(chan struct{})
 	go func() {

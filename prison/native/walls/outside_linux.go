@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The process that carries the packets of a prison runs outside of all namespaces, except perhaps a user namespace.
-// The functions below take every right from it except the use of its descriptors, connecting, and reading the
-// configuration of name resolution.
+// The process that carries the packets of a prison runs outside of the prison's namespaces, perhaps in a user namespace. The functions
+// below leave it only these rights: to use its descriptors, to connect, and to read the configuration of name resolution.
 
 // rootPhantoms is the range from which root chooses phantom ids, see package identity.
 var rootPhantoms = idRange{start: 1879048192, count: 268435455}
@@ -54,7 +53,7 @@ func phantomRanges() (uids, gids []idRange, err error) {
 	return ownRanges()
 }
 
-// pickID returns a random id from the ranges, but never the excluded one.
+// pickID returns a random id from the ranges, except the id but.
 func pickID(ranges []idRange, but int) (id int, ok bool) {
 	free := slices.DeleteFunc(slices.Clone(ranges), func(r idRange) bool { return r.count == 1 && r.start == but })
 	if len(free) == 0 {

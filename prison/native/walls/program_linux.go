@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenProgram opens this program so that another user can execute it, even after the host's files are unmounted. It
-// opens the file itself if everybody may execute it, and otherwise a copy in memory.
+// OpenProgram opens this program so that another user can execute it, even after the host's files are unmounted. If not everybody may
+// execute the file, it opens a copy in memory.
 func OpenProgram() (int, error) {
 	exe, err := unix.Open("/proc/self/exe", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

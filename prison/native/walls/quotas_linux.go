@@ -55,8 +55,8 @@ var halved = []int{unix.RLIMIT_SIGPENDING, unix.RLIMIT_MSGQUEUE, unix.RLIMIT_MEM
 
 // Rlimits are the limits by setrlimit(2) that stand in for control groups.
 type Rlimits struct {
-	Memory, PIDs uint64 // memory in bytes for each process; processes and threads of the uid; zero means no limit
-	Looks        bool   // for a read-only prison, which works for the host
+	Memory, PIDs uint64 // Memory in bytes for each process, PIDs for all processes and threads of the uid; zero means no limit
+	Looks        bool   // the prison is read-only, and works for the host
 }
 
 // Set sets these limits, and the ones that every prison has, for this process and its children.
@@ -95,8 +95,8 @@ func (r Rlimits) Set() (weaker []prison.Weakness, err error) {
 	return weaker, nil
 }
 
-// NoCores keeps the memory of this process, which has values of credentials, out of core dumps. If it may not set the limit to 1,
-// the limit is 0 already.
+// NoCores keeps the memory of this process, which has values of credentials, out of core dumps. If the limit cannot be set to 1, it is 0
+// already.
 func NoCores() {
 	unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}) //nolint:errcheck // see above
 }
@@ -107,15 +107,15 @@ func coreMissing() string {
 	if unix.Getrlimit(unix.RLIMIT_CORE, &now) != nil || now.Max > 0 {
 		return ""
 	}
-	if unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Max: 1}) == nil { // a process that may raise the limit
+	if unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Max: 1}) == nil { // this process may raise the limit
 		return ""
 	}
 	return "a crash inside starts the program that this host has for core dumps, if it has one: the hard limit is 0 (ulimit -Hc), and only 1 keeps it from that"
 }
 
-// lookingFiles is the factor by which a read-only prison may have more descriptors than an agent's. Descriptors use
-// memory that not every kernel counts. Descriptors in flight are counted for the uid in all namespaces, against the
-// limit of the sender, so the exporter continues where the agent has used up its own limit.
+// lookingFiles is how many times as many descriptors a read-only prison may have as an agent's, since the exporter must continue after
+// the agent has used up its limit. The kernel counts descriptors in flight for the uid in all namespaces, against the limit of the
+// sender. The number is bounded because descriptors use memory that not every kernel counts.
 const lookingFiles = 4
 
 func (r Rlimits) mostFiles(host uint64) uint64 {
@@ -128,21 +128,21 @@ func (r Rlimits) mostFiles(host uint64) uint64 {
 // oomScore makes the kernel kill the agent's processes first when the machine is out of memory.
 const oomScore = 500
 
-// preferForKilling sets oomScore, without which the prison is no less safe. A value written by root is also the
-// minimum that the agent can set, see proc_pid_oom_score_adj(5). Where this process has not the rights of the
-// host's root, or is not root, [Landlock] keeps the agent from changing the value.
+// preferForKilling sets oomScore. If that fails, the prison is no less safe. A value written by root is also the minimum that the agent
+// can set, see proc_pid_oom_score_adj(5). If this process does not have the rights of the host's root, [Landlock] keeps the agent from
+// changing the value.
 func preferForKilling(pid string) {
 	path := "/proc/" + pid + "/oom_score_adj"
 	if now, err := os.ReadFile(path); err == nil {
 		score, _ := strconv.Atoi(strings.TrimSpace(string(now)))
-		// without it the prison is no less safe
+		// on failure the prison is no less safe
 		os.WriteFile(path, []byte(strconv.Itoa(max(score, oomScore))), 0) //nolint:errcheck
 	}
 }
 
-// looseScore reports whether the agent could lower its score again. The parent has set the score. A process that
-// has changed its credentials, as this one has, may write to its own folder in /proc only while it is dumpable, and
-// no other process is inside yet that could use this moment.
+// looseScore reports whether the agent could lower its score again. The parent has set the score. A process that has changed its
+// credentials, such as this one, may write to its own folder in /proc only while it is dumpable. That is safe here, since no other
+// process is inside yet.
 func looseScore() bool {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)       //nolint:errcheck // cannot fail with these arguments
 	defer unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) //nolint:errcheck // cannot fail with these arguments
@@ -175,16 +175,14 @@ func leaveRealTime() error {
 // niceness lets the user's own programs have the processor first, see nice(1).
 const niceness = 5
 
-// StepBack lowers the priority of this process to the agent's. A read-only prison works for the host and keeps its
-// priority.
+// StepBack lowers the priority of this process to that of an agent. A read-only prison works for the host, so it keeps its priority.
 func (r Rlimits) StepBack() error {
 	const ofProcess, none = 1, 0                          // linux/ioprio.h
 	unix.Syscall(unix.SYS_IOPRIO_SET, ofProcess, 0, none) //nolint:errcheck // has no effect without an I/O scheduler
 	if r.Looks {
 		return nil
 	}
-	// A process that was started with a lower priority may not raise it. getpriority(2): the system call returns 20
-	// minus the nice value.
+	// A process with an even lower priority must not raise it here. getpriority(2): the system call returns 20 minus the nice value.
 	if now, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil && 20-now >= niceness {
 		return nil
 	}

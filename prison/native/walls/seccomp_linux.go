@@ -42,8 +42,7 @@ const (
 	createBit = unix.O_CREAT | 0x400000 // and __O_TMPFILE, which O_TMPFILE contains
 )
 
-// program is a filter that is being assembled. Every rule ends in a return, or leaves the number of the call
-// loaded.
+// program is a filter that is being assembled. Every rule returns an action, or leaves the number of the call in the accumulator.
 type program []unix.SockFilter
 
 func (p *program) emit(code uint16, jt, jf uint8, k uint32) {
@@ -112,8 +111,8 @@ func (p *program) never(number uint32, arg int, values ...uint32) {
 	p.ret(retAllow)
 }
 
-// keepCoreLimit ignores changes of the core dump limit, see [Rlimits.Set], and reports success. Programs that hold
-// secrets set the limit to 0, and end if that fails.
+// keepCoreLimit makes changes of the core dump limit report success without effect, see [Rlimits.Set]. Programs that hold secrets set the
+// limit to 0, and end if that fails.
 func (p *program) keepCoreLimit() {
 	p.ifEqual(unix.SYS_SETRLIMIT, 4)
 	p.loadArg(0)
@@ -122,7 +121,7 @@ func (p *program) keepCoreLimit() {
 	p.ifEqual(unix.SYS_PRLIMIT64, 9)
 	p.loadArg(1)
 	p.ifEqual(unix.RLIMIT_CORE, 6)
-	for _, half := range []uint32{0, 4} { // without a new limit the call only reads the old one
+	for _, half := range []uint32{0, 4} { // without a new limit, the call only reads the current one
 		p.load(dataArgs + 8*2 + half)
 		p.ifAnyBit(math.MaxUint32, 1)
 		p.ret(retDone)

@@ -17,8 +17,8 @@ import (
 // programCalls are the calls with which programs begin and end.
 var programCalls = []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_EXIT, unix.SYS_EXIT_GROUP}
 
-// programFilter sends the given calls to a listener, and allows all others. Calls of other architectures are killed by the other
-// filter, whose answer counts first.
+// programFilter sends the given calls to a listener, and allows all others. It allows calls of other architectures, since the prison's
+// first filter kills the process for them, and the kernel obeys the stricter filter.
 func programFilter(calls []uint32) program {
 	var p program
 	p.load(dataArch)
@@ -33,8 +33,8 @@ func programFilter(calls []uint32) program {
 	return p
 }
 
-// ListenToPrograms makes the kernel send the calls with which this thread and its children begin and end programs to the listener
-// that it returns, see package execs. Until somebody answers, the calls wait. A process that waits can be killed.
+// ListenToPrograms makes the kernel send the calls with which this thread and its children begin and end programs to the listener that it
+// returns, see package execs. A call waits until the listener is answered. A process that waits can be killed.
 func ListenToPrograms() (*os.File, error) { return listenTo(programCalls) }
 
 // ProgramFilter returns the filter of [ListenToPrograms] as the kernel reads it, for a program that cannot call that function, and
@@ -47,7 +47,7 @@ func ProgramFilter() (filter []byte, flags uint32) {
 	return filter, listenFlags
 }
 
-// listenFlags make a listener. Its calls can be interrupted by a deadly signal only.
+// listenFlags make a listener. Only a fatal signal interrupts a call that waits for an answer.
 const listenFlags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 
 func listenTo(calls []uint32) (*os.File, error) {
@@ -61,7 +61,7 @@ func listenTo(calls []uint32) (*os.File, error) {
 	return os.NewFile(fd, "listener"), nil
 }
 
-// CheckPrograms returns an error if programs cannot be recorded here. It tries, in a thread that ends.
+// CheckPrograms returns an error if programs cannot be recorded here. It installs a filter on a thread that then ends.
 func CheckPrograms() error {
 	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && bytes.HasPrefix(scope, []byte("3")) {
 		return errors.New("kernel.yama.ptrace_scope is 3")
@@ -75,7 +75,7 @@ func CheckPrograms() error {
 		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 		if err == nil {
 			var listener *os.File
-			// Without exit: a thread that could not exit would end this process.
+			// exit is not among the calls: if a thread could not exit, this process would end.
 			if listener, err = listenTo(programCalls[:1]); err == nil {
 				listener.Close()
 			}

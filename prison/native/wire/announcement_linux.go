@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Announcement is a message over the link between parent and child. The parent sends "go on". The child sends
-// "ready", or an error.
+// Announcement is a message over the link between parent and child. An empty one from the parent means "go on", and one from the child
+// "ready".
 type Announcement struct {
 	Error  string            `json:",omitempty"`
 	Weaker []prison.Weakness `json:",omitempty"`
-	Runs   bool              `json:",omitempty"` // the keeper's prison runs, with Weaker, and its network is not ready yet
+	Runs   bool              `json:",omitempty"` // the keeper's prison runs, with the weaknesses in Weaker, and its network is not ready yet
 	Tap    bool              `json:",omitempty"` // the other end of the interface comes with this message
-	// Listener reports that the descriptor to which the kernel sends the calls of a recorded prison comes with this message.
+	// Listener means that this message passes the descriptor to which the kernel sends the system calls of a recorded prison.
 	Listener bool `json:",omitempty"`
-	// The output and the state of a launched command, from init to the keeper.
+	// Output and State are those of a launched command, from init to the keeper.
 	Output []byte   `json:",omitempty"`
 	State  *Command `json:",omitempty"`
-	Noted  bool     `json:",omitempty"` // the keeper's acknowledgement of a new command's state
+	Noted  bool     `json:",omitempty"` // the keeper has written State to its file
 }
 
 // Command is the state of a launched command, in the form that the keeper writes to a file.
@@ -34,14 +34,14 @@ type Command struct {
 	Status int      `json:"status"`
 }
 
-// Handed takes the descriptors that a child hands over before it is ready. Without a function, the descriptor is an error.
+// Handed are functions for what a child sends before it is ready. A descriptor without a function for it is an error.
 type Handed struct {
 	Tap      func(*os.File) error // the other end of a network interface
 	Listener func(*os.File) error
-	Runs     func(weaker []prison.Weakness) // called when the prison runs before the child is ready; may be nil
+	Runs     func(weaker []prison.Weakness) // called when the prison runs although the child is not ready yet; may be nil
 }
 
-// step returns the step that needs the descriptor of an announcement, and its name.
+// step returns the function for the descriptor of an announcement, and the name of that step.
 func (h Handed) step(a Announcement) (what string, do func(*os.File) error) {
 	if a.Tap {
 		return "connect the network", h.Tap
@@ -82,8 +82,7 @@ func AwaitReady(link Conn, handed Handed) (weaker []prison.Weakness, err error) 
 }
 
 const (
-	// KillPatience is how long one side waits for the other to report the death of a process that was killed, or to
-	// acknowledge a state.
+	// KillPatience is how long one side waits until the other has reported the death of a killed process, or acknowledged a state.
 	KillPatience = 5 * time.Second
 	// Silence is how long the output of an exited process must be silent before reading ends. A child of the
 	// process may still hold the pipe, and as long as it writes, it may be part of a pipeline.

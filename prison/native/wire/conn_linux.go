@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Conn is one end of a unix(7) connection that the runtime's poller serves. It is a file instead of a
-// [net.UnixConn], since package net is initialised after nearly everything else in a program, and the roles of a
-// prison would have to wait for it: see [Begin], and TestRolesBegin.
+// Conn is one end of a unix(7) connection that the runtime's poller serves. It is a file instead of a [net.UnixConn], since package net
+// is initialised after nearly everything else in a program. The roles of a prison would have to wait for that: see [Begin], and
+// TestRolesBegin.
 type Conn struct{ *os.File }
 
 // newConn takes over the descriptor of a socket.
@@ -57,7 +57,7 @@ func AwaitParent() (Conn, error) {
 	if err != nil {
 		return Conn{}, err
 	}
-	// Without a message the parent has ended, or could not map the ids and reports that itself.
+	// No message comes if the parent has ended, or if it could not map the ids and reports that itself.
 	_, err = link.Recv(&Announcement{})
 	return link, err
 }
@@ -133,8 +133,7 @@ func (c Conn) CloseWrite() {
 	}
 }
 
-// wait repeats a call until the call neither would block nor was interrupted, or until the deadline of the
-// connection has passed.
+// wait repeats a call while it would block or was interrupted. It stops at the deadline of the connection.
 func (c Conn) wait(ready func(syscall.RawConn, func(fd uintptr) bool) error, call func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -27,6 +27,6 @@ func Detach(role string, configuration any, env []string) (p *os.Process, link C
 	if err != nil {
 		return nil, Conn{}, err
 	}
-	go p.Wait() // if it ends before this process, it must not stay a zombie
+	go p.Wait() // a child that ends before this process must not stay a zombie
 	return p, link, nil
 }

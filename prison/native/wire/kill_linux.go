@@ -18,7 +18,7 @@ func KillListener(dir string) error {
 		return fmt.Errorf("open process %d: %w", pid, err)
 	}
 	defer unix.Close(process)
-	// The same process still listens, so no other process had its number when the descriptor was opened.
+	// If the same process still listens, its number belonged to it when the descriptor was opened.
 	if again, err := listener(dir); err != nil || again != pid {
 		return err
 	}
@@ -48,7 +48,7 @@ func listener(dir string) (pid int, err error) {
 	return int(peer.Pid), nil
 }
 
-// HasEnded reports whether the process of a pidfd has ended, waited for or not (pidfd_open(2)).
+// HasEnded reports whether the process of a pidfd has ended, even if its parent has not waited for it (pidfd_open(2)).
 func HasEnded(pidfd int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0) //nolint:gosec // a descriptor
 	return err == nil && n > 0

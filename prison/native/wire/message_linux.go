@@ -14,8 +14,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// A longer message is a mistake or an attack. execve(2) accepts 2 MiB of arguments on most systems, and JSON may
-// need several bytes for one byte of these.
+// maxMessage limits a message in bytes. A longer one is a mistake or an attack. execve(2) accepts 2 MiB of arguments on most systems, and
+// JSON may need several bytes for each byte of an argument.
 const maxMessage = 16 << 20
 
 // maxDescriptors is the largest number of descriptors in one message.
@@ -121,7 +121,7 @@ type Request struct {
 	Env      []string  `json:",omitempty"`
 	Dir      string    `json:",omitempty"`
 	Terminal *Terminal `json:",omitempty"`
-	// The standard streams of which the caller wants an end.
+	// Stdin, Stdout and Stderr request the caller's ends of these streams.
 	Stdin, Stdout, Stderr bool
 	Merged                bool     // standard error goes to the same pipe as standard output
 	Paths                 []string `json:",omitempty"`
@@ -148,7 +148,7 @@ const (
 
 // Bytes that a process sends on the connection of a KindFreeze, after the reply.
 const (
-	Hold = 'h' // the end of the connection lets nothing go on; init sends the byte back
+	Hold = 'h' // the processes stay frozen after the connection ends; init sends the byte back
 	Thaw = 't'
 )
 
@@ -158,7 +158,7 @@ type Reply struct {
 	Status int
 	Code   string   `json:",omitempty"` // one of NotFound, NotExecutable, NotLaunched and Flooded
 	Error  string   `json:",omitempty"`
-	Paths  []string `json:",omitempty"` // of KindTree, packed
+	Paths  []string `json:",omitempty"` // the answer to KindTree, packed as by [PackAll]
 }
 
 // Codes of failures that callers distinguish, see [Reply.Err].
@@ -187,9 +187,9 @@ func (a Reply) Err() error {
 	return errors.New(a.Error)
 }
 
-// Pass replies that a process was started, and passes descriptors. The kernel counts descriptors in flight for the
-// uid of init, which is the agent's if the user's range has no second id (unix(7), ETOOMANYREFS). A reply without
-// descriptors is not refused for that.
+// Pass replies that a process was started, and passes descriptors. If too many descriptors are in flight, the kernel refuses them
+// (unix(7), ETOOMANYREFS), and Pass replies with Flooded instead. The kernel counts them for init's uid, which is the agent's if the
+// user's range has no second id.
 func (c Conn) Pass(files ...*os.File) error {
 	err := c.Send(Reply{}, files...)
 	if errors.Is(err, unix.ETOOMANYREFS) {
@@ -204,7 +204,7 @@ type Wiring struct {
 	MTU uint32
 	// Inside is the address of the prison. Gateway and Resolver are addresses of the other end.
 	Inside, Gateway, Resolver [4]byte
-	Bits                      int     // the length of the prefix that these addresses share
+	Bits                      int     // length in bits of the prefix that these addresses share
 	MAC                       [6]byte // MAC address of the other end
-	Open                      bool    // every public address is allowed, where no rule denies it
+	Open                      bool    // all public addresses are allowed, except those that a rule denies
 }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RoleEnv configures the runtime of a process that waits for days and never does two things at once. Package runtime/debug could do so as
-// well, but importing it would delay a role's start: see [Conn]. The runtime reserves memory for every processor of the machine when it
-// starts. GOGC keeps its default: an exporter ends before the first 4 MB of garbage, and [Rest] collects the garbage of a longer life.
+// RoleEnv configures the runtime of a process that waits for days and never does two things at once. The runtime reserves memory for each
+// processor when it starts. GOGC keeps its default: an exporter ends before the first 4 MB of garbage, and [Rest] collects the garbage of
+// processes that live longer. Package runtime/debug is not used, since importing it would delay a role's start: see [Conn].
 var RoleEnv = []string{"GOMAXPROCS=1"}
 
 // BriefEnv is the environment of a role that soon executes this program again. It collects no garbage.
@@ -20,15 +20,15 @@ var BriefEnv = []string{"GOGC=off", "GOMAXPROCS=1"}
 // RestAfter is how long after its last request a process calls [Rest].
 const RestAfter = 2 * time.Second
 
-// Rest returns memory that was needed for setting up or answering: heap, and the pages of the program's file. Each
-// page fault also maps the fifteen pages around it. When the pages are needed again they are still in the page
-// cache. It opens no file, so that a confined process can rest as well.
+// Rest returns memory that was needed for setting up or answering: heap, and pages of the program's file. Each page fault also maps the
+// fifteen pages around it. Pages that are needed again are still in the page cache. Rest opens no file, so that a confined process can
+// call it as well.
 func Rest() {
 	runtime.GC()
 	page := uintptr(os.Getpagesize())
 	base, headers := programHeaders()
 	for _, h := range headers {
-		if h.kind != ptLoad || h.flags&pfWrite != 0 { // a linker may have written to pages that can be written to
+		if h.kind != ptLoad || h.flags&pfWrite != 0 { // a linker may have changed writable pages
 			continue
 		}
 		// Rounded inwards: the pages at the ends may have parts of other segments.
@@ -54,8 +54,8 @@ type programHeader struct {
 	_, address, _, _, size, _ uintptr
 }
 
-// programHeaders returns the headers of this program, and the address at which the kernel has loaded it. A machine with
-// other headers has none.
+// programHeaders returns the headers of this program, and the address at which the kernel has loaded it. It returns none if the machine's
+// headers have another size.
 func programHeaders() (base uintptr, headers []programHeader) {
 	vector, err := unix.Auxv()
 	if err != nil {

@@ -59,7 +59,7 @@ func Begin(roles map[string]Role) {
 	if err != nil || e.Role != os.Args[0] {
 		return
 	}
-	// Pdeathsig and credentials belong to a thread.
+	// A thread has its own credentials and parent-death signal.
 	runtime.LockOSThread()
 	closeInherited(ConfigFD + 1 + e.Inherited)
 	os.Exit(roles[e.Role](e.Config, e.Inherited))
@@ -103,8 +103,8 @@ func NewConfig(role string, config any, inherited int) (*os.File, error) {
 	return f, nil
 }
 
-// PassOn puts a configuration of [NewConfig] where the program that this process executes next reads it. Of the open
-// descriptors only the configuration, the inherited ones that follow it, and the standard streams survive.
+// PassOn puts a configuration of [NewConfig] on descriptor 3 for the program that this process executes next. That program gets the
+// configuration, the inherited descriptors that follow it, and the standard streams, and no other descriptor.
 func PassOn(config *os.File, inherited int) error {
 	if err := unix.Dup3(int(config.Fd()), ConfigFD, 0); err != nil {
 		return fmt.Errorf("hand configuration on: %w", err)
@@ -122,13 +122,12 @@ func InheritedFile(n int) *os.File {
 	return os.NewFile(uintptr(fd), "inherited")
 }
 
-// closeInherited closes descriptors that an ancestor left open without close-on-exec, except those that the Go
-// runtime opened for itself.
+// closeInherited closes the descriptors that an ancestor left open on exec, from a number on, except those that the Go runtime opened.
 func closeInherited(from int) {
 	unix.CloseOnExec(ConfigFD) // the configuration stays open, so that nothing else gets its number
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		// no other way is left
+		// if this fails, nothing else can be done
 		unix.CloseRange(uint(from), ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) //nolint:errcheck
 		return
 	}
