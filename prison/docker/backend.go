@@ -37,7 +37,7 @@ type engine struct{ *dialect.Engine }
 
 // Backend makes prisons out of containers. It implements [prison.Backend].
 type Backend struct {
-	// Store manages the images of the engine that new prisons use.
+	// Store manages the images from which prisons are made.
 	image.Store
 
 	options Options
@@ -69,7 +69,7 @@ func (b *Backend) Traits(runtime string) prison.Traits {
 	return prison.Traits{Images: true, HostKernel: !dialect.OwnKernel(runtime)}
 }
 
-// Granted implements [prison.Granted]: it names the SHA-256 of the filter of system calls that the engine is given.
+// Granted implements [prison.Granted]: it names the SHA-256 of the system call filter for containers.
 func (b *Backend) Granted() map[string]string {
 	filter, err := walls.Profile()
 	if err != nil {
@@ -79,8 +79,8 @@ func (b *Backend) Granted() map[string]string {
 	return map[string]string{"seccomp_sha256": hex.EncodeToString(sum[:])}
 }
 
-// engine returns a connection to the engine of a prison, or to the engine for new prisons if r is nil, once the
-// engine answers. Several goroutines may call it at the same time.
+// engine returns a connection to the engine of the prison with the state r, or to the engine for new prisons if r is nil. It fails if
+// that engine does not answer. Several goroutines may call it at the same time.
 func (b *Backend) engine(ctx context.Context, r *state) (*engine, error) {
 	e, err := b.connected(r)
 	if err != nil {
@@ -123,7 +123,7 @@ func (b *Backend) CheckRuntime(ctx context.Context, runtime string) error {
 	return err
 }
 
-// ProbeOf implements [prison.Backend]. The caller's settings may select another engine by now.
+// ProbeOf implements [prison.Backend]. It probes the prison's own engine, since the caller's settings may select another one by now.
 func (b *Backend) ProbeOf(ctx context.Context, s prison.Spec) error {
 	r, err := readState(s.Dir)
 	if err != nil {
@@ -137,7 +137,7 @@ func (b *Backend) ProbeOf(ctx context.Context, s prison.Spec) error {
 	return err
 }
 
-// Host returns the address of the engine of a prison, and the address of the engine for new prisons.
+// Host returns the addresses of a prison's engine, and of the engine for new prisons.
 func (b *Backend) Host(dir string) (its, now string, err error) {
 	if now, err = dialect.Address(b.options.Host); err != nil {
 		return "", "", err
@@ -175,7 +175,7 @@ func (e *engine) image(ctx context.Context, ref string) (images.InspectResponse,
 	i, err := e.ImageInspect(bounded, ref)
 	if dialect.Gone(err) {
 		bring := fmt.Sprintf("docker pull %q", ref)
-		if imageID().MatchString(ref) { // no registry knows an id
+		if imageID().MatchString(ref) { // an id, which no registry knows
 			bring = "docker images # and take one of these"
 		}
 		return i, dialect.Unavailable(fmt.Sprintf("image %q is not on this machine", ref), bring)
@@ -183,7 +183,7 @@ func (e *engine) image(ctx context.Context, ref string) (images.InspectResponse,
 	return i, e.Failed(ctx, "inspect image", err)
 }
 
-// imageID matches the id of an image rather than a name.
+// imageID matches the id of an image, and no name.
 var imageID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(sha256:[0-9a-f]+|[0-9a-f]{12}|[0-9a-f]{64})$`) })
 
 // pinned returns the image of a prison. Once an image has been found by its name, the prison keeps that image,
@@ -224,8 +224,8 @@ func check(s prison.Spec) error {
 	return nil
 }
 
-// own returns the state of a prison, its engine and its container. The container is nil if it is gone, and everything
-// is nil for a prison that was never started.
+// own returns the state of a prison, its engine and its container. The container is nil if it does not exist, and all are nil for a
+// prison that was never started.
 func (b *Backend) own(ctx context.Context, s prison.Spec) (r *state, e *engine, c *container.InspectResponse, err error) {
 	if r, err = readState(s.Dir); err != nil || r == nil {
 		return nil, nil, nil, err
@@ -277,7 +277,7 @@ func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 		networkFinding(),
 	)
 	plan, err := planner{Platform: p, state: &state{}}.base(rolePrison)
-	if !p.Foreign("") { // in the order of limitSockets
+	if !p.Foreign("") { // in the same order as limitSockets
 		plan.weaker = append(plan.weaker, prison.Weakness{Kind: prison.UncountedNetlink, Text: netlinkText})
 		if cause := e.socketsUncountable(p); cause != nil {
 			plan.weaker = append(plan.weaker, prison.Weakness{Kind: prison.LooseMemoryLimit, Text: socketsText(cause)})

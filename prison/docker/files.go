@@ -24,8 +24,8 @@ func accounts(s prison.Spec) []dialect.Entry {
 	}
 }
 
-// resolverFile is for Podman, which does not replace the image's resolv.conf where it makes no network, and it makes none:
-// the interface of a prison comes later. The image's file names the resolver of the machine where the image was built.
+// resolverFile returns the resolv.conf(5) for Podman, which keeps the image's file in a container without a network of the engine. That
+// file names the resolver of the machine where the image was built.
 func resolverFile(s prison.Spec) dialect.Entry {
 	content := "nameserver 127.0.0.1\noptions " + strings.Join(prison.ImpatientResolver(), " ") + "\n"
 	if s.Network != prison.NetworkNone {
@@ -45,9 +45,8 @@ func (e *engine) fillLate(ctx context.Context, id string, s prison.Spec) error {
 	return e.openFolders(ctx, id)
 }
 
-// openFolders makes the folders in memory writable for everybody. It is for engines that cannot set the owner of
-// such a folder, nor its mode for a runtime that copies the mode from the image. The folders belong to root, so
-// root inside needs no capability to change them.
+// openFolders makes the folders in memory writable for everybody, for engines that cannot set the owner of such a folder, or whose
+// runtime takes the folder's mode from the image. The folders belong to root, so that root inside needs no capability to change them.
 func (e *engine) openFolders(ctx context.Context, id string) error {
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
@@ -58,7 +57,7 @@ func (e *engine) openFolders(ctx context.Context, id string) error {
 	root := &inside.Container{Engine: e.Engine, ID: id, User: "0:0"}
 	folders := slices.DeleteFunc(slices.Sorted(maps.Keys(c.HostConfig.Tmpfs)), func(f string) bool { return f == inside.VariablesFolder })
 	_, err = root.Plain(ctx, append([]string{inside.Shell, "-c", `chmod 1777 "$@"`, "sh"}, folders...))
-	return err // in an image without chmod they stay closed
+	return err // if the image has no chmod, the folders stay closed
 }
 
 // lacksShell returns an error if a container could not be started because its image has no shell.

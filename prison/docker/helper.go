@@ -22,10 +22,10 @@ type helper struct {
 	uid, gid int
 	caps     []string
 	mounts   []mount.Mount
-	// the key of its prison, see [state]; if this process is killed, the helper is removed with the prison
+	// the key of the prison, see [state]: if this process is killed, the helper is removed with the prison
 	key     string
 	made    string // see labelMade
-	role    string // instead of roleHelper
+	role    string // empty means roleHelper
 	devices []container.DeviceMapping
 }
 
@@ -37,14 +37,13 @@ func (h helper) labels(s prison.Spec) map[string]string {
 	return labels
 }
 
-// The limits of a helper. The programs of an image may be hostile.
+// Limits of a helper: bytes, and processes. The programs of an image may be hostile.
 const (
 	helperMemory = 256 << 20
 	helperPIDs   = 64
 )
 
-// helperUlimits are lower than the limits of any engine, since Podman by default requests more than it may have
-// itself.
+// helperUlimits are lower than the limits of every engine. Podman's defaults can be higher than its own limits, which fails.
 var helperUlimits = []*container.Ulimit{walls.NoCores(), {Name: "nofile", Soft: 1024, Hard: 1024}, {Name: "nproc", Soft: 4096, Hard: 4096}}
 
 func (h helper) create(ctx context.Context, e *engine, s prison.Spec) (id string, err error) {
@@ -114,9 +113,9 @@ func (e *engine) within(ctx context.Context, s prison.Spec, h helper, do func(id
 	return do(id)
 }
 
-// emptyScript removes everything in the folder that is its argument. Not every rm(1) can remove files whose path is
-// too long, or folders that are nested deeper than the limit of open files. The script moves what rm leaves below a
-// certain path length to the top, and repeats.
+// emptyScript removes everything in the folder that is its argument. Not every rm(1) can remove files with paths that are too long, or
+// folders nested deeper than the limit of open files. So the script moves the remaining entries from below a certain path length to the
+// top, and repeats.
 const emptyScript = `
 _top=$1 _moved=0
 while :; do
@@ -139,8 +138,8 @@ while :; do
 done
 `
 
-// empty removes the content of the workspace from inside, where no link can lead to another file of the host. It
-// runs as root with the capabilities to open folders that the agent closed to itself.
+// empty removes the content of the workspace from inside a container, where no link can lead to another file of the host. The helper runs
+// as root, with the capabilities to open folders that the agent closed to itself.
 func (e *engine) empty(ctx context.Context, image, key string, s prison.Spec) error {
 	// The mount point itself stays. If anything else stays, the caller notices when it removes the folder.
 	_, err := e.runOnce(ctx, s, helper{

@@ -20,18 +20,18 @@ import (
 	volumes "github.com/docker/docker/api/types/volume"
 )
 
-// accountsFolder contains the files that are mounted over those of the image's /etc. It is in the volume at /home,
-// which survives the container, beside the phantom's home and [inside.StatusFolder].
+// accountsFolder contains the files that are mounted over those of the image's /etc. It is in the volume at /home, beside the phantom's
+// home and [inside.StatusFolder]. The volume survives the container.
 const accountsFolder = "/home/.accounts"
 
 // home is the volume at /home.
 type home struct {
-	source     string // its path on the engine's disk; empty if it is filled late, see [engine.fillLate]
-	incomplete bool   // required entries are missing
+	source     string // its path on the engine's disk; empty if the home is filled late, see [engine.fillLate]
+	incomplete bool   // required entries are missing in the volume
 }
 
-// mountHome mounts the volume without copying from the image. Otherwise an engine gives an empty volume the
-// content, owner and mode of the image's /home.
+// mountHome mounts the volume at /home. NoCopy is needed because an engine otherwise gives an empty volume the content, owner and mode of
+// the image's /home.
 func (r *state) mountHome(labels map[string]string) mount.Mount {
 	m := volume(r.homeVolume(), "/home", labels)
 	m.VolumeOptions.NoCopy = true
@@ -50,7 +50,7 @@ func (b *Backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, e
 	}
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
-	// creating the container would create a new volume
+	// without this check, the engine would create a new volume for the container
 	if _, err := e.VolumeInspect(bounded, r.homeVolume()); dialect.Gone(err) {
 		return nil, prison.ErrNoHome
 	}
@@ -58,7 +58,7 @@ func (b *Backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, e
 		home := r.mountHome(r.labels(s, rolePrison))
 		home.Target, home.ReadOnly = prison.Workspace, s.ReadOnly
 		p.host.Mounts = []mount.Mount{home}
-		p.mark() // if a volume is created for a prison that is just being removed, it is removed with the container
+		p.mark() // if a Wipe runs at the same time, a volume that is created now is removed with the container
 	})
 }
 
@@ -71,8 +71,8 @@ func (b *Backend) HomeDisk(s prison.Spec) string {
 	return r.Disk
 }
 
-// home finds the volume, or creates it. Before creating a volume, it records that the home lacks its entries, so
-// that this is known even if the start fails.
+// home finds the volume, or creates it. Before it creates a volume, it records that required entries are missing, so that a later start
+// knows it if this one fails.
 func (e *engine) home(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) (h home, err error) {
 	if p.FillsLate() {
 		return h, nil
@@ -93,8 +93,8 @@ func (e *engine) home(ctx context.Context, p *dialect.Platform, r *state, s pris
 	return home{source: v.Mountpoint, incomplete: !r.Filled || lacks(v.Mountpoint, requiredEntries(s))}, nil
 }
 
-// lacks reports whether a folder on this machine lacks one of the entries. It returns false for a folder that this
-// process cannot read, or that is on a disk of the engine's own: see [engine.emptied].
+// lacks reports whether a folder on this machine lacks one of the entries. It returns false for a folder that this process cannot read,
+// or that is on another disk of the engine: see [engine.emptied].
 func lacks(dir string, entries []dialect.Entry) bool {
 	if _, err := os.Lstat(dir); err != nil {
 		return false
@@ -105,8 +105,8 @@ func lacks(dir string, entries []dialect.Entry) bool {
 	})
 }
 
-// emptied reports whether a home that was set up lacks its entries by now, as after cleaning up by hand. It queries
-// the engine, and records the result.
+// emptied reports whether a home that was set up lacks required entries now, for example after somebody has removed them. It asks the
+// engine, and records the result.
 func (e *engine) emptied(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) (incomplete bool) {
 	if p.FillsLate() || !r.Filled || ctx.Err() != nil {
 		return false
@@ -126,14 +126,14 @@ func (e *engine) emptied(ctx context.Context, p *dialect.Platform, r *state, s p
 	return incomplete
 }
 
-// accounts returns mounts for the files of /etc that define the users inside. A volume with a copy of all of /etc
-// would work as well, but creating it would take the engine as long as everything else that it does for a prison.
+// accounts returns mounts for the files of /etc that define the users inside. A volume with a copy of the whole /etc would work as well,
+// but creating it takes the engine as long as everything else that it does for a prison.
 func (h home) accounts() (mounts []mount.Mount) {
 	if h.source == "" {
 		return nil
 	}
 	for _, file := range accounts(prison.Spec{}) {
-		// The propagation mode is not set, since the engine requires a certain mode for its own folders.
+		// The propagation is not set, since the engine requires a certain one for its own folders.
 		mounts = append(mounts, mount.Mount{
 			Type: mount.TypeBind, Source: path.Join(h.source, path.Base(accountsFolder), file.Name), Target: path.Join("/etc", file.Name), ReadOnly: true,
 		})
@@ -156,8 +156,8 @@ func requiredEntries(s prison.Spec) []dialect.Entry {
 	return entries
 }
 
-// giveToPhantom makes the phantom the owner of the workspace, and sets up a home that lacks its entries. Root does so on this
-// machine's disk, if the engine's folder is there. For other users the engine does so.
+// giveToPhantom makes the phantom the owner of the workspace, and sets up a home that lacks required entries. Root does this on this
+// machine's disk, if the engine's folder is there. Otherwise the engine does it.
 func (e *engine) giveToPhantom(ctx context.Context, image string, r *state, s prison.Spec, h home) error {
 	if os.Geteuid() != 0 {
 		return e.setUp(ctx, image, r, s, h, true)
@@ -166,7 +166,7 @@ func (e *engine) giveToPhantom(ctx context.Context, image string, r *state, s pr
 		return err
 	}
 	err := createEntries(h.source, requiredEntries(s))
-	if errors.Is(err, fs.ErrNotExist) { // the engine has another disk: Start uses the engine
+	if errors.Is(err, fs.ErrNotExist) { // the engine's disk is not this machine's: Start uses the engine
 		return nil
 	}
 	if r.Filled = err == nil; !r.Filled {
@@ -199,9 +199,8 @@ func createEntries(dir string, entries []dialect.Entry) error {
 	return nil
 }
 
-// setUp makes the engine change the owner of the workspace to the phantom, if requested, and set up a home that
-// lacks its entries. That needs no process: the engine unpacks an archive with only those folders into a container
-// that never runs. Existing folders keep their content.
+// setUp makes the phantom the owner of the workspace, if workspace is true, and sets up a home that lacks required entries. It needs no
+// process: the engine unpacks an archive with only those folders into a container that never runs. Existing folders keep their content.
 func (e *engine) setUp(ctx context.Context, image string, r *state, s prison.Spec, h home, workspace bool) error {
 	box := helper{key: r.Key, made: rand.Text(), image: image, argv: []string{inside.Shell}}
 	var entries []dialect.Entry
@@ -213,7 +212,7 @@ func (e *engine) setUp(ctx context.Context, image string, r *state, s prison.Spe
 		labels := r.labels(s, rolePrison)
 		labels[labelMade] = box.made
 		box.mounts = append(box.mounts, r.mountHome(labels))
-		// root owns it, so that the agent cannot rename its entries
+		// root owns this folder, so that the agent cannot rename its entries
 		entries = append(entries, dialect.Folder("home", 0o755, 0, 0))
 		for _, f := range requiredEntries(s) {
 			f.Name = "home/" + f.Name

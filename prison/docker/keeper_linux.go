@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// networkRole is the name of the keeper in the host's process list.
+	// networkRole is the name of a network's keeper in the host's process list.
 	networkRole = "network"
 	device      = usernet.Device
 	socketName  = wire.SocketName
@@ -36,16 +36,16 @@ const (
 	tapPatience = 30 * time.Second
 )
 
-// A keeper of a network begins in every program that has this package.
+// A network's keeper is a role of every program that contains this package.
 func init() { wire.Begin(map[string]wire.Role{networkRole: keepNetwork}) }
 
 // resolver returns the address of the name server in a network.
 func resolver() string { return usernet.Resolver() }
 
-// networkAnswer is the keeper's answer: none of the fields if the network is there.
+// networkAnswer is the keeper's answer. It is empty if the network works.
 type networkAnswer struct {
-	Error string              // a failure
-	Lacks *prison.Unavailable // a refusal
+	Error string              // the error, in words
+	Lacks *prison.Unavailable // the refusal, if this machine cannot provide a network
 }
 
 func (a networkAnswer) err() error {
@@ -81,7 +81,7 @@ func refusal(err error) error {
 	return err
 }
 
-// connectNetwork starts the keeper of a network, and returns a function that waits until packets are carried.
+// connectNetwork starts the keeper of a network. The result waits until packets are carried.
 func connectNetwork(ctx context.Context, o networkOrder) (wait func() error) {
 	if o.Spec.Network == prison.NetworkNone {
 		return func() error { return nil }
@@ -95,7 +95,7 @@ func connectNetwork(ctx context.Context, o networkOrder) (wait func() error) {
 	if err != nil {
 		return func() error { return fmt.Errorf("start the keeper of the network: %w", err) }
 	}
-	stop := context.AfterFunc(ctx, func() { p.Kill() }) // it may have ended
+	stop := context.AfterFunc(ctx, func() { p.Kill() }) // the keeper may have ended
 	return func() error {
 		defer link.Close()
 		var a networkAnswer
@@ -110,9 +110,8 @@ func connectNetwork(ctx context.Context, o networkOrder) (wait func() error) {
 	}
 }
 
-// reconnectNetwork connects the network of a running prison again, if its keeper was killed or the container was started by
-// somebody else. Until then the network leads nowhere. If it fails, the next command tries again. A network that a start has not
-// connected yet is left to that start.
+// reconnectNetwork starts another keeper for a running prison whose keeper was killed, or whose container was started by somebody else.
+// Until then no packet leaves. If it fails, the next command tries again. It does nothing if a start has not connected the network yet.
 func reconnectNetwork(ctx context.Context, o networkOrder) {
 	if _, err := os.Lstat(o.path(networkStateName)); err != nil {
 		return
@@ -135,8 +134,8 @@ func (o networkOrder) runs() bool {
 	return err == nil
 }
 
-// endNetwork ends the network of a prison, and waits for that. A keeper that does not end in time, such as a stopped one, is
-// killed.
+// endNetwork ends the network of a prison, and returns when it has ended. It kills a keeper that does not end in time, for example a
+// stopped one.
 func endNetwork(ctx context.Context, dir string) error {
 	o := networkOrder{Spec: prison.Spec{Dir: dir}}
 	if err := os.Remove(o.path(networkStateName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -148,18 +147,18 @@ func endNetwork(ctx context.Context, dir string) error {
 		if err == nil {
 			return lock.Close()
 		}
-		if errors.Is(err, fs.ErrNotExist) { // there was never one
+		if errors.Is(err, fs.ErrNotExist) { // there was never a network
 			return nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return err
 		}
 		if c, err := wire.Dial(o.path(networkFolder)); err == nil {
-			c.Send(keeperWord{End: true}) //nolint:errcheck // it may be ending
+			c.Send(keeperMessage{End: true}) //nolint:errcheck // the keeper may be ending
 			c.Close()
 		}
 		if time.Since(begun) > endPatience {
-			wire.KillListener(o.path(networkFolder)) //nolint:errcheck // tried again
+			wire.KillListener(o.path(networkFolder)) //nolint:errcheck // the next round tries again
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -170,11 +169,11 @@ func endNetwork(ctx context.Context, dir string) error {
 	}
 }
 
-// keeperWord is a message to a keeper.
-type keeperWord struct {
-	End     bool            // the keeper ends
-	Watch   bool            // the keeper keeps the connection open as long as it runs
-	Secrets []secret.Secret // the network gets these values as well, and an empty answer follows
+// keeperMessage is a message to a keeper.
+type keeperMessage struct {
+	End     bool            // the keeper must end
+	Watch   bool            // the keeper must keep the connection open as long as it runs
+	Secrets []secret.Secret // more values of credentials; an empty answer follows
 }
 
 // lock takes the lock that a keeper holds for its life.
@@ -208,7 +207,7 @@ func keepNetwork(config []byte, _ int) int {
 	defer stop()
 	lock, err := o.takeLock()
 	if err != nil {
-		caller.Send(newNetworkAnswer(err)) //nolint:errcheck // it may be gone
+		caller.Send(newNetworkAnswer(err)) //nolint:errcheck // the caller may be gone
 		return 1
 	}
 	defer runtime.KeepAlive(lock) // the lock is released when the process ends, and not before
@@ -233,7 +232,7 @@ func (o networkOrder) takeLock() (*os.File, error) {
 	return o.lock()
 }
 
-// networkKeeper holds a network.
+// networkKeeper is the state of a network's keeper.
 type networkKeeper struct {
 	networkOrder
 	engine  *engine
@@ -246,17 +245,17 @@ func (k *networkKeeper) end() {
 	k.network.End()
 	if k.socket.File != nil {
 		k.socket.Close()
-		os.Remove(filepath.Join(k.path(networkFolder), socketName)) // nobody listens
+		os.Remove(filepath.Join(k.path(networkFolder), socketName)) // nobody listens any more
 	}
 }
 
-// note records which process carries the packets.
+// note records the id of the process that carries the packets.
 func (k *networkKeeper) note(pid int) error {
 	k.state.Relay = pid
 	return hostfile.WriteRunning(k.path(networkStateName), k.state)
 }
 
-// connect has the interface made, and returns when packets are carried.
+// connect lets a helper make the interface, and returns when packets are carried.
 func (k *networkKeeper) connect(ctx context.Context) (err error) {
 	if err := k.listen(); err != nil {
 		return err
@@ -286,7 +285,7 @@ func (k *networkKeeper) connect(ctx context.Context) (err error) {
 	}
 	k.state = networkState{Owner: c.ID, Started: c.State.StartedAt}
 	err = k.takeInterface(ctx, p, old.Owner == k.state.Owner && old.Started == k.state.Started)
-	if err == nil && old.Owner != "" { // a start would have removed the old state
+	if err == nil && old.Owner != "" { // the network had another keeper: a start removes the old state
 		go k.network.Recover()
 	}
 	return err
@@ -306,7 +305,7 @@ func (k *networkKeeper) listen() error {
 	return errors.Join(os.Chmod(folder, 0o711), os.Chmod(filepath.Join(folder, socketName), 0o666))
 }
 
-// takeInterface has the helper make the interface, or take the other end of one that exists, and connects that.
+// takeInterface lets a helper make the interface, or become the other end of an existing one, and connects that end.
 func (k *networkKeeper) takeInterface(ctx context.Context, p *dialect.Platform, exists bool) error {
 	ctx, cancel := context.WithTimeout(ctx, tapPatience)
 	defer cancel()
@@ -318,7 +317,7 @@ func (k *networkKeeper) takeInterface(ctx context.Context, p *dialect.Platform, 
 			err = usernet.CheckRemote(list, results)
 		}
 		if err != nil {
-			cancel() // nothing will come
+			cancel() // no interface will come
 		}
 		made <- err
 	}()
@@ -335,7 +334,7 @@ func (k *networkKeeper) takeInterface(ctx context.Context, p *dialect.Platform, 
 	return failedInterface(<-made)
 }
 
-// receive connects the other end of the interface if it comes over a connection. Others may connect, too.
+// receive connects the other end of the interface, if it arrives over the connection. Other programs may connect, too.
 func (k *networkKeeper) receive(ctx context.Context, link wire.Conn) (came bool, err error) {
 	defer link.Close()
 	defer context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })()
@@ -358,7 +357,7 @@ func failedInterface(err error) error {
 	}
 	mend := []string{"git airlock start --network none"}
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED): // the socket is there, and nobody listens
+	case errors.Is(err, syscall.ECONNREFUSED): // the socket's file exists, but nobody listens on this kernel
 		return dialect.Unavailable("a network needs an engine on this machine's kernel, and this one runs its containers on another (as Docker Desktop does)",
 			append([]string{"export DOCKER_HOST=" + client.DefaultDockerHost}, mend...)...)
 	case strings.Contains(err.Error(), device):
@@ -367,7 +366,7 @@ func failedInterface(err error) error {
 	return dialect.Unavailable(fmt.Sprintf("the network could not be made: %v", err), mend...)
 }
 
-// await returns when the container with the interface has ended, or somebody asks for the end.
+// await returns when the container with the interface has ended, or when somebody asks the keeper to end.
 func (k *networkKeeper) await(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -381,34 +380,34 @@ func (k *networkKeeper) await(ctx context.Context) {
 			if err != nil {
 				return
 			}
-			go k.hear(c, cancel)
+			go k.handle(c, cancel)
 		}
 	}()
 	<-ctx.Done()
 }
 
-// hear obeys the word that comes over a connection.
-func (k *networkKeeper) hear(c wire.Conn, end func()) {
+// handle reads a message from a connection, and does what it asks for.
+func (k *networkKeeper) handle(c wire.Conn, end func()) {
 	defer c.Close()
-	var word keeperWord
-	c.SetReadDeadline(time.Now().Add(dialect.KillPatience)) // only a closed connection has none
-	if _, err := c.Recv(&word); err != nil {
+	var message keeperMessage
+	c.SetReadDeadline(time.Now().Add(dialect.KillPatience)) // fails only for a closed connection
+	if _, err := c.Recv(&message); err != nil {
 		return
 	}
-	if word.End {
+	if message.End {
 		end()
 	}
-	if len(word.Secrets) > 0 {
-		k.network.Supply(word.Secrets)
+	if len(message.Secrets) > 0 {
+		k.network.Supply(message.Secrets)
 		c.Send(networkAnswer{}) //nolint:errcheck // the caller may be gone
 	}
-	if word.Watch {
-		c.SetReadDeadline(time.Time{}) // likewise
+	if message.Watch {
+		c.SetReadDeadline(time.Time{}) // fails only for a closed connection
 		<-c.Gone()
 	}
 }
 
-// awaitEnd returns when a container does not run any more, or ctx has ended. An engine that does not answer says nothing about it.
+// awaitEnd returns when a container no longer runs, or when ctx ends. If the engine does not answer, it tries again.
 func (e *engine) awaitEnd(ctx context.Context, id string) {
 	const pause = 3 * time.Second
 	for ctx.Err() == nil {

@@ -16,7 +16,7 @@ const (
 
 func resolver() string { return "" }
 
-// checkNetwork refuses a network: no descriptor leaves the machine in which the engine runs its containers.
+// checkNetwork refuses a network: the engine's containers run in another machine, from which no descriptor can be passed.
 func checkNetwork(s prison.Spec) error {
 	if s.Network == prison.NetworkNone {
 		return nil

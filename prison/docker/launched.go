@@ -23,7 +23,7 @@ func (b *Backend) Launched(ctx context.Context, s prison.Spec) (*prison.Launched
 	return &prison.Launched{Argv: l.Argv, Exited: l.Exited, Status: l.Status}, nil
 }
 
-// currentState queries the engine about a command that was running according to its last known state.
+// currentState asks the engine about a command that was still running according to its stored state.
 func (b *Backend) currentState(ctx context.Context, s prison.Spec, l *inside.Launched) (*inside.Launched, error) {
 	_, e, c, err := b.own(ctx, s)
 	if err != nil {

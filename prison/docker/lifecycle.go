@@ -20,7 +20,7 @@ import (
 
 var errRunning = errors.New("the prison is running already")
 
-// claim returns the engine of a prison and the prison's state, which it creates the first time.
+// claim returns the engine of a prison and the prison's state. It creates the state if there is none.
 func (b *Backend) claim(ctx context.Context, s prison.Spec) (*engine, *state, error) {
 	r, err := readState(s.Dir)
 	if err != nil {
@@ -115,15 +115,14 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	return i, nil
 }
 
-// vanished reports whether the container no longer exists. The start of another prison may just have seen the
-// container without its workspace, and removed it.
+// vanished reports whether the container no longer exists. The start of another prison may have removed it at the wrong moment, because
+// its workspace was missing.
 func (e *engine) vanished(ctx context.Context, r *state) bool {
 	c, err := e.find(ctx, r)
 	return err == nil && c == nil && r.Container != ""
 }
 
-// raise makes the objects that the container needs, replaces the container if the old one no longer fits, and
-// starts it.
+// raise makes the objects that the container needs, replaces a container that no longer matches the plan, and starts it.
 func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec, old *container.InspectResponse) (i prison.Isolation, err error) {
 	found, err := e.pinned(ctx, r, s)
 	if err != nil {
@@ -135,7 +134,7 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *state, s pri
 		return i, err
 	}
 	if h.incomplete {
-		old = nil // an existing container must be replaced
+		old = nil // a container with this home must be replaced
 	}
 	if err := errors.Join(endNetwork(ctx, s.Dir), containers.End(ctx, s.Dir)); err != nil {
 		return i, err
@@ -235,7 +234,7 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *state, s priso
 	}
 	if r.Holder == "" {
 		connected = sync.OnceValue(connectNetwork(ctx, newNetworkOrder(s, r)))
-		defer connected() //nolint:errcheck // another error is returned
+		defer connected() //nolint:errcheck // run returns an earlier error
 	}
 	if p.FillsLate() {
 		if err := e.fillLate(ctx, r.Container, s); err != nil {
@@ -252,7 +251,7 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *state, s priso
 	if err := e.recordPrograms(ctx, p, r, s); err != nil {
 		return err
 	}
-	if r.Shell = heard(); r.Shell == "" { // the first process has ended, or the first attempt to start failed
+	if r.Shell = heard(); r.Shell == "" { // the first process has ended, could not be heard, or did not start at first
 		var err error
 		if r.Shell, err = e.ask(ctx, r.Container, userOf(s), sayShell); err != nil && !errors.Is(err, prison.ErrNotRunning) {
 			return err
@@ -294,7 +293,7 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 		if err != nil {
 			return nil, err
 		}
-		if !thawed { // a user wants to continue it
+		if !thawed { // only the user can let the container go on
 			container := strings.TrimPrefix(c.Name, "/")
 			return nil, &prison.Unavailable{Backend: dialect.Name, Frozen: true, Reason: fmt.Sprintf("the container %s is paused", container),
 				Mend: []string{"docker unpause " + container}}
@@ -318,7 +317,7 @@ func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error
 	return b.startTemporary(ctx, s, func(*plan, *state) {})
 }
 
-// startTemporary starts a prison that ends with its caller, after the function change has adapted its plan.
+// startTemporary starts a prison that ends with its caller. change adapts the prison's plan.
 func (b *Backend) startTemporary(ctx context.Context, s prison.Spec, change func(*plan, *state)) (prison.Prison, error) {
 	e, p, r, err := b.ready(ctx, s)
 	if err != nil {
@@ -336,8 +335,8 @@ func (b *Backend) startTemporary(ctx context.Context, s prison.Spec, change func
 	return e.open(ctx, plan)
 }
 
-// open starts a container whose standard input is a stream of ours. The first process ends when the stream is
-// closed, and then the engine removes the container.
+// open starts a container whose standard input is a stream of this process. The first process ends when the stream is closed, and then
+// the engine removes the container.
 func (e *engine) open(ctx context.Context, p plan) (box *inside.Container, err error) {
 	id, err := e.Create(ctx, &p.config, &p.host, "")
 	if err != nil {
@@ -359,7 +358,7 @@ func (e *engine) open(ctx context.Context, p plan) (box *inside.Container, err e
 		return nil, err
 	}
 	end := func() error {
-		stream.Close() // this ends the container; an engine that does not answer now removes it later
+		stream.Close() // this ends the container; an engine that does not answer now removes the container later
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialect.KillPatience)
 		defer cancel()
 		return e.Remove(bounded, id)
@@ -386,7 +385,7 @@ func (b *Backend) Stop(ctx context.Context, s prison.Spec) error {
 	return err
 }
 
-// endLeft ends what a killed engine has left of the prison's container, which does not run.
+// endLeft ends processes of the prison's container that a killed engine has left. The container itself does not run.
 func (r *state) endLeft(ctx context.Context, s prison.Spec) error {
 	if r.Container == "" {
 		return nil
@@ -399,8 +398,8 @@ func (r *state) endLeft(ctx context.Context, s prison.Spec) error {
 	return dialect.Unavailable("processes of the agent still run after the end of its container: "+pids, "sudo kill -KILL "+pids)
 }
 
-// reapPatience is how long a dead first process may take to disappear after the engine has given up waiting. Under
-// a runtime with a kernel of its own, its threads must release all of the agent's memory.
+// reapPatience is how long a dead first process may take to disappear after the engine has stopped waiting. If the runtime has a kernel
+// of its own, that kernel must first release all of the agent's memory.
 const reapPatience = 45 * time.Second
 
 // kill ends a container with all its processes, and returns when none of them runs.
@@ -413,7 +412,7 @@ func (e *engine) kill(ctx context.Context, c *container.InspectResponse) error {
 		}
 	}
 	ended, errs := e.ContainerWait(bounded, c.ID, container.WaitConditionNotRunning)
-	// On a busy machine the engine may give up although the process is dead and only waits to be reaped.
+	// On a busy machine the engine may stop waiting although the process is dead and will be reaped soon.
 	killErr := e.ContainerKill(bounded, c.ID, "KILL")
 	if dialect.NotNow(killErr) || dialect.Gone(killErr) {
 		killErr = nil

@@ -14,10 +14,10 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
 )
 
-// limitSockets limits the memory of sockets, which version 1 of control groups counts separately. Engines accept
-// such a limit but do not set it, since runc has ignored it since 1.0. No process of the agent runs yet.
+// limitSockets limits the memory of sockets, which version 1 of control groups counts separately. The engine cannot do it: engines accept
+// such a limit, but runc has ignored it since 1.0. No process of the agent runs yet.
 func (e *engine) limitSockets(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) {
-	if p.Foreign(s.Runtime) { // its sockets are memory of a process of the runtime
+	if p.Foreign(s.Runtime) { // the sockets are in the memory of the runtime's process
 		return
 	}
 	p.Lacks(prison.UncountedNetlink, netlinkText)
@@ -30,8 +30,8 @@ func (e *engine) limitSockets(ctx context.Context, p *dialect.Platform, r *state
 	}
 }
 
-// netlinkText names memory that no version of control groups counts. The keeper of a native prison checks it, but a
-// container has no keeper.
+// netlinkText names memory that no version of control groups counts. The keeper of a native prison checks that memory, but a container
+// has no such keeper.
 const netlinkText = "memory of netlink sockets is not counted"
 
 func socketsText(cause error) string {
@@ -81,8 +81,8 @@ func (g group) limitSockets(limit int64) error {
 	return errors.New("its control group does not count it")
 }
 
-// limitInside limits the agent's processes where the runtime's own kernel counts them. The host's limit applies to
-// that kernel as a whole, and reaching it would end the kernel.
+// limitInside limits the agent's processes in the runtime's own kernel. The host's limit applies to that kernel as a whole, and the
+// kernel ends when it reaches that limit.
 func (e *engine) limitInside(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) error {
 	if !p.Foreign(s.Runtime) {
 		return nil

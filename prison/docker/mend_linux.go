@@ -18,8 +18,8 @@ const (
 	firstPause, lastPause = 100 * time.Millisecond, 10 * time.Second
 )
 
-// Mend implements [prison.Mender]: it connects the network again when the network's keeper has ended. Packets lead nowhere
-// meanwhile. The interface inside, its addresses and its routes stay.
+// Mend implements [prison.Mender]: it starts another keeper when the network's keeper has ended. No packet leaves meanwhile. The
+// interface inside, its addresses and its routes stay.
 func (b *Backend) Mend(ctx context.Context, s prison.Spec, mended func()) {
 	if s.Network == prison.NetworkNone {
 		return
@@ -32,7 +32,7 @@ func (b *Backend) Mend(ctx context.Context, s prison.Spec, mended func()) {
 		if _, err := os.Lstat(o.path(networkStateName)); err != nil {
 			pause = lastPause // the network has ended, or a start is about to connect it
 		} else if box, err := b.Attach(ctx, s); err == nil {
-			box.Close() // Attach has connected what could be connected
+			box.Close() // Attach has connected the network, if that is possible
 			if o.runs() {
 				mended()
 			}
@@ -54,20 +54,20 @@ func (b *Backend) Supply(_ context.Context, s prison.Spec) error {
 	defer c.Close()
 	c.SetReadDeadline(time.Now().Add(dialect.KillPatience))
 	var a networkAnswer
-	if err = c.Send(keeperWord{Secrets: s.Secrets}); err == nil {
+	if err = c.Send(keeperMessage{Secrets: s.Secrets}); err == nil {
 		_, err = c.Recv(&a)
 	}
 	return errors.Join(err, a.err())
 }
 
-// watch returns when the keeper of a network has ended, and reports whether there was one.
+// watch returns when the keeper of a network has ended. It returns false if there is none.
 func (o networkOrder) watch(ctx context.Context) bool {
 	c, err := wire.Dial(o.path(networkFolder))
 	if err != nil {
 		return false
 	}
 	defer c.Close()
-	if c.Send(keeperWord{Watch: true}) != nil {
+	if c.Send(keeperMessage{Watch: true}) != nil {
 		return true
 	}
 	select {

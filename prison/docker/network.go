@@ -21,18 +21,18 @@ import (
 	"github.com/docker/docker/pkg/stdcopy"
 )
 
-// A network is an interface in the container, whose other end is a descriptor of a process on the host: the network's keeper.
-// The engine gives the container no network at all. A helper container in the container's network makes the interface and passes
-// the descriptor out over a socket that is mounted into the helper alone.
+// A network is an interface in the container. Its other end is a descriptor of a process on the host, the network's keeper. The engine
+// gives the container no network. A helper container joins the container's network, makes the interface, and passes the descriptor out
+// over a socket. That socket is mounted into the helper alone.
 const (
-	// networkFolder is the folder of that socket in the prison's host folder. It is open to the helper, whose root has no
-	// capability for files; the host folder around it is closed to everybody else.
+	// networkFolder is the folder of the socket in the prison's host folder. The helper can open it, although the helper's root has no
+	// capability for files. The host folder above it is closed to everybody else.
 	networkFolder = "interface"
-	// networkStateName is the file with a [networkState] in that folder, and networkLockName the keeper's lock.
+	// In the prison's host folder, networkStateName is the file with a [networkState], and networkLockName is locked by the keeper.
 	networkStateName, networkLockName = "interface.json", "interface.lock"
 	// helperSocket is the path of the socket in the helper.
 	helperSocket = "/run/network/"
-	// mendDevice is the command after which the device exists.
+	// mendDevice is the command that makes the device available.
 	mendDevice = "sudo modprobe tun"
 )
 
@@ -41,15 +41,15 @@ var networkFiles = []string{networkFolder + "/" + socketName, networkFolder, net
 
 // networkState is the stored state of a network.
 type networkState struct {
-	Owner   string `json:"owner"`   // the container that has the interface, and the time when it was started
-	Started string `json:"started"` //
-	Relay   int    `json:"relay"`   // the process that carries the packets
+	Owner   string `json:"owner"`   // id of the container that has the interface
+	Started string `json:"started"` // when that container was started
+	Relay   int    `json:"relay"`   // id of the process that carries the packets
 }
 
 // networkOrder is the configuration of the keeper of a network.
 type networkOrder struct {
 	Spec    prison.Spec
-	Secrets []secret.Secret // of Spec, which is sent without them
+	Secrets []secret.Secret // the secrets of Spec, which is sent without them
 	Host    string          // address of the engine
 	Key     string          // see [state]
 	Image   string
@@ -58,7 +58,7 @@ type networkOrder struct {
 
 func (o networkOrder) path(name string) string { return filepath.Join(o.Spec.Dir, name) }
 
-// owner returns the id of the container whose network the prison is in.
+// owner returns the id of the container that has the prison's network.
 func (r *state) owner() string {
 	if r.Holder != "" {
 		return r.Holder
@@ -71,8 +71,8 @@ func newNetworkOrder(s prison.Spec, r *state) networkOrder {
 	return networkOrder{Spec: s, Secrets: s.Secrets, Host: r.Host, Key: r.Key, Image: r.Image, Owner: r.owner()}
 }
 
-// startHolder makes and starts the container that has the network of a runtime with a network stack of its own. Such a runtime takes the
-// interfaces that it finds when it starts, so somebody else must have them before. Its first process only waits.
+// startHolder makes and starts the container that has the network for a runtime with its own network stack. Such a runtime takes the
+// interfaces that it finds when it starts, so another container must have them before. Its first process only waits.
 func (e *engine) startHolder(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) error {
 	r.Holder = ""
 	if s.Network == prison.NetworkNone || !p.Foreign(s.Runtime) {
@@ -99,12 +99,12 @@ func (e *engine) startHolder(ctx context.Context, p *dialect.Platform, r *state,
 	return e.start(ctx, c.ID, s.Image)
 }
 
-// besidePlan plans a helper with a network, under a runtime that uses this kernel.
+// besidePlan plans a helper with a network. The helper's runtime uses this machine's kernel.
 func (h helper) besidePlan(p *dialect.Platform, s prison.Spec, network string) plan {
 	pids := int64(helperPIDs)
 	security := []string{"no-new-privileges"}
 	if p.Security("selinux") {
-		security = append(security, "label=disable") // it could not use a socket of the host
+		security = append(security, "label=disable") // otherwise the helper could not use a socket of the host
 	}
 	plan := plan{
 		config: container.Config{
@@ -132,7 +132,7 @@ func (h helper) besidePlan(p *dialect.Platform, s prison.Spec, network string) p
 	return plan
 }
 
-// callBeside makes system calls in the network of a container, in a helper that ends with them.
+// callBeside makes system calls in the network of a container. A helper makes them, and ends.
 func (e *engine) callBeside(ctx context.Context, p *dialect.Platform, o networkOrder, list []calls.Call) ([]int64, error) {
 	script, input, err := calls.Script(list)
 	if err != nil {
@@ -154,7 +154,7 @@ func (e *engine) callBeside(ctx context.Context, p *dialect.Platform, o networkO
 	if err != nil {
 		return nil, e.Failed(ctx, "create helper container", err)
 	}
-	defer e.Remove(context.WithoutCancel(ctx), c.ID) //nolint:errcheck // removed with the prison at the latest
+	defer e.Remove(context.WithoutCancel(ctx), c.ID) //nolint:errcheck // if this fails, the helper is removed with the prison
 	stream, err := e.ContainerAttach(bounded, c.ID, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
 		return nil, e.Failed(ctx, "attach to helper container", err)
@@ -165,20 +165,20 @@ func (e *engine) callBeside(ctx context.Context, p *dialect.Platform, o networkO
 		return nil, err
 	}
 	go func() {
-		stream.Conn.Write(input) //nolint:errcheck // too few results come then
-		stream.CloseWrite()      // likewise
+		stream.Conn.Write(input) //nolint:errcheck // on failure there are too few results
+		stream.CloseWrite()      // on failure there are too few results
 	}()
 	out, errOut := prison.Capped{Max: 64 << 10}, prison.Capped{Max: 200}
 	_, err = stdcopy.StdCopy(&out, &errOut, stream.Reader)
 	results, short := calls.Results(out.Bytes(), len(list))
 	if short != nil {
-		return nil, errors.Join(short, err, ctx.Err(), sayings(errOut.Bytes()))
+		return nil, errors.Join(short, err, ctx.Err(), errorOutput(errOut.Bytes()))
 	}
 	return results, nil
 }
 
-// sayings returns what a helper wrote to its error output as an error, or nil.
-func sayings(text []byte) error {
+// errorOutput returns an error with the text that a helper wrote to its error output, or nil if there is none.
+func errorOutput(text []byte) error {
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return nil
 	}

@@ -28,14 +28,14 @@ import (
 const (
 	labelKey  = "workspace.key"  // the key of the prison, see [state]
 	labelID   = "workspace.id"   // the prison's ID
-	labelRole = "workspace.role" // purpose
-	labelPlan = "workspace.plan" // digest of the plan, which shows whether a stopped container still matches
-	labelMade = "workspace.made" // identifies one creation of a container, and the volumes that were created for it
+	labelRole = "workspace.role" // purpose of the object, see rolePrison
+	labelPlan = "workspace.plan" // digest of the plan of a container: a stopped container with another digest is replaced
+	labelMade = "workspace.made" // random text that one creation of a container and its new volumes have in common
 )
 
 const (
 	rolePrison = "prison" // the agent's container
-	roleLook   = "look"   // a container made by Open
+	roleLook   = "look"   // a container made by Open or OpenHome
 	roleHelper = "helper"
 	roleHolder = "network" // the container whose network the agent's container is in
 )
@@ -45,11 +45,11 @@ const (
 	shmMost     = 256 << 20
 )
 
-// sayShell prints the best shell of the image, if the image has git.
+// sayShell prints the path of the best shell in the image, or nothing if the image has no git.
 const sayShell = `git --version >/dev/null 2>&1 || exit 0; command -v bash || command -v ` + inside.Shell
 
-// waitForever is the first process. It prints the result of sayShell, and then reaps orphans until its input ends.
-// It has another uid than the agent, so the agent can do nothing to it.
+// waitForever is the script of the first process. It prints the result of sayShell, and then reaps orphans until its input ends. Its uid
+// is not the agent's, so the agent can do nothing to it.
 const waitForever = sayShell + "\n" + wait
 
 // wait reaps orphans until the input ends.
@@ -60,7 +60,7 @@ type plan struct {
 	name   string
 	config container.Config
 	host   container.HostConfig
-	nested bool // there are volumes within the home's volume
+	nested bool // the image has volumes below /home
 	weaker []prison.Weakness
 }
 
@@ -90,7 +90,7 @@ func (pl planner) prison() (plan, error) {
 	}
 	p.host.Mounts = append(p.host.Mounts, pl.home.accounts()...)
 	switch {
-	case pl.state.Holder != "": // the holder's are used, and an engine refuses others
+	case pl.state.Holder != "": // the holder's settings apply, and an engine refuses others
 		p.host.NetworkMode = container.NetworkMode("container:" + pl.state.Holder)
 		p.config.Hostname, p.host.DNS, p.host.DNSSearch, p.host.DNSOptions = "", nil, nil, nil
 	case pl.Network != prison.NetworkNone:
@@ -116,7 +116,7 @@ func (pl planner) temporary() (plan, error) {
 	return p, err
 }
 
-// base plans what all containers have in common: a container as restricted as the engine can make it.
+// base plans what all containers have in common: the strictest container that the engine can make.
 func (pl planner) base(role string) (plan, error) {
 	security, err := pl.securityOptions()
 	if err != nil {
@@ -127,13 +127,13 @@ func (pl planner) base(role string) (plan, error) {
 			Hostname: pl.Hostname, User: userOf(pl.Spec), Env: pl.environment(),
 			Image: pl.image.ID, Entrypoint: []string{inside.Shell}, Cmd: []string{"-c", waitForever},
 			WorkingDir: "/", OpenStdin: true, Labels: pl.state.labels(pl.Spec, role),
-			StopSignal:  "SIGKILL", // the first process ignores other signals, so an engine would wait in vain
+			StopSignal:  "SIGKILL", // the first process ignores other signals, so an engine would wait for nothing
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		},
 		host: container.HostConfig{
 			CapDrop: []string{"ALL"}, SecurityOpt: security, ReadonlyRootfs: true, Tmpfs: pl.tmpfs(),
 			NetworkMode: "none", IpcMode: container.IPCModePrivate, CgroupnsMode: container.CgroupnsModePrivate,
-			// Otherwise the engine copies the host's settings.
+			// If these were empty, the engine would copy the host's settings.
 			DNS: []string{"127.0.0.1"}, DNSSearch: []string{"."}, DNSOptions: prison.ImpatientResolver(),
 			Runtime: pl.Runtime, ShmSize: min(shmMost, pl.half()), OomScoreAdj: 500,
 			LogConfig:     container.LogConfig{Type: "none"},
@@ -148,8 +148,8 @@ func (pl planner) base(role string) (plan, error) {
 	return p, nil
 }
 
-// nobody runs the first process, since the agent could interfere with a process of its own uid. Podman also mounts
-// its own account files over ours if the image does not know this uid.
+// nobody are the ids of the first process, which the agent could control if it had the agent's uid. Podman mounts its own account files
+// over the prison's if the image does not know the uid of the first process; images know this one.
 const nobody = "65534:65534"
 
 // userOf returns the phantom's ids in the engine's format.
@@ -179,15 +179,14 @@ func (pl planner) securityOptions() ([]string, error) {
 		options = append(options, "mask="+strings.Join(sayable, ":"))
 	}
 	if pl.Security("selinux") {
-		// The alternative is to relabel the workspace, and the labels would outlive the prison.
+		// Otherwise the workspace would have to be relabelled, and its labels would outlive the prison.
 		options = append(options, "label=disable")
 		pl.Lacks(prison.NoSELinux, "SELinux does not confine the prison")
 	}
 	return options, nil
 }
 
-// environment returns the initial environment of every process, in addition to the image's variables for its own
-// programs.
+// environment returns the initial variables of every process. They are added to the image's own variables.
 func (pl planner) environment() []string {
 	env := []string{
 		"HOSTNAME", // without a value: removes the variable
@@ -204,21 +203,21 @@ func (pl planner) environment() []string {
 	return append(env, search)
 }
 
-// half is the size limit of a folder in memory: half of the memory. A folder that uses all of it would leave no
-// memory to execute a command.
+// half is the size limit of a folder in memory, in bytes: half of the prison's memory. If files could use all of the memory, no command
+// could be executed.
 func (pl planner) half() int64 { return pl.Limits.OrDefault().Memory / 2 }
 
-// everybody returns the tmpfs options of a folder that all users may write to. Programs are built and run there.
+// everybody returns the tmpfs options of a folder that all users may write to. Programs can be executed there.
 func (pl planner) everybody() string {
 	options := fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,mode=1777", pl.half())
 	if pl.FillsTmpfs() {
-		options += ",notmpcopyup" // otherwise it gets the content of the image's folder
+		options += ",notmpcopyup" // otherwise the engine copies the content of the image's folder
 	}
 	return options
 }
 
-// own returns the tmpfs options of a folder that belongs to the phantom. Podman has no such option, so there the
-// folder is open to everybody; nobody else is inside.
+// own returns the tmpfs options of a folder that belongs to the phantom. Podman cannot set an owner, so there the folder is open to
+// everybody, but no other user is inside.
 func (pl planner) own(mode string) string {
 	if pl.FillsTmpfs() {
 		return pl.everybody()
@@ -243,13 +242,13 @@ func (pl planner) resources() container.Resources {
 	limits := pl.Limits.OrDefault()
 	r := container.Resources{Ulimits: walls.Ulimits(limits)}
 	if pl.RaisesProcesses() {
-		processes := 2 * int64(limits.PIDs) // counted by uid, and the exporter may have as many
+		processes := 2 * int64(limits.PIDs) // counted by uid, and the exporter may have as many as the agent
 		r.Ulimits = append(r.Ulimits, &container.Ulimit{Name: "nproc", Soft: processes, Hard: processes})
 	}
 	if pl.MemoryLimit {
 		r.Memory = limits.Memory
 		if pl.SwapLimit {
-			r.MemorySwap = limits.Memory // memory and swap together: no swap
+			r.MemorySwap = limits.Memory // the limit of memory and swap together, so that there is no swap
 		} else {
 			pl.Lacks(prison.LooseMemoryLimit, "memory: swapped-out memory is not counted (no swap accounting)")
 		}
@@ -263,7 +262,7 @@ func (pl planner) resources() container.Resources {
 	}
 	pids := int64(limits.PIDs)
 	if pl.Foreign(pl.Runtime) {
-		pids = pids*hostTasks + ownTasks // the runtime's kernel counts the agent's, see limitInside
+		pids = pids*hostTasks + ownTasks // the runtime's kernel limits the agent's processes, see limitInside
 	}
 	if pl.PidsLimit {
 		r.PidsLimit = &pids
@@ -275,7 +274,7 @@ func (pl planner) resources() container.Resources {
 	return r
 }
 
-// A runtime's own kernel has tasks of its own on the host, and more than one for each of the agent's.
+// Tasks on the host of a runtime with its own kernel: hostTasks for each task of the agent, and ownTasks for that kernel.
 const (
 	hostTasks = 4
 	ownTasks  = 512
@@ -310,7 +309,7 @@ var (
 	notFirstChar = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^a-zA-Z0-9]+`) })
 )
 
-// containerName returns a name that engines accept.
+// containerName returns a name that an engine accepts.
 func containerName(s prison.Spec) string {
 	const longest = 100
 	n := notFirstChar().ReplaceAllString(notInNames().ReplaceAllString(s.Name, "-"), "")

@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
 )
 
-// unrecorded returns the reason why the programs of a prison cannot be recorded, as far as it is known before the container runs.
+// unrecorded returns the reason why the programs of a prison cannot be recorded, if that is known before the container runs.
 func unrecorded(p *dialect.Platform, s prison.Spec) error {
 	if p.Foreign(s.Runtime) {
 		return errors.New("the runtime has a kernel of its own, which starts them")
@@ -29,7 +29,7 @@ func checkPrograms(p *dialect.Platform, s prison.Spec) error {
 	return unenforceable(unrecorded(p, s))
 }
 
-// unenforceable returns the refusal of rules that cannot be enforced for a reason.
+// unenforceable returns the refusal of rules for programs, which cannot be enforced for a reason. It is nil without a reason.
 func unenforceable(reason error) error {
 	if reason == nil {
 		return nil
@@ -37,7 +37,7 @@ func unenforceable(reason error) error {
 	return dialect.Unavailable("rules for programs (airlock.exec.deny, or a policy's) need their record: "+reason.Error(), "git airlock start --backend native")
 }
 
-// recordPrograms begins the record of a container's programs. No command has been executed yet.
+// recordPrograms begins the record of a container's programs. It must be called before the first command is executed.
 func (e *engine) recordPrograms(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) error {
 	if !s.Record {
 		return nil

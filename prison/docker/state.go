@@ -18,17 +18,17 @@ import (
 // stateName is the file of the state in the prison's host folder.
 const stateName = "container.json"
 
-// state is the stored state of a prison between commands. It moves with the repository, and so do its
-// references to objects on the engine.
+// state is the stored state of a prison. It stays in the prison's host folder when the repository moves, with its references to objects
+// on the engine.
 type state struct {
 	Host      string `json:"host"`      // address of the engine; the caller's settings may have changed since
 	Key       string `json:"key"`       // label on all objects of the prison on the engine
 	Container string `json:"container"` // id of the container, empty if there is none
-	Holder    string `json:"holder"`    // id of the container with the network, if that is another one
+	Holder    string `json:"holder"`    // id of the container with the network, if that is another container
 	Ref       string `json:"ref"`       // name of the image, as requested
 	Image     string `json:"image"`     // id of the image: if the tag moves, the prison keeps its image
 	Shell     string `json:"shell"`     // the best shell in the image
-	Variables bool   `json:"variables"` // whether some were passed in
+	Variables bool   `json:"variables"` // whether variables were passed in
 	Filled    bool   `json:"filled"`    // whether the home's volume has been filled
 	Disk      string `json:"disk"`      // the engine's folder that contains the home's volume
 }
@@ -72,6 +72,6 @@ func isOurs(labels map[string]string) bool {
 	return err == nil && len(key) == keyLength && labels[labelID] != ""
 }
 
-// The names of a prison's volumes are visible inside, in mountinfo.
+// The names of volumes can be read inside, in mountinfo, so they reveal nothing.
 func (r *state) homeVolume() string { return "work-" + r.Key + "-home" }
 func (r *state) etcVolume() string  { return "work-" + r.Key + "-etc" }

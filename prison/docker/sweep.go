@@ -45,17 +45,15 @@ func (e *engine) sweepOrphaned(ctx context.Context) error {
 	return nil
 }
 
-// orphanedScript prints whether a mounted folder was removed; a folder that was only moved does not count. A
-// runtime's own kernel does not show that in mountinfo, so for such a runtime the script prints the owner of the
-// folder.
+// orphanedScript prints whether the mounted folder was removed. It does not count as removed if it was only moved. A runtime's own kernel
+// does not show that in mountinfo, so for such a runtime the script prints the owner of the folder.
 const orphanedScript = `while read -r _ _ _ _root _at _; do
 	case $_root:$_at in *//deleted:"$1") echo removed; exit ;; esac
 done </proc/self/mountinfo
 exec stat -c %u:%g "$1"`
 
-// orphaned reports whether the workspace of a running container was removed. A missing path alone does not prove it: the
-// repository may have been moved, or have another path in this process. No process inside can make the folder look
-// removed without removing its content.
+// orphaned reports whether the workspace of a running container was removed. A missing path alone does not prove that: the repository may
+// have been moved, or have another path in this process. A process inside can make the folder look removed only by removing its content.
 func (e *engine) orphaned(ctx context.Context, c container.Summary) bool {
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
@@ -84,8 +82,8 @@ func (e *engine) orphaned(ctx context.Context, c container.Summary) bool {
 	return err == nil && left == ""
 }
 
-// unseenPatience bounds the question to a container whose first process this kernel does not have. The container is on another
-// kernel, or it has ended: Podman reports for ever that a container runs whose conmon was killed.
+// unseenPatience limits a command in a container whose first process this kernel does not show. The container may run on another kernel,
+// or it has ended: if conmon is killed, Podman reports for ever that its container runs.
 const unseenPatience = 2 * time.Second
 
 // ask runs a script about the workspace in a container, and returns its output.
@@ -99,9 +97,9 @@ func (e *engine) ask(ctx context.Context, id, user, script string) (string, erro
 	return strings.TrimSpace(said.String()), err
 }
 
-// sweep removes containers and volumes that the engine was still creating for a command that was killed. They did
-// not exist yet when the prison was removed. A prison's container is started as soon as it is created, and the next
-// start replaces one that has not been started.
+// sweep removes containers and volumes that the engine created after the command that asked for them was killed. When the prison was
+// removed, they did not exist yet. An agent's container is not in danger: it is started as soon as it is created, and the next start
+// replaces one that was not started.
 func (e *engine) sweep(ctx context.Context) error {
 	list, err := e.Containers(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(
 		filters.Arg("label", labelRole), filters.Arg("status", "created"), filters.Arg("status", "exited"))})
@@ -124,9 +122,8 @@ func leftOver(c container.Summary) bool {
 	return old && isOurs(c.Labels) && (c.State == container.StateCreated || c.Labels[labelRole] != rolePrison)
 }
 
-// abandon removes a container that no state names. If the container never ran, the volumes that were created with
-// it never had any content, so abandon removes these as well. The home of a stopped prison was created with another
-// container.
+// abandon removes a container that no state names. If the container never ran, the volumes that were created with it never had any
+// content, and abandon removes them, too. The home of a stopped prison was created with another container.
 func (e *engine) abandon(ctx context.Context, c container.Summary) error {
 	made := c.Labels[labelMade]
 	if err := e.Remove(ctx, c.ID); err != nil || made == "" || c.State != container.StateCreated {

@@ -13,11 +13,11 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
 )
 
-// groups is where control groups are on Linux.
+// groups is the folder with the control groups on Linux.
 const groups = "/sys/fs/cgroup"
 
-// Usage implements [prison.Measurer] with the container's control group, which every user may read. With a runtime that has a kernel
-// of its own, the group has the processes of the runtime.
+// Usage implements [prison.Measurer]. It reads the container's control group, which every user may do. If the runtime has a kernel of its
+// own, the group contains the processes of the runtime.
 func (b *Backend) Usage(ctx context.Context, s prison.Spec) (prison.Usage, error) {
 	_, _, c, err := b.own(ctx, s)
 	if err != nil {
@@ -33,11 +33,11 @@ func (b *Backend) Usage(ctx context.Context, s prison.Spec) (prison.Usage, error
 	return g.usage(), nil
 }
 
-// group is a control group: its folder with version 2, and one for each controller with version 1.
+// group is a control group: one folder with version 2, and a folder for each controller with version 1.
 type group []string
 
-// groupOf finds the control group of a container, from its first process. If the engine is on another machine, the pid belongs to an
-// unrelated process here.
+// groupOf finds the control group of a container by the pid of its first process. If the engine is on another machine, the pid belongs to
+// an unrelated process here, whose group does not contain the container's id.
 func groupOf(pid int, id string) (g group, err error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -52,7 +52,7 @@ func groupOf(pid int, id string) (g group, err error) {
 		if !found {
 			continue
 		}
-		scope, _, _ := strings.Cut(after, "/") // engines make groups below the container's
+		scope, _, _ := strings.Cut(after, "/") // engines make groups below the container's group
 		path := fields[2][:len(fields[2])-len(after)] + scope
 		for _, dir := range []string{fields[1], ""} {
 			if _, err := os.Stat(filepath.Join(groups, dir, path)); err == nil {
@@ -67,7 +67,7 @@ func groupOf(pid int, id string) (g group, err error) {
 	return g, nil
 }
 
-// usage reads the group. It counts cached files only as far as they are in use, as "docker stats" does.
+// usage reads the resources that the group uses. It counts cached files only if they are in use, as "docker stats" does.
 func (g group) usage() prison.Usage {
 	u := prison.Usage{Read: -1, Written: -1, Killed: -1}
 	u.CPU = time.Duration(g.number("cpuacct.usage"))
@@ -91,7 +91,7 @@ func (g group) usage() prison.Usage {
 	return u
 }
 
-// disks adds the bytes of all disks: lines such as "8:0 rbytes=1 wbytes=2", and with version 1 "8:0 Read 1".
+// disks adds up the bytes of all disks. It reads lines such as "8:0 rbytes=1 wbytes=2", and with version 1 "8:0 Read 1".
 func (g group) disks(u *prison.Usage) {
 	for line := range strings.Lines(g.content("io.stat") + g.content("blkio.throttle.io_service_bytes")) {
 		fields := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" =\n", r) })
@@ -108,7 +108,7 @@ func (g group) disks(u *prison.Usage) {
 	}
 }
 
-// content returns a file of the group, or nothing.
+// content returns the content of a file of the group. It is empty if there is none.
 func (g group) content(name string) string {
 	for _, dir := range g {
 		if content, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
@@ -118,7 +118,7 @@ func (g group) content(name string) string {
 	return ""
 }
 
-// number returns the number in the first of the files that exists, or -1.
+// number returns the number in the first of the files that exists, or -1 if there is none.
 func (g group) number(names ...string) int64 {
 	for _, name := range names {
 		if n, err := strconv.ParseInt(strings.TrimSpace(g.content(name)), 10, 64); err == nil {
@@ -128,7 +128,7 @@ func (g group) number(names ...string) int64 {
 	return -1
 }
 
-// named returns the number after a name in a file of the group.
+// named returns the number that follows a name in a file of the group.
 func (g group) named(file, name string) (n int64, found bool) {
 	for line := range strings.Lines(g.content(file)) {
 		if value, is := strings.CutPrefix(strings.TrimSpace(line), name+" "); is {

@@ -30,12 +30,11 @@ func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
 	if inside.Runs(c) {
 		return errRunning
 	}
-	// A process may just have been killed that had opened one, and its programs could still write into the workspace.
+	// A process that had made such a container may have been killed, and the container could still write into the workspace.
 	if err := e.removeAll(ctx, r.Key, roleLook); err != nil {
 		return err
 	}
-	// The other containers go last: as long as one exists, its image exists as well, and emptying the workspace needs the
-	// image.
+	// The other containers are removed last: their image exists as long as one of them does, and emptying the workspace needs the image.
 	if err := b.wipeWorkspace(ctx, s, r); err != nil {
 		return err
 	}
@@ -58,8 +57,7 @@ func (e *engine) removeEverything(ctx context.Context, r *state) error {
 	return nil
 }
 
-// wipeWorkspace removes the workspace. Only root can open the phantom's folders, so for other users they are
-// emptied from inside first.
+// wipeWorkspace removes the workspace. Only root can open the phantom's folders, so for other users a container empties them first.
 func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r *state) error {
 	if os.Geteuid() == 0 || os.Remove(s.Workspace) == nil {
 		return hosttree.Remove(s.Workspace)
@@ -71,7 +69,7 @@ func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r *state) er
 	if err != nil {
 		return err
 	}
-	if r == nil { // the helper must have a key even without a state
+	if r == nil { // the helper must have a key, also without a state
 		r = newState(e.Host)
 	}
 	if err := e.empty(ctx, cmp.Or(r.Image, s.Image), r.Key, s); err != nil {
@@ -101,9 +99,9 @@ func (e *engine) removeAll(ctx context.Context, key, role string) error {
 	return nil
 }
 
-// removeVolume removes a volume of a prison. It waits a moment for a container that is being removed, or created:
-// the engine continues to create a container for a start that was killed. Containers of the given role are removed,
-// as by [engine.removeAll].
+// removeVolume removes a volume of a prison. If a container that uses the volume is being removed, it waits a moment. After a start was
+// killed, the engine may still create a container that uses the volume: removeVolume removes containers of the given role, as
+// [engine.removeAll] does.
 func (e *engine) removeVolume(ctx context.Context, name, key, role string) error {
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()

@@ -11,11 +11,11 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// Entry is a file in an archive, or a folder if only the mode is set.
+// Entry is a file in an archive, or a folder if Mode says so.
 type Entry struct {
 	Name     string
 	Content  string
-	Link     string // target of a symbolic link
+	Link     string // target of a symbolic link; empty for other entries
 	Mode     int64
 	UID, GID int
 }
@@ -61,10 +61,10 @@ func (e *Engine) Put(ctx context.Context, id, folder string, entries ...Entry) e
 	return e.Failed(ctx, "fill "+folder, err)
 }
 
-// Small is the maximum size of a file that [Engine.Get] reads, since the agent may have written the file.
+// Small is the largest size in bytes of a file that [Engine.Get] reads. The limit is needed because the agent may have written the file.
 const Small = 4096
 
-// ErrNotSmall is the error of [Engine.Get] for a file that it does not read.
+// ErrNotSmall is the error of [Engine.Get] for a file that it refuses to read.
 var ErrNotSmall = errors.New("not a small regular file")
 
 // Get reads a small file of a container, running or not. It does not follow a symbolic link as the last element of

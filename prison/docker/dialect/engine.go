@@ -26,18 +26,18 @@ import (
 )
 
 const (
-	// Name is the name of the backend.
+	// Name is the name of this backend in flags and messages.
 	Name = "docker"
 	// minAPI is the API version of Docker Engine 20.10.
 	minAPI = "1.41"
 	// pingPatience limits the time for checking whether an engine answers at all. An engine that is stopped by a
 	// signal accepts connections and never answers.
 	pingPatience = 5 * time.Second
-	// factsPatience is how long the abilities of an engine that answers are not read again. They change with a restart.
+	// factsPatience is how long the abilities of an engine that answers are not read again. They change only when the engine restarts.
 	factsPatience = time.Minute
 	// callPatience limits the time of a call without a stream.
 	callPatience = 30 * time.Second
-	// KillPatience is how long a killed command may take to end, or the engine to report that end.
+	// KillPatience is how long a killed command may take to end, or the engine to report its end.
 	KillPatience = 10 * time.Second
 	// StartPatience limits the time for a container to start or end, which may have to wait for the disk.
 	StartPatience = 2 * time.Minute
@@ -105,8 +105,7 @@ func noAddress(host string) error {
 	return Unavailable(fmt.Sprintf("%q is not the address of an engine on this machine", host), "export DOCKER_HOST="+client.DefaultDockerHost)
 }
 
-// Unavailable returns the error for an engine that cannot make prisons, or not this one, with the commands that fix
-// that.
+// Unavailable returns the error for an engine that cannot make prisons, or not the requested one. mend are the commands that fix that.
 func Unavailable(reason string, mend ...string) error {
 	return &prison.Unavailable{Backend: Name, Reason: reason, Mend: mend}
 }
@@ -165,9 +164,9 @@ func (e *Engine) Containers(ctx context.Context, o container.ListOptions) ([]con
 	return list, nil
 }
 
-// Awake returns an error if no engine answers, or if the engine is too old. It reuses a recent result, so that a
-// caller with several calls waits only once for an engine that does not answer. The end of ctx is not a result: it says
-// nothing about the engine to the next caller.
+// Awake returns an error if no engine answers, or if the engine is too old. It reuses a recent error, so that a caller with several calls
+// waits only once for an engine that does not answer. An error because ctx has ended is not reused, since it says nothing about the
+// engine.
 func (e *Engine) Awake(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -207,15 +206,15 @@ func NotNow(err error) bool {
 	return errdefs.IsConflict(err) || errdefs.IsNotModified(err) || err != nil && strings.HasSuffix(err.Error(), noUpgrade)
 }
 
-// noUpgrade ends the client's error for a request with a stream that the engine has refused with the status of a conflict. The client
-// gives that error no kind.
+// noUpgrade is the end of the client's error if the engine refuses a request for a stream as a conflict. The client does not mark that
+// error as a conflict.
 const noUpgrade = "received 409"
 
 // Refused reports whether an error means that the request is invalid and can never succeed.
 func Refused(err error) bool { return errdefs.IsInvalidArgument(err) }
 
-// Create creates a container; an empty name lets the engine choose one. The end of ctx does not cut the call short, because the engine would
-// go on and make a container that nobody knows. The container is removed then.
+// Create creates a container. If name is empty, the engine chooses one. The call goes on after ctx has ended, and then removes the
+// container: if the call were cut short, the engine would still make a container, and nobody would know its id.
 func (e *Engine) Create(ctx context.Context, config *container.Config, host *container.HostConfig, name string) (id string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -245,7 +244,7 @@ func (e *Engine) Remove(ctx context.Context, id string) error {
 		if NotNow(err) { // the engine is removing it already
 			return e.awaitRemoval(ctx, id)
 		}
-		// Podman refuses while it is about to remove the container by itself.
+		// Podman refuses while it is about to remove the container itself.
 		if Unreachable(err) || bounded.Err() != nil || time.Now().After(deadline) {
 			return e.Failed(ctx, "remove container", err)
 		}
@@ -268,6 +267,6 @@ func (e *Engine) awaitRemoval(ctx context.Context, id string) error {
 	}
 }
 
-// SweepAge is the age from which a container that does not run counts as left over. No helper is needed for that
-// long, and no container waits that long for its start.
+// SweepAge is the age from which a container that does not run counts as left over. Every helper ends earlier, and every container is
+// started earlier.
 const SweepAge = 10 * time.Minute

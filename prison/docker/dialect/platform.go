@@ -21,14 +21,14 @@ import (
 // Platform describes what an engine can do for prisons.
 type Platform struct {
 	system.Info
-	podman   bool              // whether it is Podman's service, which differs in a few ways
-	rootless bool              // whether it is an ordinary user's
-	Weaker   []prison.Weakness // measures that it or this machine cannot provide, see [Platform.Lacks]
+	podman   bool              // the engine is Podman's service, which differs in a few ways
+	rootless bool              // the engine runs as an ordinary user
+	Weaker   []prison.Weakness // measures that this engine or machine cannot provide, see [Platform.Lacks]
 }
 
-// Platform returns the abilities of the engine. It returns an error if the phantom would have another uid on the
-// disk, or if the engine does not have the runtime. It reuses a recent result, until the engine once does not answer: a
-// start calls it three times, and each call makes the engine examine all its objects.
+// Platform returns the abilities of the engine. It returns an error if the phantom would have another uid on the disk, or if the engine
+// does not have the runtime. It reuses a recent result as long as the engine answers: a start calls Platform three times, and each answer
+// makes the engine examine all its objects.
 func (e *Engine) Platform(ctx context.Context, runtime string) (*Platform, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -43,13 +43,13 @@ func (e *Engine) Platform(ctx context.Context, runtime string) (*Platform, error
 	return &p, p.refuse(e.Host, runtime)
 }
 
-// examine queries the engine for its kind and its abilities, with one call: Podman runs about ten programs for an answer, and
-// takes seconds for it on a busy machine.
+// examine reads the kind and the abilities of the engine with one call: Podman runs about ten programs for an answer, which takes seconds
+// on a busy machine.
 func (e *Engine) examine(ctx context.Context) (*Platform, error) {
 	bounded, cancel := Call(ctx)
 	defer cancel()
 	read := make(chan engineInfo, 1)
-	go func() { read <- e.info() }() // ends after callPatience, if bounded ends first
+	go func() { read <- e.info() }() // info ends after callPatience, even if bounded ends first
 	var i engineInfo
 	select {
 	case i = <-read:
@@ -67,7 +67,7 @@ func (e *Engine) examine(ctx context.Context) (*Platform, error) {
 // engineInfo is the engine's answer about itself.
 type engineInfo struct {
 	system.Info
-	Rootless bool // Podman's addition to Docker's form of the answer
+	Rootless bool // in Podman's answer only
 
 	podman bool
 	err    error
@@ -80,7 +80,7 @@ const (
 	statusOK     = 200
 )
 
-// info reads the engine's answer about itself. The client of the API passes out neither the header nor the addition.
+// info reads the engine's answer about itself. It does not use the API's client, which drops podmanHeader and Rootless.
 func (e *Engine) info() (i engineInfo) {
 	c := e.HTTPClient()
 	c.Timeout = callPatience
@@ -109,7 +109,7 @@ func (p *Platform) refuse(host, runtime string) error {
 	case p.rootless:
 		return Unavailable(fmt.Sprintf("%s at %s runs without root: the phantom's uid is not among those it has", p.Product(), host), p.withRoot()...)
 	case p.Security("userns"):
-		// A container can be excluded from the mapping, but the archives that the engine unpacks for us cannot.
+		// A container could be excluded from the mapping, but the archives that the engine unpacks for us could not.
 		return Unavailable("the engine maps user ids (userns-remap): on the disk the phantom would be somebody else",
 			"git airlock start --backend native", "sudo \"${EDITOR:-vi}\" /etc/docker/daemon.json # take userns-remap out, then: sudo systemctl restart docker")
 	case runtime != "" && !known:

@@ -1,10 +1,10 @@
 package dialect
 
-// The functions below report how an engine differs from Docker, by the consequence for a plan. So far each of them
-// is about Podman's service.
+// Each function below reports one way in which an engine differs from Docker, named after what a plan must do about it. So far all of
+// them are about Podman's service.
 
-// FillsLate reports whether home and accounts can be put into a container only while it runs. Such an engine mounts
-// its own account files over the prison's, and fills a new volume from the image when the container starts.
+// FillsLate reports whether home and accounts can be put into a container only while it runs. Such an engine mounts its own account files
+// over the prison's, and fills a new volume from the image when the container starts.
 func (p *Platform) FillsLate() bool { return p.podman }
 
 // EndsInput reports whether the input of a first process ends when any attached client disconnects.
@@ -22,10 +22,9 @@ func (p *Platform) ReadsFilter() bool { return p.podman }
 // engines have a field for them.
 func (p *Platform) MasksByOption() bool { return p.podman }
 
-// FillsTmpfs reports whether a folder in memory gets the content and the owner of the image's folder, unless an
-// option prevents it. The owner cannot be set.
+// FillsTmpfs reports whether the engine copies the content and the owner of the image's folder into a folder in memory, unless an option
+// prevents that. The owner of such a folder cannot be set.
 func (p *Platform) FillsTmpfs() bool { return p.podman }
 
-// RaisesProcesses reports whether the engine by default requests a higher limit of processes for a uid than it may
-// have itself.
+// RaisesProcesses reports whether the engine by default requests a higher limit of processes for a uid than the engine itself may have.
 func (p *Platform) RaisesProcesses() bool { return p.podman }

@@ -26,8 +26,8 @@ type Build struct {
 	Name       string // from [BuiltName]; required
 	Dockerfile []byte // required
 	Files      []File // the build context
-	// Network is the network of the steps: the name of one of the engine's networks, "host" or "none". Empty means
-	// the engine's default.
+	// Network is the network in which the steps run: the name of one of the engine's networks, "host" or "none". Empty means the engine's
+	// default.
 	Network  string
 	Progress func(Step) // called for every step; may be nil
 }
@@ -42,16 +42,16 @@ type File struct {
 
 // Step is a step of a build or of a download.
 type Step struct {
-	Number, Of int    // from 1; 0 if unknown
-	What       string // the instruction in the Dockerfile
-	Said       string // the last line of its output; empty when it begins
+	Number, Of int    // Number counts from 1, and Of is the number of steps; 0 if unknown
+	What       string // the instruction in the Dockerfile, or the image to download
+	Said       string // the last line of the step's output; empty when the step begins
 }
 
 // BuildError is the error of a failed build.
 type BuildError struct {
 	Step
 	Reason string
-	Output []string // the last lines of its output
+	Output []string // the last lines of the step's output
 }
 
 func (e *BuildError) Error() string {
@@ -103,13 +103,12 @@ func (s Store) Pull(ctx context.Context, ref string, progress func(Step)) error 
 	return e.Failed(ctx, "pull image", err)
 }
 
-// buildTries is how often an image is built if images of its steps disappear meanwhile.
+// buildTries is how often a build is tried if the images of its steps are removed meanwhile.
 const buildTries = 3
 
-// BuildImage builds an image. If the build fails or ctx ends, everything that the build created is removed. It uses
-// the classic builder, which needs no session and which every engine has. That builder does not keep the image of a
-// finished step from being removed: another user's removal of an image with the same first steps removes theirs, too, and
-// the next step fails. Such a build begins again.
+// BuildImage builds an image. If the build fails or ctx ends, everything that the build created is removed. It uses the classic builder,
+// which needs no session and which every engine has. That builder does not protect the image of a finished step: if another user removes
+// an image with the same first steps, the image of the step disappears, too, and the next step fails. Then the build begins again.
 func (s Store) BuildImage(ctx context.Context, w Build) error {
 	e, err := s.connect(ctx)
 	if err != nil {
@@ -128,7 +127,7 @@ func (s Store) BuildImage(ctx context.Context, w Build) error {
 	}
 }
 
-// build builds an image once, and reports whether the build failed after the image of its last step had been removed.
+// build builds an image once. lost reports that the build failed because the image of its last step had been removed.
 func (s Store) build(ctx context.Context, e engine, p *dialect.Platform, w Build) (lost bool, err error) {
 	context, dockerfile, err := w.context()
 	if err != nil {
@@ -199,8 +198,8 @@ type follower struct {
 	step     Step
 	output   []string
 	cached   bool
-	image    string   // of the last step: a step can print such a line, too
-	made     []string // what may be images of the steps, the newest last: a step can print such lines
+	image    string   // the id of the last step's image, unless a step has printed such a line
+	made     []string // ids of the steps' images, the newest last; steps can print such lines, so an id may be wrong
 }
 
 // buildLines are patterns for the messages of a build, for Docker and for Podman.
@@ -220,7 +219,7 @@ var lines = sync.OnceValue(func() buildLines {
 // keptOutput is the number of lines that are kept to show the output before a failure.
 const keptOutput = 20
 
-// longestLine limits the length of a kept line, since a step can print anything.
+// longestLine limits a kept line in bytes, since a step can print anything.
 const longestLine = 400
 
 func (f *follower) read(stream io.Reader) error {
@@ -279,8 +278,8 @@ func (f *follower) line(line string) {
 	f.report(said)
 }
 
-// next returns the step that a line begins. A step can print such lines too, so only the number after that of the current step
-// is accepted, and the first one says how many steps there are.
+// next returns the step that begins with a line. A step can print such lines, too. So next accepts only the number that follows the
+// current step's, and the number of steps that the first line named.
 func (f *follower) next(line string) (Step, bool) {
 	at := lines().step.FindStringSubmatch(line)
 	if at == nil {

@@ -26,12 +26,12 @@ func newMark() string { return markPrefix + strings.ToLower(rand.Text()) + markA
 const (
 	// discardPatience is how long the engine may take to stop a build after its client has disconnected.
 	discardPatience = 15 * time.Second
-	// lateContainers is how long after that another container can still appear: the one that was being created.
+	// lateContainers is how long another container can still appear after that, if the engine was creating it.
 	lateContainers = 1500 * time.Millisecond
 )
 
-// discard removes what the steps of a failed build left on the engine: a container that was created but not started
-// yet, and the images of earlier steps. An image of before, or with a name, is not one of them, whatever the steps have printed.
+// discard removes the objects that a failed build left on the engine: a container that was created but not started yet, and the images of
+// earlier steps. It keeps images that existed before, and images with a name, since made may contain other ids.
 func (e engine) discard(ctx context.Context, p *dialect.Platform, mark, notOf string, made []string, before map[string]bool) error {
 	interrupted := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardPatience)
@@ -66,7 +66,7 @@ func (e engine) discard(ctx context.Context, p *dialect.Platform, mark, notOf st
 			if !dialect.NotNow(err) || ctx.Err() != nil {
 				return e.Failed(ctx, "remove what the build left", err)
 			}
-			time.Sleep(100 * time.Millisecond) // its container is just being removed
+			time.Sleep(100 * time.Millisecond) // the image's container is being removed
 		}
 	}
 	return nil
@@ -87,8 +87,8 @@ func (e engine) imageIDs(ctx context.Context) (map[string]bool, error) {
 	return ids, nil
 }
 
-// sweepBuilds removes the containers of builds whose command was killed. One that the engine cannot remove, or does not describe, must
-// not keep a new build from beginning, so it is tried once and left to the next build.
+// sweepBuilds removes the containers of builds whose command was killed. It ignores errors, since a container that the engine cannot
+// describe or remove must not prevent a new build. The next build tries again.
 func (e engine) sweepBuilds(ctx context.Context, notOf string) {
 	_ = e.eachBuild(ctx, notOf, func(_ string, c container.Summary) error {
 		if c.State == "running" || time.Since(time.Unix(c.Created, 0)) <= dialect.SweepAge {
@@ -100,7 +100,7 @@ func (e engine) sweepBuilds(ctx context.Context, notOf string) {
 	})
 }
 
-// eachBuild calls do for the containers of builds, with their marks. It goes on after an error.
+// eachBuild calls do for each container of a build, with its mark. It continues after an error.
 func (e engine) eachBuild(ctx context.Context, notOf string, do func(mark string, c container.Summary) error) (all error) {
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
@@ -125,7 +125,7 @@ func (e engine) eachBuild(ctx context.Context, notOf string, do func(mark string
 	return all
 }
 
-// markOf returns the mark of a build's container, and an empty string for other containers.
+// markOf returns the mark of a build's container. It is empty for other containers.
 func markOf(c container.InspectResponse) string {
 	if c.ContainerJSONBase == nil || c.HostConfig == nil || len(c.HostConfig.ExtraHosts) != 1 {
 		return ""

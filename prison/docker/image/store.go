@@ -19,9 +19,8 @@ import (
 	"github.com/docker/docker/api/types/image"
 )
 
-// BuiltName returns the name of a built image. It consists of an owner (8 hexadecimal digits) and a digest of all
-// inputs of the build (24). The name is visible on the host only. Another owner of the same content gives the image
-// another name.
+// BuiltName returns the name of a built image. It consists of an owner (8 hexadecimal digits) and a digest of all inputs of the build (24
+// digits). The name is visible on the host only. Two owners of the same content have two names for it.
 func BuiltName(owner, digest string) string { return "workspace-" + owner + ":" + digest }
 
 var builtImage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^workspace-[0-9a-f]{8}:[0-9a-f]{24}$`) })
@@ -36,7 +35,7 @@ func IsName(name string) bool {
 type Store struct {
 	// Connect returns the connection to the engine, once the engine answers.
 	Connect func(context.Context) (*dialect.Engine, error)
-	// NotOf is a label of containers that no build has created.
+	// NotOf is a label that containers of builds do not have.
 	NotOf string
 }
 
@@ -122,7 +121,7 @@ func (e engine) named(ctx context.Context) (all []Image, err error) {
 	return all, nil
 }
 
-// Reuse gives the name to an existing built image with the same digest, and reports whether there is one.
+// Reuse adds the name to an existing built image with the same digest, and reports whether there is one.
 func (s Store) Reuse(ctx context.Context, name string) (bool, error) {
 	e, err := s.connect(ctx)
 	if err != nil {
@@ -141,7 +140,7 @@ func (s Store) Reuse(ctx context.Context, name string) (bool, error) {
 	return true, e.Failed(ctx, "name image", e.ImageTag(bounded, same[0].ID, name))
 }
 
-// RemoveImage removes the name from a built image. With its last name the image is removed, and also the images of
+// RemoveImage removes the name from a built image. When the last name is removed, the engine also removes the image, and the images of
 // its steps that nothing else uses.
 func (s Store) RemoveImage(ctx context.Context, name string) error {
 	if !builtImage().MatchString(name) {

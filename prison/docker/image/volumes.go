@@ -21,7 +21,7 @@ func Volumes(i image.InspectResponse) (folders []string) {
 	return folders
 }
 
-// Reserved reports whether every prison mounts something of its own at a folder.
+// Reserved reports whether a prison always mounts something else at a folder.
 func Reserved(folder string) bool {
 	switch folder {
 	case "/", "/tmp", "/var/tmp", "/run", "/home", "/etc", prison.Workspace:

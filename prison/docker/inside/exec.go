@@ -27,14 +27,14 @@ import (
 // endPoll is the interval for checking whether the container of a long command still runs.
 const endPoll = 3 * time.Second
 
-// endGrace is the time for reading the last output of such a command.
+// endGrace is how long the last output of such a command is read after its container has ended.
 const endGrace = time.Second
 
 // KilledStatus is the exit status of a command that was killed because the prison ended.
 const KilledStatus = 128 + 9
 
-// unstartedStatus is the exit status that an engine has for a command that its runtime could not start. The script never has it before
-// it becomes the command.
+// unstartedStatus is the exit status that an engine reports for a command that its runtime could not start. The script never ends with
+// that status before it becomes the command.
 const unstartedStatus = 126
 
 // Container is a container in which commands can be executed. It implements [prison.Prison].
@@ -42,7 +42,7 @@ type Container struct {
 	*dialect.Engine
 	ID   string
 	User string // the user of commands, in the engine's format
-	// the host folder of a prison made by Start; empty for other prisons, which cannot launch a command
+	// the prison's folder on the host; empty for a prison not made by Start, which cannot launch a command
 	HostDir   string
 	Base      []string     // variables that the container's own environment does not contain
 	Variables bool         // whether variables were passed into the container, see [GiveVariables]
@@ -70,7 +70,7 @@ type execution struct {
 	id     string
 	stream types.HijackedResponse
 	said   chan string   // receives the script's answer; closed without one if the script never started
-	begun  chan struct{} // closed when the command has its terminal with its size; may be nil
+	begun  chan struct{} // closed when the command's terminal has its size, and the command begins; may be nil
 	out    io.Writer
 }
 
@@ -88,8 +88,8 @@ func (r *Container) Exec(ctx context.Context, p prison.Process) (int, error) {
 // errUnstarted reports that the engine could not start the script, although it could start another command after it.
 var errUnstarted = errors.New("the engine could not start a process in the prison: it may have as many, or as much memory, as it is allowed")
 
-// runScript runs the script that becomes the command, and waits for its end. The runtime of a busy engine sometimes fails once without
-// a reason. A command that has not begun is tried once more, unless a part of its input is lost.
+// runScript runs the script that becomes the command, and waits for its end. On a busy machine the engine's runtime sometimes fails once
+// for no reason. A command that has not begun is tried once more, unless a part of its input may be lost.
 func (r *Container) runScript(ctx context.Context, p prison.Process, mode string) (int, error) {
 	status, err := r.runOnce(ctx, p, mode)
 	if errors.Is(err, errUnstarted) && (p.Stdin == nil || p.Terminal != nil) {
@@ -119,8 +119,8 @@ func (r *Container) runOnce(ctx context.Context, p prison.Process, mode string) 
 		err := x.kill(context.WithoutCancel(ctx))
 		x.stream.Close()
 		select {
-		case <-copied: //nolint:errcheck // we ended it
-		case <-time.After(dialect.KillPatience): // a writer of the caller's blocks
+		case <-copied: //nolint:errcheck // closing the stream has ended it
+		case <-time.After(dialect.KillPatience): // a writer of the caller blocks
 		}
 		return 0, errors.Join(ctx.Err(), err)
 	}
@@ -171,7 +171,7 @@ func (r *Container) begin(ctx context.Context, p prison.Process, script, mode st
 	return x, err
 }
 
-// environment returns the variables of the process itself.
+// environment returns the variables that belong to the process itself.
 func (r *Container) environment(p prison.Process, t *prison.Terminal) []string {
 	if t == nil {
 		return p.Env
@@ -179,9 +179,9 @@ func (r *Container) environment(p prison.Process, t *prison.Terminal) []string {
 	return slices.Concat([]string{"TERM=" + cmp.Or(t.Term, "xterm-256color")}, p.Env)
 }
 
-// lost turns an error of the engine into one that names the cause, if the container has ended.
+// lost returns [prison.ErrNotRunning] instead of an engine's error if the container has ended.
 func (r *Container) lost(ctx context.Context, step string, err error) error {
-	// Not every engine returns that as a kind of error.
+	// Not every engine marks that error with a kind.
 	if dialect.Gone(err) || r.ended(ctx) {
 		return prison.ErrNotRunning
 	}
@@ -202,14 +202,14 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// feed copies the caller's input and then closes the command's. Nothing waits for feed, since the input may have no
+// feed copies the caller's input and then closes the command's input. No function waits for feed, since the caller's input may have no
 // end.
 func (x *execution) feed() {
 	if x.Stdin != nil {
 		io.Copy(x.stream.Conn, x.Stdin) //nolint:errcheck // the command may end before its input
 	}
-	if x.Terminal == nil { // a terminal's input has no end, except one that the user types
-		x.stream.CloseWrite() // the command does not need the end of its input
+	if x.Terminal == nil { // only the user ends a terminal's input, by typing
+		x.stream.CloseWrite() // an error does not matter: the command may have ended
 	}
 }
 
@@ -235,8 +235,8 @@ func (x *execution) result(ctx context.Context) (int, error) {
 	return status, err
 }
 
-// what returns the kind of an answer. If an engine cannot start the script, for example because the container is
-// ending, it prints an error in place of the script's answer, and ends the command with a status of its own.
+// what returns the kind of an answer. If an engine cannot start the script, for example because the container is ending, it prints an
+// error in place of the answer, and the command ends with a status of the engine's.
 func what(answer string) byte {
 	switch answer {
 	case string(saysNotFound), string(saysNotExecutable), string(saysNoFolder), string(saysNoVariables):
@@ -280,7 +280,7 @@ func (x *execution) status(ctx context.Context) (int, error) {
 	}
 }
 
-// neverRan returns the reason why the script sent no answer, or something else in its place.
+// neverRan returns the reason why the script sent no valid answer.
 func (x *execution) neverRan(ctx context.Context, answer string) error {
 	status, err := x.status(ctx)
 	if err != nil {
@@ -296,9 +296,9 @@ func (x *execution) neverRan(ctx context.Context, answer string) error {
 	return err
 }
 
-// alive reports whether the container can still execute a command. The engine reports a changed state late, so a
-// command that was killed with its container would look like one that was killed inside. A container that executes
-// nothing may also have reached its limit of processes, or have an agent that stops each process.
+// alive reports whether the container can still execute a command. The engine reports a changed state late, so it cannot distinguish a
+// command that was killed with its container from one that was killed inside. If nothing can be executed, the container has ended, has
+// reached its limit of processes, or has an agent that stops each process.
 func (r *Container) alive(ctx context.Context) bool {
 	bounded, cancel := context.WithTimeout(ctx, dialect.KillPatience)
 	defer cancel()
@@ -314,8 +314,8 @@ func (r *Container) alive(ctx context.Context) bool {
 	return !r.ended(ctx)
 }
 
-// ended reports whether the container has ended, after a command has failed. The engine may still report for seconds that a
-// container runs whose first process has ended. If this kernel does not show that process, ended waits for the engine.
+// ended reports whether the container has ended, after a command has failed. For seconds, the engine may report that a container runs
+// although its first process has ended. If this kernel does not show that process, ended waits for the engine.
 func (r *Container) ended(ctx context.Context) bool {
 	for begun := time.Now(); ; time.Sleep(endGrace / 10) {
 		runs, first := r.state(ctx)
@@ -334,8 +334,8 @@ func (r *Container) containerRuns(ctx context.Context) bool {
 	return runs
 }
 
-// state returns what the engine reports of the container: whether it runs, and the process id of its first process. If
-// the engine does not answer, the results are true and zero.
+// state returns the engine's answer about the container: whether it runs, and the process id of its first process. If the engine does not
+// answer, the results are true and zero.
 func (r *Container) state(ctx context.Context) (runs bool, first int) {
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
@@ -355,12 +355,11 @@ func (r *Container) Plain(ctx context.Context, argv []string) (int, error) {
 	}
 	defer x.stream.Close()
 	defer context.AfterFunc(ctx, x.stream.Close)()
-	io.Copy(io.Discard, x.stream.Reader) //nolint:errcheck // only its end matters
+	io.Copy(io.Discard, x.stream.Reader) //nolint:errcheck // only the end of the output matters
 	return x.status(ctx)
 }
 
-// kill kills the command with all of its session. It waits for the script's answer, since the session is unknown
-// before.
+// kill kills the command and everything in its session. It waits for the script's answer, which contains the session.
 func (x *execution) kill(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, dialect.KillPatience)
 	defer cancel()

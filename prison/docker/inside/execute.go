@@ -14,8 +14,8 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// execute makes the engine execute a command as the agent. If programs are recorded, the command waits until the record begins.
-// Programs with the hidden paths are not recorded.
+// execute makes the engine execute a command as the agent. If programs are recorded, the command waits until the record begins. Programs
+// at the hidden paths are not recorded.
 func (r *Container) execute(ctx context.Context, o container.ExecOptions, hidden ...string) (id string, stream types.HijackedResponse, err error) {
 	if r.Recorded {
 		o.Cmd = containers.Enter(o.Cmd)
@@ -42,8 +42,8 @@ func (r *Container) execute(ctx context.Context, o container.ExecOptions, hidden
 	return id, stream, nil
 }
 
-// start makes the engine run a command. It waits while a process of ours has frozen the container. It also waits for a moment after
-// that, in which a busy engine still refuses commands: the runtime's report that the container was paused arrives late.
+// start makes the engine start a command. It waits while a process of this program has frozen the container. It also waits a moment
+// longer: the engine learns late from the runtime that the container goes on, and refuses commands until then.
 func (r *Container) start(ctx context.Context, o container.ExecOptions) (id string, stream types.HijackedResponse, err error) {
 	for begun := time.Now(); ; time.Sleep(pauseAgain) {
 		id, stream, err = r.startOnce(ctx, o)
@@ -68,7 +68,7 @@ func (r *Container) startOnce(ctx context.Context, o container.ExecOptions) (id 
 	return c.ID, stream, err
 }
 
-// unrecorded returns the error for a command whose programs cannot be recorded for a reason.
+// unrecorded returns the error for a command whose programs cannot be recorded, with the reason.
 func (r *Container) unrecorded(ctx context.Context, reason error) error {
 	if !errors.Is(reason, containers.ErrEnded) {
 		return fmt.Errorf("record programs: %w", reason)

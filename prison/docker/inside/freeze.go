@@ -14,7 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 )
 
-// frozenName is a file in the prison's folder on the host. Whoever has frozen the container holds a lock of it.
+// frozenName is a file in the prison's folder on the host. A process that has frozen the container holds a lock of it.
 const frozenName = "frozen.lock"
 
 // lockFrozen locks the file. It returns nil if another process has the lock.
@@ -45,7 +45,7 @@ func (r *Container) isFrozen() bool {
 	return err == nil && f == nil
 }
 
-// heldText is the content of the file while the container stays frozen after the end of the process that has frozen it.
+// heldText is the content of the file if the container stays frozen after that process has ended, see [prison.Frozen].
 const heldText = "held\n"
 
 func isHeld(lock *os.File) bool {
@@ -53,10 +53,10 @@ func isHeld(lock *os.File) bool {
 	return err == nil && string(content) == heldText
 }
 
-// frozen is the lock of a container that is frozen.
+// frozen is the lock of a frozen container. It implements [prison.Frozen].
 type frozen struct {
 	*Container
-	ctx  context.Context // outlives the caller's: the container must be unpaused
+	ctx  context.Context // does not end with the caller's, since the container must be unpaused
 	lock *os.File
 }
 
@@ -72,7 +72,7 @@ func (r *Container) Freeze(ctx context.Context) (prison.Frozen, error) {
 		return f, nil
 	}
 	if err := r.pause(ctx); err != nil {
-		_ = f.unpause() // in case that only the answer was lost
+		_ = f.unpause() // the engine may have paused the container although its answer was lost
 		return nil, errors.Join(err, os.Remove(lock.Name()), lock.Close())
 	}
 	return f, nil
@@ -114,8 +114,8 @@ func (f frozen) Thaw() error {
 }
 
 const (
-	// pausePatience is how long a container may take to pause. On version 1 of control groups, the runtime gives up early if
-	// processes start all the time.
+	// pausePatience is how long a container may take to pause. With version 1 of control groups, the runtime fails early if processes
+	// start all the time, and pause tries again.
 	pausePatience = 10 * time.Second
 	pauseAgain    = 20 * time.Millisecond
 )
@@ -134,12 +134,13 @@ func (r *Container) pause(ctx context.Context) error {
 	}
 }
 
-// latePatience is how long an engine may take a container for paused after it was unpaused.
+// latePatience is how long an engine may report that a container is paused after it was unpaused.
 const latePatience = 3 * time.Second
 
-// Thawed reports whether a paused container runs again. It unpauses the container if a process that died had frozen it. If a process of
-// this program has just unpaused it, Thawed waits until the engine knows that. Otherwise another program has paused the container, or a
-// process of this program keeps it frozen. A container that is held stays frozen until [Container.Freeze] takes over.
+// Thawed reports whether a caller may use a container that the engine calls paused. If a process that has died had frozen the
+// container, Thawed unpauses it. If a process of this program has just unpaused it, Thawed waits until the engine reports that. A held
+// container stays frozen, and the result is true, so that the caller can take over with [Container.Freeze]. Otherwise a process of this
+// program keeps the container frozen, or another program has paused it.
 func (r *Container) Thawed(ctx context.Context) (bool, error) {
 	for begun := time.Now(); ; time.Sleep(pauseAgain) {
 		if thawed, err := r.thawAbandoned(ctx); thawed || err != nil {
@@ -157,7 +158,7 @@ func (r *Container) Thawed(ctx context.Context) (bool, error) {
 func (r *Container) thawAbandoned(ctx context.Context) (bool, error) {
 	lock, err := lockFrozen(r.HostDir, os.O_RDWR)
 	if err != nil || lock == nil {
-		return false, nil //nolint:nilerr // another program has paused it, or it is frozen now
+		return false, nil //nolint:nilerr // a process has frozen it now, or another program has paused it
 	}
 	defer lock.Close()
 	if isHeld(lock) {

@@ -42,13 +42,13 @@ func Reexec() {
 		return
 	}
 	if err := keep(os.Args[1]); err != nil {
-		fmt.Print(err) //nolint:forbidigo // we read the other end of this pipe
-		os.Exit(1)     //nolint:forbidigo // a process of its own
+		fmt.Print(err) //nolint:forbidigo // the parent reads the other end of this pipe
+		os.Exit(1)     //nolint:forbidigo // this process is only a keeper
 	}
-	os.Exit(0) //nolint:forbidigo // a process of its own
+	os.Exit(0) //nolint:forbidigo // this process is only a keeper
 }
 
-// order is the content of the keeper's standard input. Arguments and variables are bytes, since they need not be text.
+// order is what the keeper reads from its standard input. Arguments and variables are bytes, since they need not be text.
 type order struct {
 	Host      string // address of the engine
 	Container string
@@ -83,7 +83,7 @@ func unpackAll(packed [][]byte) (texts []string) {
 
 const ready = "ready"
 
-// sizePause is the time between two sizes, so that they arrive one after the other, see sizePauses.
+// sizePause is the time between two changes of the size, so that Podman does not drop the second one, see sizePauses.
 const sizePause = 50 * time.Millisecond
 
 // startKeeper starts a keeper, which starts the command, and returns once the command has started.
@@ -115,7 +115,7 @@ func (r *Container) startKeeper(ctx context.Context, p prison.Process) error {
 	if err != nil {
 		return fmt.Errorf("start keeper: %w", err)
 	}
-	go process.Wait() // if it ends before this process, it must not stay a zombie
+	go process.Wait() // a keeper that ends before this process must not stay a zombie
 	in.Close()
 	out.Close()
 	go func() {
@@ -126,7 +126,7 @@ func (r *Container) startKeeper(ctx context.Context, p prison.Process) error {
 	said, err := io.ReadAll(io.LimitReader(outEnd, dialect.Small))
 	switch {
 	case ctx.Err() != nil:
-		process.Kill() // it may have ended
+		process.Kill() // the keeper may have ended
 		return ctx.Err()
 	case err != nil:
 		return fmt.Errorf("start keeper: %w", err)
@@ -136,8 +136,8 @@ func (r *Container) startKeeper(ctx context.Context, p prison.Process) error {
 	return nil
 }
 
-// keep starts the command of an order, and returns when the command has ended. The folder becomes the working
-// directory, since the path of a socket must be short.
+// keep starts the command of an order, and returns when the command has ended. dir becomes the working directory, since the path of a
+// socket must be short.
 func keep(dir string) error {
 	var o order
 	if err := json.NewDecoder(os.Stdin).Decode(&o); err != nil {
@@ -150,7 +150,7 @@ func keep(dir string) error {
 	if err != nil {
 		return err
 	}
-	os.Remove(socketName)                           // left by a keeper that was killed
+	os.Remove(socketName)                           // a keeper that was killed has left it
 	listener, err := net.Listen("unix", socketName) //nolint:noctx // a unix socket needs no name resolution
 	if err != nil {
 		return err
@@ -166,8 +166,8 @@ func keep(dir string) error {
 	return box.keepScreen(context.Background(), o.process(), listener, screen)
 }
 
-// keepScreen starts a command and shows its screen. It returns when the command has ended and everybody who joined
-// has received the output.
+// keepScreen starts a command and shows its terminal to callers that join. It returns when the command has ended and all of them have
+// received the output.
 func (r *Container) keepScreen(ctx context.Context, p prison.Process, listener net.Listener, screen *shared) error {
 	typed, keys := io.Pipe()
 	p.Stdin, p.Stdout = typed, screen
@@ -185,7 +185,7 @@ func (r *Container) keepScreen(ctx context.Context, p prison.Process, listener n
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		x.copy() //nolint:errcheck // our own writer does not fail
+		x.copy() //nolint:errcheck // writes to screen do not fail
 	}()
 	if answer := <-x.said; what(answer) != saysRuns {
 		return errors.New("the engine could not start it")
@@ -195,7 +195,7 @@ func (r *Container) keepScreen(ctx context.Context, p prison.Process, listener n
 	case <-ended:
 	}
 	go screen.welcome(listener, keys)
-	fmt.Print(ready) //nolint:forbidigo // we read the other end of this pipe
+	fmt.Print(ready) //nolint:forbidigo // the parent reads the other end of this pipe
 	os.Stdout.Close()
 	<-ended
 	if status, err := x.status(ctx); err == nil && r.alive(ctx) {
@@ -225,7 +225,7 @@ func (r *Container) Join(ctx context.Context, p prison.Process) error {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	x := &execution{Container: r, Process: p, id: l.Exec}
 	if t := p.Terminal; t != nil {
-		// The size is changed in any case, since a change makes programs redraw their screen.
+		// The size is always changed, since programs redraw their screen only when it changes.
 		if t.Size.Rows > 1 {
 			x.resize(ctx, prison.Size{Rows: t.Size.Rows - 1, Cols: t.Size.Cols})
 			time.Sleep(sizePause)
@@ -246,7 +246,7 @@ func (r *Container) Join(ctx context.Context, p prison.Process) error {
 	return out.err
 }
 
-// AwaitKeeper waits until the keeper of a stopped prison has ended, after which it writes nothing more.
+// AwaitKeeper waits until the keeper of a stopped prison has ended. From then on it writes nothing.
 func AwaitKeeper(ctx context.Context, dir string) error {
 	for deadline := time.Now().Add(2 * dialect.KillPatience); ; time.Sleep(5 * time.Millisecond) {
 		conn, err := dialIn(ctx, dir, socketName)

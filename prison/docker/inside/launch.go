@@ -25,7 +25,7 @@ type Launched struct {
 // StatusFolder is the folder in which a launched command leaves its exit status. The phantom can write to it.
 const StatusFolder = "/home/.run"
 
-// statusFile is the file for the exit status inside. The agent can forge it.
+// statusFile is the path inside of the file with the exit status. The agent can forge it.
 const statusFile = StatusFolder + "/status"
 
 // Launch implements [prison.Prison].
@@ -96,8 +96,8 @@ func (r *Container) State(ctx context.Context) (*Launched, error) {
 	return l, hostfile.Write(filepath.Join(r.HostDir, commandName), l)
 }
 
-// kept reports whether the keeper of the launched command runs, which writes how the command ends. An engine reports that a
-// command without a process does not run: one that it is still starting, and with Podman also one that has ended.
+// kept reports whether the keeper of the launched command runs. It will write how the command ends. The engine's answer is not enough:
+// a command that it is still starting has no process and does not run, and with Podman the same is true of an ended one.
 func (r *Container) kept(ctx context.Context) bool {
 	conn, err := dialIn(ctx, r.HostDir, socketName)
 	if err == nil {
@@ -106,7 +106,7 @@ func (r *Container) kept(ctx context.Context) bool {
 	return err == nil
 }
 
-// Written completes the state of an ended command with the exit status in the command's file.
+// Written completes the state of an ended command: it reads the exit status from the command's file.
 func (r *Container) Written(ctx context.Context, l *Launched) (*Launched, error) {
 	l.Exited, l.Status = true, KilledStatus
 	content, err := r.Get(ctx, r.ID, statusFile)

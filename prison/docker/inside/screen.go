@@ -15,7 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/moments"
 )
 
-// shared is the screen of a terminal with the callers that have joined it.
+// shared is the terminal of a launched command, and the callers that have joined it.
 type shared struct {
 	log *tail
 
@@ -24,20 +24,20 @@ type shared struct {
 	disconnected bool
 }
 
-// joiner is one of these callers, with a queue of output that it has not received yet.
+// joiner is a caller that has joined, with a queue of output that it has not received yet.
 type joiner struct {
 	conn  net.Conn
 	queue chan []byte
-	done  chan struct{} // closed once everything is written
+	done  chan struct{} // closed when the queue is written, or the joiner is gone
 }
 
-// A joiner may be this many pieces of output behind before it is disconnected, since the command must never wait.
+// joinerQueue is how many pieces of output a joiner may be behind before it is disconnected, since the command must never wait.
 const joinerQueue = 256
 
 // disconnectPatience is how long a joiner may take to read the rest after the command has ended.
 const disconnectPatience = 2 * time.Second
 
-// welcome accepts every connection, since only the owner of the folder can connect.
+// welcome accepts every connection: only the owner of the folder can connect.
 func (s *shared) welcome(listener net.Listener, keys io.Writer) {
 	for {
 		conn, err := listener.Accept()
@@ -96,7 +96,7 @@ func (s *shared) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// disconnect disconnects all joiners, after they have read the rest.
+// disconnect lets all joiners read the rest, and disconnects them.
 func (s *shared) disconnect() {
 	s.mu.Lock()
 	joined := s.joined
@@ -107,11 +107,11 @@ func (s *shared) disconnect() {
 		close(j.queue)
 	}
 	for _, j := range joined {
-		<-j.done // at the latest after the deadline
+		<-j.done // closed at the deadline at the latest
 	}
 }
 
-// tail keeps the end of what is written, between one and two times tailSize, in two files.
+// tail keeps the end of what is written in two files: at least tailSize bytes, and at most about twice as many.
 type tail struct {
 	name  string
 	file  *os.File
@@ -122,7 +122,7 @@ type tail struct {
 const (
 	tailSize  = 1 << 20
 	oldSuffix = ".old"
-	// timesSuffix is of a file that has when the output came.
+	// timesSuffix is the suffix of the file with the times of the output.
 	timesSuffix = ".times"
 )
 
@@ -159,7 +159,7 @@ func (t *tail) Close() error {
 	return t.file.Close()
 }
 
-// Times returns when the launched command's output came that [ReadLog] returns.
+// Times returns when the output came that [ReadLog] returns.
 func Times(dir string) ([]prison.Moment, error) {
 	return moments.Read(filepath.Join(dir, logName+timesSuffix))
 }

@@ -13,24 +13,24 @@ const Shell = "/bin/sh"
 
 // Modes of the script that starts a command. They can be combined.
 const (
-	modeTerminal = "t" // wait for a line of input, which means that the terminal has its size
+	modeTerminal = "t" // wait for a line of input, which is sent when the terminal has its size
 	modeMerged   = "m" // standard error goes where standard output goes
 	modeCheck    = "c" // only look up the command, and remove the status of the last launched command
 )
 
 // Answers of the script: the first byte of the first line of its output. With modeTerminal there is a second line.
 const (
-	saysRuns          = 'p' // followed by the process id, which is also the session
+	saysRuns          = 'p' // followed by the process id, which is also the session's
 	saysNotFound      = 'n'
 	saysNotExecutable = 'x'
 	saysNoFolder      = 'd'
 	saysNoVariables   = 'v'
-	saysNothing       = 0 // the script did not start
+	saysNothing       = 0 // no answer: the script did not start
 )
 
-// startScript becomes a command. It removes the variables that Podman adds to every environment. Its arguments are
-// the mode, the working directory and the command. It works in every POSIX shell and needs no other program. Its
-// variables have names that no environment contains.
+// startScript looks up a command; the script that follows it becomes the command. It removes the variables that Podman adds to every
+// environment. Its arguments are the mode, the working directory and the command. It works in every POSIX shell and needs no other
+// program. The names of its own variables occur in no environment.
 const startScript = `
 _mode=$1
 cd -- "$2" 2>/dev/null || { echo d; exit 0; }
@@ -62,10 +62,9 @@ case $_mode in *m*) exec 2>&1 ;; esac
 case $_mode in *c*) echo >` + statusFile + `; exit 0 ;; esac
 `
 
-// becomeScript follows startScript for a command with a waiting caller, and launchScript for a command that leaves
-// its exit status in a file. An interrupt from the terminal also reaches the shell that waits for the launched
-// command, and must not end this shell. The shell sets a trap with a command, since the launched command would
-// inherit an ignored signal, but does not inherit a trap.
+// becomeScript follows startScript for a command with a waiting caller. launchScript follows it for a command that leaves its exit status
+// in a file: its shell must survive an interrupt from the terminal, which reaches the launched command, too. So the shell has a trap with
+// a command. The launched command would inherit an ignored signal, but does not inherit a trap.
 const (
 	becomeScript = `exec "$@"`
 	launchScript = `
@@ -81,8 +80,8 @@ func command(script, mode, dir string, argv []string) []string {
 	return append([]string{Shell, "-c", script, "sh", mode, dir}, argv...)
 }
 
-// encode keeps bytes that are not text out of the API, which uses JSON. If there are such bytes, it returns a
-// prelude that creates the arguments and variables inside.
+// encode keeps bytes that are not text out of the API, which uses JSON. For such bytes it returns a prelude, shell commands that create
+// the arguments and variables inside.
 func encode(argv, env []string) (prelude string, rest []string) {
 	var b strings.Builder
 	for _, entry := range env {
@@ -104,8 +103,7 @@ func encode(argv, env []string) (prelude string, rest []string) {
 	return b.String(), nil
 }
 
-// octal encodes bytes for %b of printf(1). The caller appends a character in the command substitution, which keeps
-// trailing newlines.
+// octal encodes bytes for %b of printf(1). The caller appends a character, since a command substitution removes trailing newlines.
 func octal(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -114,7 +112,7 @@ func octal(s string) string {
 	return b.String()
 }
 
-// texts returns the variables of an environment that encode has left out of its prelude.
+// texts returns the variables of an environment that are not in encode's prelude.
 func texts(env []string) []string {
 	var out []string
 	for _, entry := range env {
@@ -125,8 +123,8 @@ func texts(env []string) []string {
 	return out
 }
 
-// killScript kills every process of the session in its argument. It repeats while processes are still starting
-// others. Dead processes stay in the list until they are reaped.
+// killScript kills every process of the session in its argument. It repeats while it finds any, since processes may start others. Dead
+// processes stay in the list until they are reaped.
 const killScript = `
 _round=0
 while [ $_round -lt 50 ]; do

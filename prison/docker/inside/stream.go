@@ -15,8 +15,8 @@ import (
 	"github.com/docker/docker/pkg/stdcopy"
 )
 
-// copy copies the command's output to the end, and starts to copy its input. It returns only errors of the caller's
-// writers, since an error of the stream shows in how the command ended.
+// copy copies the command's output to the end, and starts to copy its input. It returns only errors of the caller's writers. An error of
+// the stream appears in the result of the command.
 func (x *execution) copy() error {
 	defer close(x.said)
 	if x.Terminal != nil {
@@ -49,7 +49,7 @@ func (x *execution) copyTerminal() error {
 	if _, err := io.WriteString(x.stream.Conn, "\n"); err != nil {
 		return nil
 	}
-	// The output before the script's second line is the echo of the input.
+	// Before the script's second line, the terminal echoes the input.
 	for line := ""; strings.TrimSpace(line) != "g"; {
 		if line, err = readLine(x.stream.Reader); err != nil {
 			return nil
@@ -59,17 +59,17 @@ func (x *execution) copyTerminal() error {
 		close(x.begun)
 	}
 	go x.feed()
-	go x.passSizes(resizing, prison.Size{}) // no other size has come before, and those who join have theirs
+	go x.passSizes(resizing, prison.Size{}) // the first size is set; callers that join set their own
 	out := &broken{w: x.out}
 	io.Copy(out, x.stream.Reader) //nolint:errcheck // see copy
 	return out.err
 }
 
-// sizePauses are the times after which a size is set again. Podman's conmon drops a size that arrives together with another one. A size that
-// the terminal has already changes nothing.
+// sizePauses are the times after which a size is set again, because Podman's conmon drops a size that arrives together with another one.
+// Setting the present size changes nothing.
 var sizePauses = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond}
 
-// passSizes passes on later sizes, and sets each again. again is the first size to set again, none if it is zero.
+// passSizes sets each later size, and sets it again after sizePauses. again is a size to set again at first, or zero for none.
 func (x *execution) passSizes(ctx context.Context, again prison.Size) {
 	sizes := x.Terminal.Resize
 	pause := time.NewTimer(sizePauses[0])
@@ -94,7 +94,7 @@ func (x *execution) passSizes(ctx context.Context, again prison.Size) {
 	}
 }
 
-// resize sets the size of the terminal. An error is ignored, since the terminal may have ended.
+// resize sets the size of the terminal, if the size is not zero.
 func (x *execution) resize(ctx context.Context, s prison.Size) {
 	if s == (prison.Size{}) {
 		return
@@ -115,8 +115,7 @@ func readLine(r *bufio.Reader) (string, error) {
 	return string(line), err
 }
 
-// answered removes the script's answer, the first line, from what is written. A line that is too long is not an
-// answer.
+// answered passes on what is written, without the first line, which is the script's answer. If that line is too long, the answer is empty.
 type answered struct {
 	said chan<- string
 	line []byte
@@ -146,8 +145,8 @@ func (a *answered) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Hear attaches to the first process of a container that is about to start. The function line waits for the first
-// line of output, and returns an empty line if there is none. The function leave ends the wait.
+// Hear attaches to the first process of a container that is about to start. line waits for the first line of output, and returns an empty
+// line if there is none. leave ends the wait.
 func Hear(ctx context.Context, e *dialect.Engine, id string) (line func() string, leave func(), err error) {
 	bounded, cancel := context.WithTimeout(ctx, dialect.StartPatience)
 	first, err := e.ContainerAttach(bounded, id, container.AttachOptions{Stream: true, Stdout: true})
@@ -165,7 +164,7 @@ func Hear(ctx context.Context, e *dialect.Engine, id string) (line func() string
 	return func() string { return <-said }, cancel, nil
 }
 
-// broken records the first error of a writer, to distinguish it from errors of the stream.
+// broken records the first error of a writer, which must not be taken for an error of the stream.
 type broken struct {
 	w   io.Writer
 	err error

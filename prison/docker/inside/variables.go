@@ -11,10 +11,10 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 )
 
-// The variables of a prison can be secrets. If they were in the configuration of its container, engines would write
-// them to disk, keep them with a stopped container, and show them to every user of the engine. So they are in a
-// file in memory that ends with the container. The script that becomes a command reads this file. Folder and file
-// belong to root, so that the agent cannot change what other users execute.
+// The variables of a prison can be secrets. If they were in the configuration of its container, engines would write them to disk, keep
+// them with a stopped container, and show them to every user of the engine. So they are in a file in memory that ends with the container,
+// and the script that becomes a command reads this file. Root owns the folder and the file, so that the agent cannot change what other
+// users execute.
 const (
 	// VariablesFolder is a folder in memory that a container with variables must have, with [VariablesOptions].
 	VariablesFolder = "/run/variables"
@@ -68,8 +68,8 @@ func assignments(env []string) (string, error) {
 	return b.String(), nil
 }
 
-// loadVariables returns shell commands that read the file. They precede the script that becomes a command.
-// Variables in env, which belong to the command itself, keep their values.
+// loadVariables returns shell commands that read the file. They precede startScript. Variables in env, which belong to the command
+// itself, keep their values.
 func loadVariables(env []string) string {
 	names := make([]string, len(env))
 	for i, entry := range env {
@@ -84,7 +84,7 @@ func errNoVariables() error {
 	return restarted("the variables that were passed in are gone")
 }
 
-// restarted returns the error for a container that was restarted without this package, which has an effect.
+// restarted returns the error for a container that was restarted by somebody else. effect names a consequence.
 func restarted(effect string) error {
 	return dialect.Unavailable("somebody else has restarted the container, and "+effect, "git airlock stop && git airlock start")
 }

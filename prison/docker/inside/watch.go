@@ -19,18 +19,16 @@ const (
 	// watchPoll is the interval of a watch. Only root can watch the container's files from outside, and inside
 	// there may be no program that uses inotify.
 	watchPoll = 150 * time.Millisecond
-	// watchPatience is how long a check may take before the watch is given up, for example because a path is a
-	// pipe.
+	// watchPatience is how long a check may take before the watch ends. A path may be a pipe, for example.
 	watchPatience = 20 * time.Second
 	// watchLate is how long a check may take before the watch also checks whether the container still runs.
 	watchLate = time.Second
 )
 
-// watchScript checks its later arguments whenever it reads a line, and prints whether they have changed. The first
-// argument is the script itself. If there is bash, bash runs it, and compares times to the nanosecond without
-// starting a process. For each path the script keeps a file with the path's time. Where a file cannot have exactly
-// that time, it has the time of the check instead. Other shells compare seconds only, so there the script uses
-// stat(1).
+// watchScript checks the paths, its later arguments, whenever it reads a line, and prints whether they have changed. The first argument
+// is the script itself: if there is bash, it runs the script, and compares times to the nanosecond without starting a process. For each
+// path the script keeps a file with the path's time, or with the time of the check where a file cannot have exactly the path's time.
+// Other shells compare seconds only, so there the script uses stat(1).
 const watchScript = `
 [ "$BASH_VERSION" ] || ! command -v bash >/dev/null || exec bash -c "$1" sh "$@"
 shift
@@ -73,7 +71,7 @@ var watchPrograms = []string{
 	"/bin/mktemp", "/bin/rm", "/bin/stat", "/bin/touch", "/usr/bin/mktemp", "/usr/bin/rm", "/usr/bin/stat", "/usr/bin/touch",
 }
 
-// shell returns the best shell of the image, if it is known.
+// shell returns the best shell of the image, or [Shell] if that is unknown.
 func (r *Container) shell() string {
 	for _, v := range r.Base {
 		if shell, ok := strings.CutPrefix(v, "SHELL="); ok {
@@ -133,7 +131,7 @@ type checker struct {
 		SetReadDeadline(time.Time) error
 	}
 	answers *bufio.Reader
-	late    func() (stop func()) // called before each check; ends the check if the container has ended
+	late    func() (stop func()) // called before each check; it ends the check if the container has ended
 }
 
 func (l *checker) check() (changed bool, err error) {

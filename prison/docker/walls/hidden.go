@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// kernelFiles are the kernel's files that are hidden. They are the engine's own list, and files that reveal the
-// machine, its disks and devices, and the activity of others. Files that programs need stay visible: processors,
-// memory, control groups.
+// kernelFiles are the hidden files of the kernel: those that the engine hides by default, and files that reveal the machine, its disks
+// and devices, and the activity of other programs. Files that programs need stay visible: processors, memory, control groups.
 var kernelFiles = []string{
 	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug",
 	"/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",

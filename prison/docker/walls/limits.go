@@ -6,9 +6,8 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// NoCores returns the only limit with which the kernel starts no program of the host for a core dump, see core(5).
-// Where core dumps go into a pipe, the kernel starts the program even for 0, as root and with the agent's memory as
-// its input.
+// NoCores returns the only limit with which the kernel starts no program of the host for a core dump, see core(5). If core dumps go into
+// a pipe, the kernel starts the program even with a limit of 0, as root and with the agent's memory as its input.
 func NoCores() *container.Ulimit { return &container.Ulimit{Name: "core", Soft: 1, Hard: 1} }
 
 // The numbers of limits in getrlimit(2), on all but a few rare architectures.
@@ -38,7 +37,7 @@ func Ulimits(l prison.Limits) []*container.Ulimit {
 	} {
 		most := u.most
 		if own, known := ownLimit(u.number); known {
-			// as in a native prison: the exporter beside the container has the same uid and must have more
+			// the exporter beside the container has the same uid and must have more, as in a native prison
 			if u.number == limitFiles {
 				own /= 4
 			}

@@ -2,8 +2,8 @@ package walls
 
 import "syscall"
 
-// ownLimit returns the highest limit that this process could have for a resource. The engine, started by somebody
-// with the same limit, could have it, too.
+// ownLimit returns the highest limit that this process could set for a resource. If the engine was started with the same limit, it can
+// set that limit, too.
 func ownLimit(resource int) (int64, bool) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(resource, &l); err != nil {

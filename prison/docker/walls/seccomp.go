@@ -70,17 +70,17 @@ type (
 	}
 )
 
-// looked are the calls that Profile allows only with certain arguments, or not at all.
-var looked = []string{
+// restricted are the calls that Profile allows only with certain arguments, or not at all.
+var restricted = []string{
 	"chmod", "fchmod", "fchmodat", "fchmodat2", "creat", "mknod", "mknodat", "open", "openat", "openat2",
 	"socket", "socketcall", "ioctl", "name_to_handle_at", "setrlimit", "prlimit64",
 	"mmap", "mmap2", "memfd_create", "shmget",
 }
 
-// Profile returns the system call filter. It is Docker's own, without calls of foreign architectures, files with
-// set-id bits (which would be on the host's disk, too), rare kinds of sockets, some requests to terminals, huge
-// pages, and core dumps. Two rules for one call must have the same action, and a rule cannot exclude a value by
-// comparing only the low half of an argument. So all rules list the allowed values.
+// Profile returns the system call filter. It is Docker's own filter, but refuses calls of foreign architectures, files with set-id bits
+// (which would be on the host's disk, too), rare kinds of sockets, some requests to terminals, huge pages, and core dumps. All rules list
+// the allowed values: two rules for one call must have the same action, and a rule cannot exclude a value by comparing only the low half
+// of an argument.
 var Profile = sync.OnceValues(func() (string, error) {
 	encoded, err := defaultProfile()
 	if err != nil {
@@ -95,7 +95,7 @@ var Profile = sync.OnceValues(func() (string, error) {
 	}
 	for i := range p.Syscalls {
 		r := &p.Syscalls[i]
-		r.Names = slices.DeleteFunc(r.Names, func(name string) bool { return slices.Contains(looked, name) })
+		r.Names = slices.DeleteFunc(r.Names, func(name string) bool { return slices.Contains(restricted, name) })
 	}
 	p.Syscalls = slices.DeleteFunc(p.Syscalls, func(r ruleJSON) bool { return len(r.Names) == 0 })
 	p.Syscalls = append(p.Syscalls, setIDRules()...)
@@ -133,7 +133,7 @@ func socketRules() []ruleJSON {
 	return rules
 }
 
-// hugeRules allow memory in pages of the usual size.
+// hugeRules allow memory in pages of the usual size, and not in huge pages.
 func hugeRules() []ruleJSON {
 	return []ruleJSON{
 		bitsAre(3, mapHugeTLB, 0, "mmap", "mmap2"),
@@ -142,8 +142,8 @@ func hugeRules() []ruleJSON {
 	}
 }
 
-// ioctlRules allow all requests except some that differ from each other in the last six bits only. The kernel reads
-// only the low half of the argument, so comparing the whole argument would allow 1<<32|TIOCSTI.
+// ioctlRules allow all requests except the refused ones, which differ only in their last six bits. The kernel reads only the low half of
+// the argument, so comparing the whole argument would allow 1<<32|TIOCSTI.
 func ioctlRules() []ruleJSON {
 	refused := []uint64{tiocsti, tioclinux, tioccons, tiocsetd}
 	var rules []ruleJSON
