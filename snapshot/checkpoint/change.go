@@ -11,15 +11,15 @@ import (
 
 // Change is a difference of one file between two states.
 type Change struct {
-	Path string // of the agent's bytes
+	Path string // as bytes that the agent has chosen
 	What What
-	Kind files.Kind // in the new state, or in the old one if it is removed
+	Kind files.Kind // the kind in the new state, or in the old one if the file is removed
 }
 
 // What is the kind of a change.
 type What string
 
-// The kinds of changes. A changed file has other content or is of another type; otherwise its mode or time differs.
+// The kinds of changes. Changed: other content or another type. Mode: another mode. TimeOnly: only another modification time.
 const (
 	Added    What = "added"
 	Removed  What = "removed"
@@ -28,7 +28,7 @@ const (
 	TimeOnly What = "time"
 )
 
-// Scope selects files by their paths: all if it is empty, otherwise the files with these paths and everything below them.
+// Scope selects files by their paths: the files with these paths and everything below them, or all files if it is empty.
 type Scope []string
 
 // Contains reports whether a path is in the scope.
@@ -51,14 +51,14 @@ func (s *Store) State(c Checkpoint) (State, error) {
 	return State{top}, err
 }
 
-// Present returns the present state of the workspace that c serves, and stores nothing. The error is an [Unreadable] if a file is
-// closed to its owner, and the state then has what could be read. With opens such files are opened and closed again; nothing of the agent's may run then.
+// Present returns the present state of the workspace that c serves, and stores nothing. The error is an [Unreadable] if files are closed to
+// their owner; the state then lacks them. With opens, it opens such files and closes them again, and no process of the agent may run.
 func (s *Store) Present(ctx context.Context, c *files.Client, opens bool) (State, error) {
 	top, _, err := s.present(ctx, c, Options{Opens: opens, Whole: opens})
 	return State{top}, errors.Join(err, shut(c, top))
 }
 
-// Compare returns the differences between two states, sorted as a walk finds them.
+// Compare returns the differences between two states, in the order of a walk.
 func Compare(from, to State, scope Scope) []Change {
 	if from.top == nil && to.top != nil {
 		from.top = &node{kind: files.Folder, mode: to.top.mode, mtime: to.top.mtime}
@@ -66,7 +66,7 @@ func Compare(from, to State, scope Scope) []Change {
 	return changes("", from.top, to.top, scope, nil)
 }
 
-// changes appends the differences of two folders at a path, or two files.
+// changes appends to found the differences between two files, or two folders with all their entries, at a path.
 func changes(path string, old, recent *node, scope Scope, found []Change) []Change {
 	in := scope.Contains(path) && path != "" || path == "" && len(scope) == 0
 	add := func(what What, n *node) {
@@ -102,7 +102,7 @@ func (s Scope) Missing(a, b State) (missing []string) {
 	return missing
 }
 
-// at returns the file at a path of a scope, nil if there is none.
+// at returns the file at a path of a scope. It is nil if there is none.
 func (n *node) at(path string) *node {
 	if path = strings.Trim(path, "/"); path == "" || path == "." {
 		return n

@@ -15,7 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// compact copies the objects of all checkpoints into one pack and removes the others.
+// compact copies the objects of all checkpoints into one new pack and removes the old packs.
 func (s *Store) compact() error {
 	all, err := s.List()
 	if err != nil {
@@ -45,8 +45,8 @@ func (s *Store) compact() error {
 	return errors.Join(err, s.openPacks())
 }
 
-// copier copies objects to another pack. It takes over the compressed bytes: to compress everything again took 20 times as long, and
-// commands wait meanwhile.
+// copier copies objects to another pack. It copies the compressed bytes, because compressing everything again took 20 times as long, and
+// commands wait for it.
 type copier struct {
 	*objects
 	to     *pack
@@ -54,14 +54,14 @@ type copier struct {
 	buffer []byte
 }
 
-// place is where a pack has an object.
+// place is the part of a pack that contains an object, from its first offset up to its end.
 type place struct {
 	in       packed
 	from, to int64
 	crc      uint32
 }
 
-// find finds the places of all objects.
+// find stores the places of all objects of the store in places.
 func (c *copier) find() error {
 	c.places = map[oid]place{}
 	for _, p := range c.packs {
@@ -73,7 +73,7 @@ func (c *copier) find() error {
 		if err != nil {
 			return err
 		}
-		end := info.Size() - int64(len(oid{})) // its checksum
+		end := info.Size() - int64(len(oid{})) // the checksum of the pack follows the last object
 		var all []*idxfile.Entry
 		for e, err := entries.Next(); err == nil; e, err = entries.Next() {
 			all = append(all, e)
@@ -86,7 +86,7 @@ func (c *copier) find() error {
 	return nil
 }
 
-// copy copies an object and everything that it names.
+// copy copies an object and all objects that it refers to.
 func (c *copier) copy(kind string, id oid) error {
 	if c.to.known[id] {
 		return nil
@@ -108,7 +108,7 @@ func (c *copier) copy(kind string, id oid) error {
 			return err
 		}
 	}
-	const most = 1 << 20 // larger ones are compressed already
+	const most = 1 << 20 // larger objects are always compressed
 	if at.to-at.from > most {
 		return c.to.take(id, at.crc, io.NewSectionReader(at.in.file, at.from, at.to-at.from))
 	}
@@ -130,16 +130,16 @@ func (c *copier) copy(kind string, id oid) error {
 	return c.to.take(id, at.crc, bytes.NewReader(c.buffer))
 }
 
-// isStored reports whether an object of a pack was written by [pack.quickly], without compression.
+// isStored reports whether [pack.quickly] has written an object of a pack without compression.
 func isStored(object []byte) bool {
 	for len(object) > 0 && object[0]&0x80 != 0 {
 		object = object[1:]
 	}
-	const header, blockTypes = 2, 0x6 // of zlib (RFC 1950), and those of its first block (RFC 1951)
+	const header, blockTypes = 2, 0x6 // length of the header of zlib (RFC 1950); bits with the type of its first block (RFC 1951)
 	return len(object) > 1+header && len(object) <= smallObject+64 && object[1+header]&blockTypes == 0
 }
 
-// take writes an object in the form of another pack.
+// take writes an object whose bytes come from another pack. crc is their checksum in that pack's index.
 func (p *pack) take(id oid, crc uint32, object io.Reader) error {
 	p.sum.crc.Reset()
 	n, err := io.Copy(p.sum, object)

@@ -12,20 +12,20 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
-// IDs identify the state of a workspace. Two workspaces have the same ids if all files have the same contents, names, types, modes,
-// times and targets.
+// IDs identify the state of a workspace. Two workspaces have the same ids if their files have the same contents, names, types, modes,
+// times and link targets.
 type IDs struct {
 	Tree string // all files without the inner repository's folder
 	Git  string // the inner repository's folder; empty if there is none
 }
 
-// roots are the trees of a checkpoint.
+// roots are the ids of the trees of a checkpoint.
 type roots struct{ files, meta, git oid }
 
-// sink stores an object that a checkpoint needs.
+// sink stores an object that a checkpoint needs, and returns its id.
 type sink func(kind string, content []byte) (oid, error)
 
-// ids returns the ids of trees.
+// ids returns the ids of the state that the trees contain.
 func (r roots) ids() IDs {
 	ids := IDs{Tree: name("tree", treeOf([]treeEntry{{folderMode, "files", r.files}, {folderMode, "meta", r.meta}})).String()}
 	if r.git != (oid{}) {
@@ -34,7 +34,7 @@ func (r roots) ids() IDs {
 	return ids
 }
 
-// root returns the tree of a checkpoint.
+// root stores the tree of a checkpoint, which contains the other trees, and returns its id.
 func (r roots) root(store sink) (oid, error) {
 	entries := []treeEntry{{folderMode, "files", r.files}, {folderMode, "meta", r.meta}}
 	if r.git != (oid{}) {
@@ -43,7 +43,7 @@ func (r roots) root(store sink) (oid, error) {
 	return store("tree", treeOf(entries))
 }
 
-// name returns the name of an object.
+// name returns the id that git gives an object.
 func name(kind string, content []byte) (id oid) {
 	h := sha1.New() //nolint:gosec // the name of a git object
 	fmt.Fprintf(h, "%s %d\x00", kind, len(content))
@@ -82,7 +82,7 @@ func treeOf(entries []treeEntry) []byte {
 	return b.Bytes()
 }
 
-// encode stores the trees of a workspace.
+// encode stores the trees of a workspace, and returns their ids.
 func encode(top *node, store sink) (r roots, err error) {
 	git := top.child(gitFolder)
 	if git != nil && git.kind == files.Folder {
@@ -103,7 +103,7 @@ func encode(top *node, store sink) (r roots, err error) {
 	return r, nil
 }
 
-// encodeFolder stores the two trees of a folder: the contents, and modes and times. It does nothing for a folder whose objects are known.
+// encodeFolder stores the two trees of a folder: contents, and modes and times. If the folder's trees are known, it does nothing.
 func encodeFolder(n *node, store sink) error {
 	if n.tree != (oid{}) {
 		return nil
@@ -133,7 +133,7 @@ func encodeFolder(n *node, store sink) error {
 			e.mode, e.id = linkMode, id
 			list = appendMeta(list, c, e.name)
 		default:
-			continue // counted elsewhere
+			continue // special files are only counted, by [Taken.count]
 		}
 		contents = append(contents, e)
 	}
@@ -148,7 +148,7 @@ func encodeFolder(n *node, store sink) error {
 	return err
 }
 
-// appendMeta adds the line of a file to its folder's list: mode, time, and the escaped name, which is empty for the folder itself.
+// appendMeta adds the line of a file to its folder's list: mode, time, and escaped name. The folder itself has an empty name.
 func appendMeta(list []byte, n *node, escaped string) []byte {
 	list = strconv.AppendUint(list, uint64(n.mode), 8)
 	list = append(list, ' ')

@@ -9,11 +9,11 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
-// index is the workspace as the last checkpoint found it, so that unchanged files need not be read again, and the objects of unchanged
+// index is the workspace as the last checkpoint found it. With it, unchanged files need not be read again, and the objects of unchanged
 // folders need not be computed again.
 type index struct {
-	number int   // of the checkpoint
-	top    *node // nil if nothing is known
+	number int   // the number of the checkpoint
+	top    *node // nil if the index knows nothing
 }
 
 const (
@@ -21,8 +21,8 @@ const (
 	indexVersion = 2
 )
 
-// The file contains the version, the number of the checkpoint, the files in the order of a walk, and a checksum. A folder has the
-// number of its entries before them.
+// The index file contains the version, the number of the checkpoint, the files in the order of a walk, and a checksum. For a folder, it
+// has the number of the folder's entries before these entries.
 
 // Bits of a file's flags.
 const (
@@ -30,7 +30,7 @@ const (
 	hasAttributes
 )
 
-// readIndex reads the index. A missing, broken or outdated one is empty: then all files are read.
+// readIndex reads the index. If it is missing, broken or outdated, the result knows nothing, and all files are read.
 func (s *Store) readIndex() *index {
 	empty := &index{}
 	content, err := os.ReadFile(filepath.Join(s.dir, indexName))
@@ -53,7 +53,7 @@ func (s *Store) readIndex() *index {
 	return &index{number, top}
 }
 
-// writeIndex replaces the index.
+// writeIndex replaces the index file.
 func (s *Store) writeIndex(i *index) error {
 	const perFile = 100
 	b := make([]byte, 0, perFile<<10)
@@ -103,7 +103,7 @@ func appendNode(b []byte, n *node) []byte {
 	return b
 }
 
-// indexDecoder reads the file. Nobody else writes it, and its checksum is right, so it must only not crash.
+// indexDecoder reads the index file. Only this program writes the file, and its checksum is right. So the decoder must only not crash.
 type indexDecoder struct {
 	rest   []byte
 	broken bool

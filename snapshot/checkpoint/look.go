@@ -9,25 +9,25 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
-// looked is a workspace without the contents that must be read.
+// looked is the result of [Store.look]: a workspace, and the files in it whose contents must still be read.
 type looked struct {
 	top     *node
 	unread  []unread
 	partial bool
 }
 
-// unread is a regular file whose content must be read.
+// unread is a regular file whose content must still be read.
 type unread struct {
 	path string
 	node *node
 }
 
-// look walks through the workspace, and takes from the last checkpoint what cannot have changed since. base may be nil. With an
-// [Unreadable], the result has what could be read.
+// look walks through the workspace. It takes from base, the last checkpoint's state, what cannot have changed since; base may be nil. If
+// the error is an [Unreadable], the result lacks what could not be read.
 func (s *Store) look(c *files.Client, base *node, o Options) (l looked, err error) {
 	if o.Hinted && o.Recent != nil && base != nil && base == o.Recent.top {
 		touched := append(slices.Clone(o.Touched), o.Recent.again...)
-		o.Recent.forget() // it is changed
+		o.Recent.forget() // the refresh below changes the state of Recent
 		if l, err = refresh(c, base, touched, o); l.partial || err != nil {
 			return l, err
 		}
@@ -42,14 +42,14 @@ func (s *Store) look(c *files.Client, base *node, o Options) (l looked, err erro
 	return l, err
 }
 
-// matcher compares a walk with the last checkpoint.
+// matcher compares the result of a walk with the last checkpoint.
 type matcher struct {
-	again  bool // all contents are read again
+	again  bool // all contents must be read again
 	unread []unread
 }
 
-// folder takes over the contents of unchanged files, and the objects of folders in which nothing has changed. old may be nil. It
-// reports whether nothing has changed.
+// folder copies the contents of unchanged files from old to recent, and the objects of unchanged folders. old may be nil. It reports
+// whether nothing has changed.
 func (m *matcher) folder(path string, old, recent *node) bool {
 	same := old != nil && old.kind == files.Folder && old.mode == recent.mode && old.mtime == recent.mtime && old.tree != oid{}
 	var before []*node
@@ -76,7 +76,7 @@ func (m *matcher) folder(path string, old, recent *node) bool {
 	return same
 }
 
-// entry does what folder does for an entry of the folder at a path.
+// entry does what folder does for an entry of a folder, whose path is folder.
 func (m *matcher) entry(folder string, old, recent *node) (same bool) {
 	if recent.kind == files.Folder {
 		if old != nil && old.kind != files.Folder {
@@ -100,13 +100,13 @@ func (m *matcher) entry(folder string, old, recent *node) (same bool) {
 }
 
 const (
-	// perFile is about the memory for a file, without its name.
+	// perFile is about the number of bytes of memory for a file, without its name.
 	perFile = 300
-	// mostMemory bounds the memory for a workspace.
+	// mostMemory limits the memory for a workspace, in bytes.
 	mostMemory = 1 << 30
 )
 
-// walk reads what is in the workspace, without contents.
+// walk reads which files are in the workspace, without their contents.
 func walk(c *files.Client, o Options) (*node, error) {
 	b := builder{left: cmp.Or(o.Memory, mostMemory)}
 	err := c.Walk(o.Opens, b.add)
@@ -123,13 +123,13 @@ func walk(c *files.Client, o Options) (*node, error) {
 
 var errTooMany = errors.New("too many files")
 
-// builder makes a tree of the entries of a walk.
+// builder makes a tree of nodes from the entries of a walk.
 type builder struct {
 	top     *node
-	way     []*node // from the top to the entry before
+	way     []*node // the nodes from the top to the previous entry
 	refused Unreadable
-	left    int64  // bytes of memory
-	free    []node // allocated together
+	left    int64  // bytes of memory that may still be used
+	free    []node // nodes that were allocated together and are not used yet
 }
 
 func (b *builder) add(e files.Entry) error {

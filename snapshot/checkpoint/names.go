@@ -10,10 +10,10 @@ import (
 // metaName is the name of a folder's list in the tree meta. No escaped name is equal to it.
 const metaName = "%meta"
 
-// treeNameOf returns the name in a git tree for the name of a file. Git refuses a tree with a name that some file system takes for
-// .git, .gitmodules or their relatives (fsck.c, is_hfs_dotgit and is_ntfs_dotgit in path.c and utf8.c). All of these start with a dot,
-// contain a tilde or a backslash, or have bytes outside of ASCII. So these bytes are written as %XX, and so are control
-// characters and the percent sign.
+// treeNameOf returns the name in a git tree for the name of a file. Git refuses a tree with a name that some file system takes for .git,
+// .gitmodules or a similar name (fsck.c, is_hfs_dotgit and is_ntfs_dotgit in path.c and utf8.c). All of these start with a dot, contain a
+// tilde or a backslash, or have bytes outside of ASCII. So these bytes are written as %XX, and so are control characters and the percent
+// sign.
 func treeNameOf(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

@@ -9,7 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
-// node is a file of a workspace, as it was walked or as a checkpoint contains it.
+// node is a file of a workspace: from a walk, or from a checkpoint.
 type node struct {
 	name     string
 	kind     files.Kind
@@ -19,14 +19,14 @@ type node struct {
 	blob     oid    // the content of a regular file
 	children []*node
 
-	// of a walk only
+	// The following fields are set by a walk only.
 	files.Stat
 	links      uint64
-	opened     bool // the walk gave the owner access; mode is the mode before
-	settled    bool // a later change of the content changes ctime, so that blob can be used again while the stat is the same
-	attributes bool // it has extended attributes
+	opened     bool // the walk gave the owner access to the file, and mode is the mode from before
+	settled    bool // every later change of the content changes ctime, so blob is valid as long as the stat is the same
+	attributes bool // the file has extended attributes
 
-	// the objects of a folder; null if they are not known
+	// tree and meta are the objects of a folder. They are zero if they are not known.
 	tree, meta oid
 }
 
@@ -35,7 +35,7 @@ type oid [20]byte
 
 func (o oid) String() string { return fmt.Sprintf("%x", o[:]) }
 
-// child returns the entry with a name, nil if there is none.
+// child returns the entry of a folder with a name. It is nil if there is none.
 func (n *node) child(name string) *node {
 	if n == nil {
 		return nil
@@ -47,7 +47,7 @@ func (n *node) child(name string) *node {
 	return n.children[i]
 }
 
-// all yields a folder and everything below it, with paths from it. A folder comes before its entries.
+// all yields a folder and everything below it, with paths from that folder. A folder comes before its entries.
 func (n *node) all() iter.Seq2[string, *node] {
 	return func(yield func(string, *node) bool) { n.walk("", yield) }
 }
@@ -74,12 +74,12 @@ func join(folder, name string) string {
 // gitFolder is the name of the inner repository's folder at the top of a workspace.
 const gitFolder = ".git"
 
-// same reports whether two files are the same apart from what is in a folder.
+// same reports whether two files are the same. For folders, it does not compare their entries.
 func (n *node) same(o *node) bool {
 	return n.kind == o.kind && n.mode == o.mode && n.mtime == o.mtime && n.sameContent(o)
 }
 
-// sameContent compares contents and targets.
+// sameContent reports whether two files have the same kind, content and target.
 func (n *node) sameContent(o *node) bool {
 	return n.kind == o.kind && n.blob == o.blob && n.target == o.target
 }

@@ -18,22 +18,22 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// objects reads the packs of a store. They contain whole objects only, see [pack]. go-git's storage would do the same, and brings
-// 20 packages for signatures, attributes and configuration along.
+// objects reads the packs of a store, which contain no deltas, see [pack]. go-git's storage could read them as well, but needs 20 more
+// packages for signatures, attributes and configuration.
 type objects struct {
 	folder string
 	packs  []packed
 }
 
 type packed struct {
-	name  string // of the index
+	name  string // path of the index
 	file  *os.File
 	index *idxfile.MemoryIndex
 }
 
 var errNoObject = errors.New("no such object")
 
-// openPacks opens the packs that other processes have added, and closes those that they have removed.
+// openPacks opens packs that other processes have added, and closes packs that they have removed.
 func (s *objects) openPacks() error {
 	before := map[string]packed{}
 	for _, p := range s.packs {
@@ -86,7 +86,7 @@ func (s *objects) close() (err error) {
 func (s *objects) has(id oid) bool {
 	for _, p := range s.packs {
 		if p.index.FanoutMapping[id[0]] < 0 {
-			continue // it has no object that begins with this byte; most packs are small
+			continue // the pack has no object that begins with this byte, which is usual for small packs
 		}
 		if _, err := p.index.FindOffset(plumbing.Hash(id)); err == nil {
 			return true
@@ -113,7 +113,7 @@ func (s *objects) open(id oid) (kind string, size int64, content io.ReadCloser, 
 	return "", 0, nil, fmt.Errorf("%s: %w", id, errNoObject)
 }
 
-// open reads the header of an object, see gitformat-pack(5).
+// open reads the object at an offset, see gitformat-pack(5).
 func (p packed) open(offset int64) (kind string, size int64, content io.ReadCloser, err error) {
 	const longest = 1 << 62
 	r := bufio.NewReader(io.NewSectionReader(p.file, offset, longest-offset))
@@ -140,7 +140,7 @@ func (p packed) open(offset int64) (kind string, size int64, content io.ReadClos
 	return kind, size, content, err
 }
 
-// whole reads an object of a type.
+// whole reads an object, which must be of the kind.
 func (s *objects) whole(kind string, id oid) ([]byte, error) {
 	found, size, r, err := s.open(id)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *objects) tree(id oid) (entries []treeEntry, err error) {
 	return entries, err
 }
 
-// subtrees returns the objects of a tree by their names.
+// subtrees returns the objects that a tree contains, by their names.
 func (s *objects) subtrees(id oid) (map[string]oid, error) {
 	entries, err := s.tree(id)
 	found := map[string]oid{}

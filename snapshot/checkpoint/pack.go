@@ -16,25 +16,25 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 )
 
-// pack writes new objects into one pack with its index. go-git's own writer must know all objects before it begins, and
-// then keeps them in memory.
+// pack writes new objects into one pack with its index. go-git's own writer must know all objects before it begins, and then keeps them
+// in memory.
 type pack struct {
-	file    *os.File // nil if nothing is kept
+	file    *os.File // nil if the objects are not kept
 	out     *bufio.Writer
 	sum     *counted
 	deflate *zlib.Writer
 	stored  *zlib.Writer // does not compress; nil if everything is compressed
 	added   []idxfile.Entry
-	offset  int64          // where the next object begins
+	offset  int64          // the offset of the next object
 	known   map[oid]bool   // objects of this pack
-	has     func(oid) bool // objects that need not be written again; may be nil
-	most    int64          // bytes of the pack
+	has     func(oid) bool // reports whether an object need not be written; may be nil
+	most    int64          // the largest size of the pack, in bytes
 
-	beside    *os.File // is synced together with the pack; may be nil
+	beside    *os.File // a file that is synced together with the pack; may be nil
 	installed string   // the path of the finished pack
 }
 
-// counted computes the checksum of what passes, and counts it.
+// counted passes bytes on, counts them, and computes their checksum.
 type counted struct {
 	to    io.Writer
 	crc   hash.Hash32
@@ -64,7 +64,7 @@ func newPack(folder string, has func(oid) bool, most int64) (*pack, error) {
 	return p, nil
 }
 
-// packInto begins a pack that is written to w. As long as it has no file, objects get their names, and nothing is kept.
+// packInto begins a pack that is written to w. Without a file, objects get their ids, and are not kept.
 func packInto(w io.Writer, has func(oid) bool, most int64) (p *pack, err error) {
 	p = &pack{out: bufio.NewWriterSize(w, 1<<16), known: map[oid]bool{}, has: has, most: most}
 	p.sum = &counted{to: p.out, crc: crc32.NewIEEE()}
@@ -76,7 +76,7 @@ func packInto(w io.Writer, has func(oid) bool, most int64) (p *pack, err error) 
 // smallObject is the size up to which compressing an object takes longer than writing it.
 const smallObject = 4096
 
-// quickly stops compressing small objects. The pack is compressed when the store is compacted.
+// quickly makes the pack store small objects without compression. They are compressed when the store is compacted.
 func (p *pack) quickly() (err error) {
 	p.stored, err = zlib.NewWriterLevel(p.sum, zlib.NoCompression)
 	return err
@@ -86,19 +86,19 @@ func packHeader(objects uint32) []byte {
 	return []byte{'P', 'A', 'C', 'K', 0, 0, 0, 2, byte(objects >> 24), byte(objects >> 16), byte(objects >> 8), byte(objects)}
 }
 
-// contains reports whether an object of a size need not be written again. A store has up to hundreds of packs, so a pack that is written
-// quickly does not search them for small objects.
+// contains reports whether an object of a size need not be written again. A store can have hundreds of packs, so a quickly written pack
+// does not search them for small objects: it may write one again.
 func (p *pack) contains(id oid, size int64) bool {
 	return p.known[id] || p.has != nil && (p.stored == nil || size > smallObject) && p.has(id)
 }
 
-// write adds bytes of the pack that belong to no object. A bufio.Writer keeps its first error, which finish returns.
+// write writes bytes of the pack that belong to no object. A bufio.Writer keeps its first error, which finish returns.
 func (p *pack) write(b []byte) {
 	p.out.Write(b) //nolint:errcheck // see finish
 	p.offset += int64(len(b))
 }
 
-// put stores an object.
+// put stores an object, unless it is stored already, and returns its id.
 func (p *pack) put(kind string, content []byte) (oid, error) {
 	id := name(kind, content)
 	if p.contains(id, int64(len(content))) {
@@ -110,10 +110,10 @@ func (p *pack) put(kind string, content []byte) (oid, error) {
 	}, func() oid { return id })
 }
 
-// smallBlob is the size up to which a content is read as a whole, so that it need not be compressed if the store has it.
+// smallBlob is the size up to which a content is read into memory first. Then it need not be compressed if the store has it.
 const smallBlob = 1 << 20
 
-// putBlob stores the content of a file of a known size.
+// putBlob stores the content of a file, which must have the size.
 func (p *pack) putBlob(size int64, content io.Reader) (id oid, err error) {
 	if size <= smallBlob {
 		whole := make([]byte, size)
@@ -139,7 +139,7 @@ func (p *pack) putBlob(size int64, content io.Reader) (id oid, err error) {
 // ErrTooLarge reports that a checkpoint needs more room than its store may use.
 var ErrTooLarge = errors.New("the files of the workspace are larger than airlock.checkpoint.max")
 
-// add writes one object. id is called after write.
+// add writes one object. It calls id, which returns the object's id, after write.
 func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func() oid) error {
 	p.sum.crc.Reset()
 	p.sum.bytes = 0
@@ -170,7 +170,7 @@ func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func
 	return nil
 }
 
-// back takes back the last object, which the store has already. Git refuses a pack that has an object twice.
+// back removes the last object from the pack, because it is stored already. Git refuses a pack that contains an object twice.
 func (p *pack) back() error {
 	if p.file == nil {
 		return nil
@@ -185,7 +185,7 @@ func (p *pack) back() error {
 	return err
 }
 
-// finish completes pack and index. The index gets its name last, which makes the objects visible.
+// finish completes the pack and its index. The index gets its final name last, which makes the objects visible.
 func (p *pack) finish() error {
 	if len(p.added) == 0 {
 		return errors.Join(syncAll(p.beside), p.drop())
@@ -207,7 +207,7 @@ func (p *pack) finish() error {
 	return nil
 }
 
-// trailer appends the checksum of the pack.
+// trailer appends the pack's checksum.
 func (p *pack) trailer() (checksum plumbing.Hash, err error) {
 	if _, err := p.file.Seek(0, io.SeekStart); err != nil {
 		return checksum, err
@@ -257,7 +257,7 @@ func (p *pack) install(checksum plumbing.Hash) error {
 	return os.Rename(index.Name(), base+".idx")
 }
 
-// syncAll writes files to the disk. A file system with a journal writes it once for files that are synced at the same time.
+// syncAll writes files to the disk. It syncs them at the same time, since a file system with a journal then writes its journal once.
 func syncAll(all ...*os.File) (err error) {
 	synced := make(chan error, len(all))
 	for _, f := range all {
@@ -275,7 +275,7 @@ func syncAll(all ...*os.File) (err error) {
 	return err
 }
 
-// drop gives the pack up.
+// drop removes the unfinished pack.
 func (p *pack) drop() error {
 	p.file.Close()
 	return os.Remove(p.file.Name())

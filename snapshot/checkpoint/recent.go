@@ -9,7 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
-// Recent keeps the state of the last checkpoint in memory, for a process that makes many. The zero value knows nothing.
+// Recent keeps the state of the last checkpoint in memory, for a process that makes many checkpoints. The zero value knows nothing.
 type Recent struct {
 	index
 	again []string
@@ -17,7 +17,7 @@ type Recent struct {
 
 func (r *Recent) forget() { *r = Recent{} }
 
-// Save writes the state for processes that have no Recent, and makes all checkpoints outlast a power failure.
+// Save writes the state for processes without a Recent, and makes all checkpoints survive a power failure.
 func (s *Store) Save(r *Recent) error {
 	if r.top == nil {
 		return nil
@@ -25,7 +25,7 @@ func (s *Store) Save(r *Recent) error {
 	return errors.Join(s.syncNames(), s.writeIndex(&r.index))
 }
 
-// base returns the state of the newest checkpoint.
+// base returns the state of the newest checkpoint, from r if r has it.
 func (s *Store) base(r *Recent) *index {
 	if r == nil {
 		return s.readIndex()
@@ -37,16 +37,16 @@ func (s *Store) base(r *Recent) *index {
 	return &index{r.number, r.top}
 }
 
-// refresher brings a state up to date by looking at some of its folders.
+// refresher updates a state by listing some of its folders.
 type refresher struct {
 	matcher
 	refused Unreadable
-	left    int64 // bytes of memory for what is looked at
-	broken  bool  // a whole walk is needed
+	left    int64 // bytes of memory that may still be used
+	broken  bool  // the state and the folders do not fit together, so a whole walk is needed
 }
 
-// refresh looks at the touched folders, and at folders that were not known. It changes the state at top. The result is not partial if
-// the state and the folders do not fit together: then only a whole walk finds out what is there.
+// refresh lists the touched folders, and folders that the state does not contain yet. It changes the state at top. If the state and the
+// folders do not fit together, the result has partial unset, and the caller must walk through the whole workspace.
 func refresh(c *files.Client, top *node, touched []string, o Options) (l looked, err error) {
 	slices.Sort(touched)
 	r := refresher{left: cmp.Or(o.Memory, mostMemory)}
@@ -69,11 +69,11 @@ func refresh(c *files.Client, top *node, touched []string, o Options) (l looked,
 	if err != nil || r.broken {
 		return l, err
 	}
-	var unknown []*node // folders, with their paths
+	var unknown []*node // folders that the state does not contain yet
 	var unknownPaths []string
 	for i, path := range paths {
 		if top.reach(path, true) != found[i] {
-			continue // another folder is there, which is unknown
+			continue // another folder has replaced this one, and is in unknown
 		}
 		for _, n := range r.renew(path, found[i], lists[i]) {
 			unknown, unknownPaths = append(unknown, n), append(unknownPaths, join(path, n.name))
@@ -89,7 +89,7 @@ func refresh(c *files.Client, top *node, touched []string, o Options) (l looked,
 	return l, nil
 }
 
-// reach returns the folder at a path below a folder, nil if there is none. With forget the objects on the way are not known any more.
+// reach returns the folder at a path below n. It is nil if there is none. With forget, it forgets the objects of all folders on the way.
 func (n *node) reach(path string, forget bool) *node {
 	for {
 		if n == nil || n.kind != files.Folder {
@@ -107,7 +107,7 @@ func (n *node) reach(path string, forget bool) *node {
 	}
 }
 
-// renew replaces the entries of a folder. It returns the entries that are folders of which nothing is known.
+// renew replaces the entries of a folder. It returns the entries that are new folders, whose own entries are unknown.
 func (r *refresher) renew(path string, f *node, list []files.Entry) (unknown []*node) {
 	self := list[0]
 	f.mode, f.mtime, f.Stat = self.Mode, self.Mtime, self.Stat
@@ -142,15 +142,15 @@ func (r *refresher) renew(path string, f *node, list []files.Entry) (unknown []*
 	return unknown
 }
 
-// check notices a file that got a second name. A write through the other name is reported only where that name is, and no walk since
-// has seen that the two belong together.
+// check requires a whole walk if a file has got a second name: a write through one name is reported only in that name's folder, and the
+// state does not know yet that both names belong to one file.
 func (r *refresher) check(old, n *node) {
 	if n.kind == files.Regular && n.links > 1 && (old == nil || old.links <= 1 || old.Inode != n.Inode) {
 		r.broken = true
 	}
 }
 
-// learn looks at everything in folders of which nothing is known.
+// learn adds everything below new folders to the state.
 func (r *refresher) learn(c *files.Client, paths []string, folders []*node) error {
 	builders := make([]builder, len(paths))
 	err := c.List(paths, true, func(n int, e files.Entry) error {

@@ -12,32 +12,32 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
-// Restoring is a restore that is about to be done.
+// Restoring is the plan of a restore.
 type Restoring struct {
-	Before  Taken    // the state before, which undoes the restore
-	Write   []string // paths that will be written: contents, links, folders, modes or times
+	Before  Taken    // the checkpoint of the state before, which can undo the restore
+	Write   []string // paths to write: contents, links, folders, modes or times
 	Remove  []string
-	Missing []string // paths of the scope at which neither the workspace nor the checkpoint has a file
-	Whole   bool     // afterwards the workspace is exactly the checkpoint
+	Missing []string // paths of the scope that neither the workspace nor the checkpoint has
+	Whole   bool     // the workspace will be exactly as in the checkpoint
 	want    *node
 	operate []files.Operation
-	blobs   []oid // the content of each operation
+	blobs   []oid // for each operation, the content to write
 	to      Checkpoint
 	Step    func(n int) // called before the nth change that writes a file's content; may be nil
 }
 
 // RestoreOptions are the options of a restore.
 type RestoreOptions struct {
-	Options       // of the checkpoint before
+	Options       // for the checkpoint that Plan makes
 	Scope   Scope // the files to restore
-	KeepNew bool  // files that the checkpoint does not have stay
+	KeepNew bool  // keep files that the checkpoint does not have
 }
 
-// ErrDiffers reports that the workspace is not what a restore was to make of it.
+// ErrDiffers reports that a restore has not made the workspace as planned.
 var ErrDiffers = errors.New("the workspace differs from what was to be restored")
 
-// Plan makes a checkpoint of the present state, for which it reads all files, and finds out what a restore will do. Nothing of the
-// agent's may run from now on.
+// Plan plans a restore. It makes a checkpoint of the present state, for which it reads all files. From now on, no process of the agent
+// may run.
 func (s *Store) Plan(ctx context.Context, c *files.Client, to Checkpoint, o RestoreOptions) (*Restoring, error) {
 	saved, err := s.load(to)
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *Store) Plan(ctx context.Context, c *files.Client, to Checkpoint, o Rest
 	return s.planned(c, r, wanted("", before.top, saved, o))
 }
 
-// PlanAgain plans the rest of a restore that was interrupted, whose plan had made the checkpoint before. The result is what that plan
-// would have made of the workspace.
+// PlanAgain plans the rest of an interrupted restore. before is the checkpoint that the first plan has made. The restore will have the
+// same result as the first plan's.
 func (s *Store) PlanAgain(ctx context.Context, c *files.Client, before, to Checkpoint, o RestoreOptions) (*Restoring, error) {
 	then, err := s.load(before)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Store) PlanAgain(ctx context.Context, c *files.Client, before, to Check
 	return s.planned(c, r, wanted("", then, saved, o))
 }
 
-// planned completes a restore with its plan. Without one it takes back what was done to the workspace.
+// planned adds the operations to r. If it fails, it undoes the changes that planning has made to the workspace.
 func (s *Store) planned(c *files.Client, r *Restoring, want *node) (*Restoring, error) {
 	r.want = want
 	p := planner{Store: s, Restoring: r}
@@ -82,7 +82,7 @@ func (s *Store) planned(c *files.Client, r *Restoring, want *node) (*Restoring, 
 	return r, nil
 }
 
-// wanted returns the state of a file after a restore: nil if it is removed. Both states may be nil.
+// wanted returns the state of a file after a restore, or nil if the restore removes the file. now and saved may be nil.
 func wanted(path string, now, saved *node, o RestoreOptions) *node {
 	in := len(o.Scope) == 0 || path != "" && o.Scope.Contains(path)
 	var n node
@@ -92,7 +92,7 @@ func wanted(path string, now, saved *node, o RestoreOptions) *node {
 	case in && (now == nil || !o.KeepNew && now.kind != files.Special):
 		return nil
 	case now == nil && saved.kind == files.Folder && leads(path, o.Scope):
-		n = *saved // a folder on the way to a file in the scope
+		n = *saved // this folder is on the way to a file in the scope
 	case now == nil:
 		return nil
 	default:
@@ -126,7 +126,7 @@ func leads(path string, scope Scope) bool {
 type planner struct {
 	*Store
 	*Restoring
-	sets []files.Operation // at the end, the deepest first
+	sets []files.Operation // operations that come last: modes and times, the deepest first
 }
 
 func (p *planner) plan() error {
@@ -143,7 +143,7 @@ func (p *planner) add(o files.Operation, blob oid) {
 	p.operate, p.blobs = append(p.operate, o), append(p.blobs, blob)
 }
 
-// folder makes a folder what it must be. now is nil for a new one.
+// folder adds the operations that turn the folder now into want. now is nil for a new folder.
 func (p *planner) folder(path string, now, want *node) error {
 	before := len(p.operate) + len(p.sets)
 	for _, name := range namesIn(now, want) {
@@ -165,10 +165,10 @@ func (p *planner) set(path string, want *node) {
 	p.sets = append(p.sets, files.Operation{Action: files.Set, Kind: want.kind, Path: path, Mode: want.mode, Mtime: want.mtime})
 }
 
-// entry makes an entry of a folder what it must be.
+// entry adds the operations that turn the entry now of a folder into want.
 func (p *planner) entry(path string, now, want *node) error {
 	if want == nil {
-		if now.kind != files.Special { // no checkpoint has these
+		if now.kind != files.Special { // checkpoints do not contain special files, so these stay
 			p.remove(path, now)
 		}
 		return nil
@@ -193,7 +193,7 @@ func (p *planner) entry(path string, now, want *node) error {
 		p.set(path, want)
 	case want.kind == files.Link:
 		p.add(files.Operation{Action: files.MakeLink, Path: path, Target: want.target, Mtime: want.mtime}, oid{})
-	default: // also if the file has other names, whose mode and time would change with it
+	default: // also if the file has other names: setting mode or time would change them for these, too
 		_, size, content, err := p.open(want.blob)
 		if err != nil {
 			return err
@@ -207,7 +207,7 @@ func (p *planner) entry(path string, now, want *node) error {
 	return nil
 }
 
-// remove removes a file, or a folder with everything in it.
+// remove adds the operations that remove a file, or a folder with everything in it.
 func (p *planner) remove(path string, now *node) {
 	p.Remove = append(p.Remove, path)
 	if now.kind != files.Folder {
@@ -223,12 +223,12 @@ func (p *planner) remove(path string, now *node) {
 // Restored is the result of a restore.
 type Restored struct {
 	IDs
-	Failed []string // operations that could not be done, with reasons
-	Taken  Taken    // the state after it, if it is not exactly the checkpoint's
+	Failed []string // operations that failed, with reasons
+	Taken  Taken    // the state after the restore, if it is not exactly the checkpoint's
 }
 
-// Restore does what was planned, and computes the ids of the workspace again. If they are not those of the checkpoint, or of the
-// planned state if it is not the whole checkpoint, the error is [ErrDiffers].
+// Restore does the planned operations, and computes the ids of the workspace. The error is [ErrDiffers] if they are not the planned ones:
+// those of the checkpoint, or of the planned state if only a part of the checkpoint is restored.
 func (s *Store) Restore(ctx context.Context, c *files.Client, r *Restoring) (done Restored, err error) {
 	err = c.Apply(r.operate, func(n int) (io.ReadCloser, error) {
 		if r.Step != nil {
@@ -270,10 +270,10 @@ func (s *Store) Restore(ctx context.Context, c *files.Client, r *Restoring) (don
 	return done, nil
 }
 
-// Cancel takes back what a plan did to the workspace: it gave the owner access to files that the agent closed to itself.
+// Cancel undoes the changes that a plan has made to the workspace: the owner loses access to files that the agent had closed.
 func (r *Restoring) Cancel(c *files.Client) error { return r.Before.Shut(c) }
 
-// Shut takes the access back that [Options.Opens] gave.
+// Shut undoes [Options.Opens]: it gives the opened files their modes back.
 func (t Taken) Shut(c *files.Client) error { return shut(c, t.top) }
 
 func shut(c *files.Client, top *node) (err error) {
@@ -297,8 +297,8 @@ func shut(c *files.Client, top *node) (err error) {
 
 func nameOnly(kind string, content []byte) (oid, error) { return name(kind, content), nil }
 
-// present returns the present state of the workspace, without storing anything, and the files that changed meanwhile. Files that are
-// as the last checkpoint's walk found them are not read again. With an [Unreadable], the state has what could be read.
+// present returns the present state of the workspace, and the files that changed while they were read. It stores nothing, and does not
+// read files that have not changed since the last checkpoint. If the error is an [Unreadable], the state lacks what could not be read.
 func (s *Store) present(ctx context.Context, c *files.Client, o Options) (top *node, changing []string, err error) {
 	found, walked := s.look(c, s.readIndex().top, o)
 	if walked != nil && !errors.As(walked, new(*Unreadable)) {

@@ -14,18 +14,18 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
-// Store is the repository with the checkpoints of one airlock. Its caller holds a lock that keeps other processes away.
+// Store is the repository with the checkpoints of one airlock. The caller must hold a lock that keeps other processes away.
 type Store struct {
 	objects
 	dir   string
 	most  int64
-	known []int            // the numbers of all checkpoints, in order, while the caller holds the lock
-	sizes map[string]int64 // of files in the folder of the packs, which never change
+	known []int            // the numbers of all checkpoints, sorted; valid while the caller holds the lock
+	sizes map[string]int64 // sizes in bytes of the files with packs, which never change
 }
 
-// Caps of a store.
+// Limits of a store.
 const (
-	// DefaultBytes is the value of airlock.checkpoint.max.
+	// DefaultBytes is the default of airlock.checkpoint.max, in bytes.
 	DefaultBytes = 2 << 30
 	// MostCheckpoints is the number of checkpoints that are kept.
 	MostCheckpoints = 200
@@ -34,7 +34,7 @@ const (
 // ErrNoCheckpoint reports that there is no checkpoint with that number.
 var ErrNoCheckpoint = errors.New("no such checkpoint")
 
-// Checkpoint is a kept state of a workspace.
+// Checkpoint is a stored state of a workspace.
 type Checkpoint struct {
 	Number int
 	IDs
@@ -49,7 +49,7 @@ const (
 	trailer   = "\n\nAirlock-Checkpoint-Version: 1\n"
 )
 
-// OpenStore opens the store in a folder, and creates it if it does not exist. most is the number of bytes that it may use.
+// OpenStore opens the store in a folder. It creates the store if there is none. most is the number of bytes that the store may use.
 func OpenStore(dir string, most int64) (*Store, error) {
 	for _, folder := range []string{"objects/pack", "objects/info", refFolder} {
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
@@ -69,7 +69,7 @@ func OpenStore(dir string, most int64) (*Store, error) {
 	return s, s.sweep()
 }
 
-// sweep removes what an interrupted command left, reads the numbers of the checkpoints, and opens the packs.
+// sweep removes files that an interrupted command has left, reads the numbers of the checkpoints, and opens the packs.
 func (s *Store) sweep() error {
 	s.known = nil
 	for _, folder := range []string{s.dir, s.folder, filepath.Join(s.dir, refFolder)} {
@@ -93,17 +93,17 @@ func (s *Store) sweep() error {
 	return s.openPacks()
 }
 
-// Reopen reads what other processes have changed, and sets the number of bytes that the store may use. The caller has locked the store
-// again.
+// Reopen reads the changes of other processes, and sets the number of bytes that the store may use. It must be called when the caller has
+// taken the lock again.
 func (s *Store) Reopen(most int64) error {
 	s.most = most
 	return s.sweep()
 }
 
-// Close releases the store's descriptors.
+// Close closes the store's files.
 func (s *Store) Close() error { return s.close() }
 
-// last returns the highest number of a checkpoint, 0 if there is none.
+// last returns the number of the newest checkpoint, or 0 if there is none.
 func (s *Store) last() int {
 	if len(s.known) == 0 {
 		return 0
@@ -149,7 +149,7 @@ func (s *Store) Find(n int) (c Checkpoint, err error) {
 	return c, nil
 }
 
-// readCommit reads what the commit of a checkpoint says. save wrote it.
+// readCommit reads the data of a checkpoint from its commit, which save has written.
 func (s *Store) readCommit(c *Checkpoint) error {
 	content, err := s.whole("commit", c.commit)
 	if err != nil {
@@ -170,20 +170,20 @@ func (s *Store) readCommit(c *Checkpoint) error {
 	return err
 }
 
-// roots reads the trees of a checkpoint.
+// roots returns the ids of a checkpoint's trees.
 func (s *Store) roots(c Checkpoint) (roots, error) {
 	top, err := s.subtrees(c.root)
 	return roots{top["files"], top["meta"], top["git"]}, err
 }
 
-// save stores a checkpoint, of whose files the objects are in a pack, and makes it visible.
+// save stores a checkpoint, whose files are in p, and makes it visible.
 func (s *Store) save(p *pack, r roots, message string, now time.Time) (c Checkpoint, err error) {
 	c = Checkpoint{Number: s.last() + 1, IDs: r.ids(), Time: now.UTC().Truncate(time.Second), Message: strings.ReplaceAll(message, "\x00", "")}
 	ref, err := s.newRef(&c, p, r, now)
 	if err != nil {
 		return c, errors.Join(err, p.drop())
 	}
-	defer ref.Close() // it was synced
+	defer ref.Close() // the file was synced, so an error does not matter
 	p.beside = ref
 	if err := p.finish(); err != nil {
 		return c, fmt.Errorf("store the checkpoint: %w", err)
@@ -198,7 +198,7 @@ func (s *Store) save(p *pack, r roots, message string, now time.Time) (c Checkpo
 	return c, nil
 }
 
-// newRef puts the tree and the commit of a checkpoint into a pack, and writes the file that will be its ref.
+// newRef puts the tree and the commit of a checkpoint into a pack, and writes the file that will become its ref.
 func (s *Store) newRef(c *Checkpoint, p *pack, r roots, now time.Time) (ref *os.File, err error) {
 	if c.root, err = r.root(p.put); err != nil {
 		return nil, err
@@ -217,10 +217,10 @@ func (s *Store) newRef(c *Checkpoint, p *pack, r roots, now time.Time) (ref *os.
 	return ref, nil
 }
 
-// syncNames makes the names of checkpoints outlast a power failure. Without it a failure can take back the last checkpoints, as a whole.
+// syncNames makes the refs of checkpoints survive a power failure. Without it, a failure can remove the last checkpoints completely.
 func (s *Store) syncNames() error { return gitops.SyncPath(filepath.Join(s.dir, refFolder)) }
 
-// load reads all files of a checkpoint.
+// load reads the state of a checkpoint.
 func (s *Store) load(c Checkpoint) (*node, error) {
 	r, err := s.roots(c)
 	if err != nil {
@@ -290,7 +290,7 @@ func (s *Store) loadEntry(e treeEntry, metas oid, m meta, depth int) (*node, err
 	return &node{kind: files.Regular, mode: m.mode, mtime: m.mtime, blob: e.id}, nil
 }
 
-// Size returns the bytes of the store.
+// Size returns the number of bytes that the store uses.
 func (s *Store) Size() (bytes int64) {
 	entries, err := os.ReadDir(s.folder)
 	if err != nil {
@@ -311,16 +311,16 @@ func (s *Store) Size() (bytes int64) {
 	return bytes
 }
 
-// Overfull reports that the store is larger than it may be, or has many more checkpoints than are kept. Otherwise the caller of Trim can
-// wait until nobody waits for it.
+// Overfull reports that Trim must be called now: the store is larger than it may be, or has many more checkpoints than are kept.
+// Otherwise the call can wait for a moment in which no command waits.
 func (s *Store) Overfull() bool {
 	return len(s.known) > MostCheckpoints+MostCheckpoints/4 || s.Size() > s.most
 }
 
-// Trim removes the oldest checkpoints until the caps hold, and returns how many. The newest one stays.
+// Trim removes the oldest checkpoints until the limits hold, and returns how many it has removed. The newest one always stays.
 func (s *Store) Trim() (removed int, err error) {
 	for err == nil && len(s.known) > 1 && (len(s.known) > MostCheckpoints || s.Size() > s.most) {
-		// Each removal copies the rest, so a tenth is removed at once.
+		// Each round copies all other checkpoints, so it removes a tenth of them at once.
 		n := min(len(s.known)-1, max(len(s.known)-MostCheckpoints, 1+len(s.known)/10))
 		for _, number := range s.known[:n] {
 			err = errors.Join(err, os.Remove(s.ref(number)))

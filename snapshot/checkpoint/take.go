@@ -13,10 +13,10 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// Unreadable reports files that could not be read. No checkpoint was made, since a restore of it would remove them.
+// Unreadable reports files that could not be read. No checkpoint is made then, since a restore of it would remove these files.
 type Unreadable struct {
-	Paths  []string // at most a few, the names are the agent's
-	Reason string   // of the first one
+	Paths  []string // the first few paths; the agent has chosen the names
+	Reason string   // why the first one cannot be read
 	Count  int
 }
 
@@ -34,7 +34,7 @@ func (u *Unreadable) add(path, reason string) {
 	u.Count++
 }
 
-// Hides reports whether a file may be at a path that was not found.
+// Hides reports whether there may be a file at a path, although the walk has not found one.
 func (u *Unreadable) Hides(path string) bool {
 	path = strings.Trim(path, "/")
 	return u.Count > len(u.Paths) || slices.ContainsFunc(u.Paths, func(p string) bool { return strings.HasPrefix(path, p+"/") || p == "" })
@@ -43,44 +43,44 @@ func (u *Unreadable) Hides(path string) bool {
 // Taken is the result of making a checkpoint.
 type Taken struct {
 	Checkpoint
-	Files    int           // regular files, links and folders in it
-	Special  int           // devices, pipes and sockets, which are not in it
-	Linked   int           // names that are hard links, which become files of their own
-	Extended int           // files with extended attributes, which are not in it
-	Changing []string      // files that changed each time they were read; it contains the last reading
-	Took     time.Duration // the time that it took
-	Partial  bool          // only the touched folders were looked at
+	Files    int           // regular files, links and folders in the checkpoint
+	Special  int           // devices, pipes and sockets, which are not in the checkpoint
+	Linked   int           // names of files with several names; a restore makes each a file of its own
+	Extended int           // files with extended attributes; these attributes are not in the checkpoint
+	Changing []string      // files that changed each time they were read; the checkpoint has the last content that was read
+	Took     time.Duration // the time that making the checkpoint took
+	Partial  bool          // only the touched folders were listed
 	top      *node
-	again    []string // folders with files that can change without a report, or had just changed
+	again    []string // folders to list next time: their files can change without a report, or have just changed
 }
 
 // Options are the options of making a checkpoint.
 type Options struct {
 	Message string
 	Now     time.Time
-	// Opens gives the owner access to files that the agent closed to itself. Nothing of the agent's may run.
+	// Opens gives the owner access to files that the agent has closed. No process of the agent may run then.
 	Opens bool
-	// Whole reads all contents again.
+	// Whole reads the contents of all files again.
 	Whole bool
-	// Recent is the state that the last call with it left, nil without. With Hinted only the folders in Touched, which must contain
-	// every folder that has changed since that call, are looked at.
+	// Recent is the state from the last call with it, or nil. With Hinted, only the folders in Touched are listed. These must include
+	// every folder that has changed since that call.
 	Recent  *Recent
 	Hinted  bool
 	Touched []string
-	// Memory is about the number of bytes that the files may take in memory, without their contents. 0 is a gigabyte.
+	// Memory is about how many bytes of memory the files may use, without their contents. 0 means a gigabyte.
 	Memory int64
-	// OnlyNew makes no checkpoint of a state that the newest checkpoint has. The result is the newest one then.
+	// OnlyNew makes no checkpoint if the newest checkpoint has the same state. The result is the newest one then.
 	OnlyNew bool
 }
 
-// Take makes a checkpoint of the workspace that c serves. It begins again if a file cannot be read, since a running agent may
-// have removed the file after the walk.
+// Take makes a checkpoint of the workspace that c serves. It tries again if a file cannot be read, since a running agent may have removed
+// that file after the walk.
 func (s *Store) Take(ctx context.Context, c *files.Client, o Options) (t Taken, err error) {
 	begun := time.Now()
 	base := s.base(o.Recent)
 	for range readings {
 		t, err = s.take(ctx, c, o, base)
-		o.Hinted = false // the changes during the first try were not reported
+		o.Hinted = false // changes during the first try are not in Touched
 		if refused := new(Unreadable); !errors.As(err, &refused) || o.Opens {
 			break
 		}
@@ -102,7 +102,7 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *inde
 	if err != nil {
 		return t, err
 	}
-	if found.partial || base.top == nil { // the first checkpoint has all files, and a command waits for it
+	if found.partial || base.top == nil { // a command waits for the first checkpoint, which has all files
 		err = p.quickly()
 	}
 	if err == nil {
@@ -125,7 +125,7 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *inde
 		err = p.drop()
 	default:
 		t.Checkpoint, err = s.save(p, r, o.Message, o.Now)
-		if err == nil && !found.partial { // see Save
+		if err == nil && !found.partial { // Save syncs the names after a partial walk
 			err = s.syncNames()
 		}
 	}
@@ -140,13 +140,13 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *inde
 	return t, s.writeIndex(&index{t.Number, t.top})
 }
 
-// readings is how often a file is read that changes meanwhile.
+// readings is how often a file is read if it changes during each reading. Take also tries as often.
 const readings = 3
 
-// settleTime is more than the ctime of a change can be behind the clock.
+// settleTime is longer than the time by which the ctime of a change can be behind the clock.
 const settleTime = 50 * time.Millisecond
 
-// fits returns [ErrTooLarge] if the files of a workspace are larger than the store may be. Their size without compression counts:
+// fits returns [ErrTooLarge] if the files of a workspace are larger than the store may be. It adds up their sizes without compression:
 // reading a sparse file could take days, and would store almost nothing.
 func (s *Store) fits(top *node) error {
 	left := s.most
@@ -156,7 +156,7 @@ func (s *Store) fits(top *node) error {
 	return nil
 }
 
-// spend subtracts the sizes of the regular files. It stops when they are larger than left.
+// spend subtracts the sizes of the regular files from left. It stops when left is negative.
 func (n *node) spend(left *int64) {
 	if n.kind == files.Regular {
 		*left -= n.Size
@@ -169,7 +169,7 @@ func (n *node) spend(left *int64) {
 	}
 }
 
-// fill reads the contents of files. It returns those that changed each time.
+// fill reads the contents of files. It returns the files that changed during each reading.
 func fill(ctx context.Context, c *files.Client, all []unread, p *pack) (changing []string, err error) {
 	for range readings {
 		if len(all) == 0 || ctx.Err() != nil {
@@ -185,7 +185,7 @@ func fill(ctx context.Context, c *files.Client, all []unread, p *pack) (changing
 	return changing, ctx.Err()
 }
 
-// read stores the contents of files. It returns those that changed meanwhile.
+// read stores the contents of files. It returns the files that changed while they were read.
 func read(c *files.Client, all []unread, p *pack) (again []unread, err error) {
 	refused := &Unreadable{}
 	paths := make([]string, len(all))
@@ -202,7 +202,7 @@ func read(c *files.Client, all []unread, p *pack) (again []unread, err error) {
 			return err
 		}
 		f := all[n].node
-		// Mode is of the walk; so is the time, unless the file changed.
+		// The mode is the walk's, and so is the time unless the file has changed.
 		f.blob, f.attributes, f.mtime = id, content.Attributes, content.Mtime
 		f.settled = time.Since(time.Unix(0, content.Ctime)) > settleTime
 		f.Stat = content.Stat
@@ -219,7 +219,7 @@ func read(c *files.Client, all []unread, p *pack) (again []unread, err error) {
 	return again, err
 }
 
-// count counts the files.
+// count counts the files of the checkpoint for the fields of t.
 func (t *Taken) count() {
 	t.countIn("", t.top)
 	t.Files-- // the workspace itself

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// applyAll does the operations in their order, and reports the ones that fail.
+// applyAll does the operations in the order of the request, and reports those that fail.
 func (s *server) applyAll() {
 	for n := uint64(0); s.r.kind() == isPath; n++ {
 		o := s.r.operation()
@@ -61,12 +61,12 @@ func (s *server) apply(o Operation, content io.Reader) error {
 	return unix.EINVAL
 }
 
-// writable returns the open folder of a path in which this process may change names. The owner gets the permissions for it, also on
-// the way. Operations of their own set the folder's mode afterwards.
+// writable returns the open folder of a path, in which this process may then change names. It gives the owner all permissions for that
+// folder, and for closed folders on the way. Later operations set the modes of these folders.
 func (s *server) writable(path string) (folder int, name string, err error) {
 	folder, name, err = s.place(path)
 	for tries := 0; errors.Is(err, unix.EACCES) && tries <= MaxDepth; tries++ {
-		// the folder that could not be opened is the one after the last open one
+		// the folder that could not be opened follows the last open one
 		at := len(s.open) - 1
 		closed := nthName(path, at)
 		if err := s.ownAll(s.open[at].fd, "."); err != nil {
@@ -114,7 +114,7 @@ func nthName(path string, n int) string {
 	return path
 }
 
-// swapIn makes a file under a temporary name and renames it, so that the file under the name is whole at any time.
+// swapIn makes a file under a temporary name and renames it, so that a file with the final name is always complete.
 func (s *server) swapIn(folder int, name string, write func(temporary string) error) error {
 	for {
 		s.counter++
@@ -161,12 +161,12 @@ func setTime(folder int, name string, mtime int64) error {
 	return unix.UtimesNanoAt(folder, name, times, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// set sets mode and time of a file, if it is what the host believes.
+// set sets mode and time of a file, if the file has the expected kind.
 func (s *server) set(o Operation) error {
 	folder, name := s.open[0].fd, "."
 	if o.Path != "" {
 		var err error
-		// Nothing is changed in the folder, which may be closed to writes, and stays so.
+		// This changes nothing in the file's folder. So a folder that is closed to writes stays closed.
 		if folder, name, err = s.place(o.Path); errors.Is(err, unix.EACCES) {
 			folder, name, err = s.writable(o.Path)
 		}

@@ -14,10 +14,10 @@ import (
 // Process runs a program in a prison to its end and returns its exit status.
 type Process func(ctx context.Context, argv []string, in io.Reader, out, err io.Writer) (int, error)
 
-// inside is where this program lies in a prison. A prison keeps this program from the agent, so it is brought along.
+// inside is the path inside to which Open copies this program. A prison hides this program from the agent, so it must be copied in.
 const inside = "/tmp/tree"
 
-// Client sends requests to a process inside.
+// Client sends requests to a process that [Serve] runs inside.
 type Client struct {
 	r      *reader
 	w      writer
@@ -25,10 +25,10 @@ type Client struct {
 	in     *io.PipeWriter
 	out    *io.PipeReader
 	done   chan struct{}
-	err    error // of the process, once done
+	err    error // the error of the process, once done is closed
 }
 
-// Open copies this program into a prison in which nothing of the agent's runs, and starts it there for the folder at path, see
+// Open copies this program into a prison in which no process of the agent runs, and starts it there to serve the folder at path, see
 // [Reexec].
 func Open(ctx context.Context, run Process, path string) (*Client, error) {
 	program, err := os.Open("/proc/self/exe")
@@ -47,7 +47,7 @@ func Open(ctx context.Context, run Process, path string) (*Client, error) {
 	return Start(ctx, run, inside, argument, path), nil
 }
 
-// OpenOwn does what Open does in a prison that has this program already, at the path program.
+// OpenOwn does what Open does in a prison that already contains this program, at the path program.
 func OpenOwn(ctx context.Context, run Process, program, path string) *Client {
 	return Start(ctx, run, program, argument, path)
 }
@@ -72,10 +72,10 @@ func Start(ctx context.Context, run Process, argv ...string) *Client {
 	return c
 }
 
-// saidLimit bounds the error output of a process inside that is kept, in bytes. The image may be hostile.
+// saidLimit is how many bytes of the error output of a process inside are kept. The image may be hostile.
 const saidLimit = 1 << 12
 
-// bounded keeps the first bytes.
+// bounded keeps the first left bytes that are written, and drops the others.
 type bounded struct {
 	*bytes.Buffer
 	left int
@@ -91,7 +91,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 // endTime is how long the process inside may take to end after its input has ended.
 const endTime = 5 * time.Second
 
-// Close ends the process.
+// Close ends the process inside.
 func (c *Client) Close() error {
 	c.in.Close()
 	timer := time.AfterFunc(endTime, c.cancel)
@@ -101,7 +101,7 @@ func (c *Client) Close() error {
 	return c.err
 }
 
-// asking sends a request while the answer is read.
+// asking sends a request, and reads the answer at the same time.
 func (c *Client) asking(send func() error, receive func() error) error {
 	var wait sync.WaitGroup
 	var sendErr error
@@ -110,7 +110,7 @@ func (c *Client) asking(send func() error, receive func() error) error {
 	if err == nil {
 		err = c.r.err
 	}
-	if err != nil { // otherwise the sender and the process could wait for ever
+	if err != nil { // otherwise the sender and the process could wait for each other for ever
 		c.cancel()
 		c.out.CloseWithError(err)
 		c.in.CloseWithError(err)
@@ -120,8 +120,8 @@ func (c *Client) asking(send func() error, receive func() error) error {
 	return errors.Join(err, sendErr)
 }
 
-// Walk calls found for each file below the workspace: a folder before its entries, which are sorted by the bytes of their names. With
-// opens, files that are closed to their owner are opened to it, and found sees the mode before. Walk fails with the error of found.
+// Walk calls found for each file of the workspace: a folder before its entries, which are sorted by the bytes of their names. With opens,
+// it opens files that are closed to their owner, and found gets the mode from before. If found returns an error, Walk returns that error.
 func (c *Client) Walk(opens bool, found func(Entry) error) error {
 	return c.asking(func() error {
 		c.w.kind(askWalk)
@@ -130,9 +130,9 @@ func (c *Client) Walk(opens bool, found func(Entry) error) error {
 	}, func() error { return c.entries(isEnd, found) })
 }
 
-// entries reads the entries of a walk until the given end.
+// entries reads the entries of a walk until it reads the byte end.
 func (c *Client) entries(end byte, found func(Entry) error) error {
-	var before []string // the names on the way to the entry before; each sorts before the next one in its folder
+	var before []string // the names on the way to the previous entry, from the workspace; the next entry of the same folder must sort after it
 	for {
 		switch kind := c.r.kind(); {
 		case c.r.err != nil || kind == end:
@@ -155,8 +155,8 @@ func (c *Client) entries(end byte, found func(Entry) error) error {
 	}
 }
 
-// List does what Walk does for folders, in the order of their paths: found gets each folder with the number of its path, as if it were
-// the workspace, and then its entries, or with deep everything below it. A path that is not a folder is given to missing.
+// List walks through several folders. For each path in order, found gets its number and the folder as if it were the workspace, and then
+// the folder's entries, or with deep everything below it. missing gets a path that is not a folder.
 func (c *Client) List(paths []string, deep bool, found func(n int, e Entry) error, missing func(n int, reason string)) error {
 	return c.asking(func() error {
 		c.w.kind(askList)
@@ -185,15 +185,15 @@ func (c *Client) List(paths []string, deep bool, found func(n int, e Entry) erro
 	})
 }
 
-// Content is the content of a regular file while it is read.
+// Content is the content of a regular file. It must be read during the call that gets it.
 type Content struct {
 	Stat
 	Attributes bool // the file has extended attributes
-	io.Reader       // of Size bytes
+	io.Reader       // returns Size bytes
 }
 
-// Read reads regular files. It calls got for each path in order, with the content or the reason why it cannot be read, and then same
-// with whether the file stayed the same meanwhile. Both are called with the number of the path.
+// Read reads regular files. For each path in order, it calls got with the content, or with the reason why the file cannot be read. Then
+// it calls same, which gets whether the file did not change during the reading. Both get the number of the path.
 func (c *Client) Read(paths []string, got func(n int, content *Content, reason string) error, same func(n int, same bool)) error {
 	return c.asking(func() error {
 		c.w.kind(askRead)
@@ -251,8 +251,8 @@ func (c *Client) end() error {
 	return nil
 }
 
-// Apply does the operations in their order. content returns the content of the nth, which is a [Write]. failed is called for each
-// operation that could not be done.
+// Apply does the operations in their order. content returns the content for the nth operation, if that is a [Write]. failed is called for
+// each operation that fails.
 func (c *Client) Apply(operations []Operation, content func(n int) (io.ReadCloser, error), failed func(n int, reason string)) error {
 	return c.asking(func() error {
 		c.w.kind(askApply)
@@ -263,7 +263,7 @@ func (c *Client) Apply(operations []Operation, content func(n int) (io.ReadClose
 				continue
 			}
 			if err := c.send(n, o, content); err != nil {
-				c.cancel() // the process inside waits for content that does not come
+				c.cancel() // the process inside waits for content that will not come
 				return err
 			}
 		}

@@ -14,8 +14,8 @@ import (
 type server struct {
 	r       *reader
 	w       writer
-	open    []opened // the workspace, and the folders on the way to the last one that was used
-	counter int      // makes temporary names different
+	open    []opened // the workspace, and the folders on the way to the folder that was used last
+	counter int      // makes temporary names unique
 }
 
 // opened is an open folder.
@@ -26,8 +26,8 @@ type opened struct {
 
 const folderFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 
-// folder returns the descriptor of a folder, which stays open until another folder is used. Folders on the way that are open already
-// are used again.
+// folder returns the descriptor of a folder, which stays open until another folder is used. It uses those folders on the way again that
+// are open already.
 func (s *server) folder(path string) (int, error) {
 	var names []string
 	if path != "" {
@@ -61,7 +61,7 @@ func (s *server) closeTo(n int) {
 	s.open = s.open[:n]
 }
 
-// place returns the open folder of a path, and the last name. The workspace itself has the name ".".
+// place returns the open folder that contains the file of a path, and the file's name. The workspace itself has the name ".".
 func (s *server) place(path string) (folder int, name string, err error) {
 	if path == "" {
 		return s.open[0].fd, ".", nil
@@ -80,7 +80,7 @@ func (s *server) place(path string) (folder int, name string, err error) {
 
 var errTooDeep = fmt.Errorf("more than %d folders deep", MaxDepth)
 
-// grant gives the owner permissions for a file, whatever the file is meanwhile.
+// grant gives the owner permissions for a file, if the file still is of the kind.
 func grant(folder int, name string, kind, bits uint32) error {
 	fd, err := unix.Openat(folder, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -99,12 +99,12 @@ func grant(folder int, name string, kind, bits uint32) error {
 
 var errChanged = errors.New("it changed meanwhile")
 
-// statOf converts a stat.
+// statOf converts a struct stat.
 func statOf(st *unix.Stat_t) Stat {
 	return Stat{Device: st.Dev, Inode: st.Ino, Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano()}
 }
 
-// reason returns the text of an error without the path.
+// reason returns the text of an error without a path.
 func reason(err error) string {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		err = path.Err

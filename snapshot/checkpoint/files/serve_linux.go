@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Serve answers the requests on in for the folder at path, until in ends.
+// Serve answers the requests that it reads from in, for the folder at path, until in ends.
 func Serve(path string, in io.Reader, out io.Writer) error {
 	root, err := unix.Open(path, folderFlags, 0)
 	if err != nil {
@@ -47,19 +47,19 @@ func Serve(path string, in io.Reader, out io.Writer) error {
 	}
 }
 
-// walk sends all files below the workspace: a folder before its entries, which are sorted by the bytes of their names.
+// walk sends all files of the workspace: a folder before its entries, which are sorted by the bytes of their names.
 func (s *server) walk(opens bool) {
 	w := walk{server: s, opens: opens, opened: map[uint64]uint32{}}
 	w.begin(s.open[0].fd, ".", w.entry(s.open[0].fd, ".", 0))
 }
 
-// begin walks from a folder. e describes it.
+// begin walks through a folder as if it were the workspace. e describes the folder.
 func (w *walk) begin(parent int, name string, e Entry) {
 	e.Name = ""
 	w.folder(parent, name, e, 0)
 }
 
-// listAll sends folders with their entries, each after isData, or the reason why that is impossible.
+// listAll sends folders with their entries, each after isData. For a path that is not a folder it sends the reason.
 func (s *server) listAll(deep bool) {
 	w := walk{server: s, shallow: !deep}
 	for s.r.kind() == isPath {
@@ -73,7 +73,7 @@ func (s *server) listAll(deep bool) {
 			s.w.text(reason(err))
 			continue
 		}
-		// The file is looked at once: a program inside can replace it at any time.
+		// The file is examined only once, since a program inside can replace it at any time.
 		e := w.entry(parent, name, 0)
 		if e.Kind != Folder {
 			s.w.kind(isError)
@@ -90,7 +90,7 @@ type walk struct {
 	*server
 	opens   bool
 	shallow bool
-	opened  map[uint64]uint32 // the modes before, by inode, of the regular files that were opened
+	opened  map[uint64]uint32 // the modes from before, by inode, of the regular files that this walk has opened
 	names   []byte            // buffer of getdents64(2)
 }
 
@@ -125,7 +125,7 @@ func (w *walk) entry(folder int, name string, depth int) Entry {
 	return e
 }
 
-// openFile gives the owner access to a regular file. The other names of the file then show the new mode.
+// openFile gives the owner access to a regular file. If the file has other names, the walk finds the new mode there.
 func (w *walk) openFile(folder int, e *Entry) {
 	if before, ok := w.opened[e.Inode]; ok {
 		e.Mode, e.Opened = before, true
@@ -135,7 +135,7 @@ func (w *walk) openFile(folder int, e *Entry) {
 	}
 }
 
-// folder sends a folder and its entries. e describes it.
+// folder sends a folder, which e describes, and everything below it unless the walk is shallow.
 func (w *walk) folder(parent int, name string, e Entry, depth int) {
 	fail := func(err error) {
 		e.Error = reason(err)
@@ -197,7 +197,7 @@ func (w *walk) list(fd int) ([]string, error) {
 	}
 }
 
-// readAll sends the contents of regular files.
+// readAll sends the contents of the regular files that a request names.
 func (s *server) readAll() {
 	buffer := make([]byte, 1<<18)
 	for s.r.kind() == isPath {
@@ -209,13 +209,13 @@ func (s *server) readAll() {
 			s.w.kind(isError)
 			s.w.text(reason(err))
 		}
-		if s.r.Buffered() == 0 { // the host may wait for the answer
-			s.w.Flush() //nolint:errcheck // kept by the writer
+		if s.r.Buffered() == 0 { // no request follows yet, so the host may wait for the answer
+			s.w.Flush() //nolint:errcheck // the writer keeps the error
 		}
 	}
 }
 
-// read sends one file. It sends as many bytes as the file had when it was opened, and then whether the file changed.
+// read sends one file: as many bytes as the file had when it was opened, and then whether the file has changed.
 func (s *server) read(path string, buffer []byte) error {
 	folder, name, err := s.place(path)
 	if err != nil {
@@ -235,7 +235,7 @@ func (s *server) read(path string, buffer []byte) error {
 	}
 	attributes, err := unix.Flistxattr(fd, nil)
 	if err != nil {
-		attributes = 0 // the file system has none
+		attributes = 0 // the file system has no extended attributes
 	}
 	s.w.kind(isData)
 	s.w.stat(statOf(&before))
@@ -251,10 +251,10 @@ func (s *server) read(path string, buffer []byte) error {
 			}
 		}
 		if whole = whole && err == nil && n > 0; !whole {
-			clear(part) // the announced bytes must come
+			clear(part) // bytes that cannot be read are sent as zeros, since their number was announced
 			n = len(part)
 		}
-		s.w.Write(part[:n]) //nolint:errcheck // kept by the writer
+		s.w.Write(part[:n]) //nolint:errcheck // the writer keeps the error
 		left -= int64(n)
 	}
 	if err := unix.Fstat(fd, &after); err != nil || !whole || statOf(&before) != statOf(&after) {

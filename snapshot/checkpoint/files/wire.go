@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// Limits of what the host believes of the other end, which runs beside hostile files.
+// Limits of what the host accepts from the process inside, which reads hostile files.
 const (
 	longestName   = 1 << 10 // bytes; NAME_MAX of Linux is 255
-	longestTarget = 1 << 13 // bytes of the target of a link, or of an error
+	longestTarget = 1 << 13 // bytes of a link's target, or of an error
 	longestPath   = 1 << 20
 	// MaxDepth is the deepest folder that is read, counted from the workspace.
 	MaxDepth = 1000
 )
 
-// The requests. Each is answered completely before the next one is read.
+// The first byte of a request. A request is answered completely before the next one is read.
 const (
-	askWalk  = 'w' // with a byte: whether closed files may be opened to their owner
-	askList  = 'l' // with a byte: whether also everything below is listed, and with paths of folders
-	askRead  = 'r' // with paths, each after isPath
-	askApply = 'a' // with operations
+	askWalk  = 'w' // a byte follows: whether closed files may be opened to their owner
+	askList  = 'l' // a byte and paths of folders follow: whether everything below is listed, too
+	askRead  = 'r' // paths follow, each after isPath
+	askApply = 'a' // operations follow, each after isPath
 
 	isPath  = 'p' // from the host: a path or an operation follows
 	isEntry = 'e' // to the host: an entry of a walk or folder follows
@@ -40,7 +40,7 @@ type writer struct{ *bufio.Writer }
 
 func newWriter(w io.Writer) writer { return writer{bufio.NewWriterSize(w, 1<<16)} }
 
-// A bufio.Writer keeps its first error, which Flush returns.
+// The functions below ignore errors: a bufio.Writer keeps its first error, and Flush returns it.
 
 func (w writer) number(n uint64) {
 	var b [binary.MaxVarintLen64]byte
@@ -92,7 +92,7 @@ func (r *reader) fail(err error) {
 	}
 }
 
-// decode reads a value, unless an earlier one could not be read.
+// decode reads a value. It does nothing after an error.
 func decode[T any](r *reader, read func(io.ByteReader) (T, error)) (value T) {
 	if r.err != nil {
 		return value
@@ -105,10 +105,10 @@ func decode[T any](r *reader, read func(io.ByteReader) (T, error)) (value T) {
 }
 
 func (r *reader) number() uint64 {
-	if r.err == nil && r.Buffered() >= binary.MaxVarintLen64 { // the usual case, without a call for each byte
+	if r.err == nil && r.Buffered() >= binary.MaxVarintLen64 { // usually the buffer has all bytes of a number, and no call for each byte is needed
 		b, err := r.Peek(binary.MaxVarintLen64)
 		if v, n := binary.Uvarint(b); err == nil && n > 0 {
-			r.Discard(n) //nolint:errcheck // they are in the buffer
+			r.Discard(n) //nolint:errcheck // the buffer has these bytes
 			return v
 		}
 	}
@@ -137,7 +137,7 @@ func (r *reader) text(longest uint64) string {
 	if n <= uint64(r.Buffered()) {
 		b, _ := r.Peek(int(n))
 		text := string(b)
-		r.Discard(int(n)) //nolint:errcheck // they are in the buffer
+		r.Discard(int(n)) //nolint:errcheck // the buffer has these bytes
 		return text
 	}
 	b := make([]byte, n)
@@ -150,7 +150,7 @@ func (r *reader) text(longest uint64) string {
 // Kind is the type of a file.
 type Kind byte
 
-// The kinds. Special are sockets, pipes and devices, whose content cannot be kept.
+// The kinds of files. Special files are sockets, pipes and devices, whose content cannot be stored.
 const (
 	Folder  Kind = 'd'
 	Regular Kind = 'f'
@@ -158,12 +158,12 @@ const (
 	Special Kind = 's'
 )
 
-// String returns a word for people.
+// String returns the kind as a word for messages.
 func (k Kind) String() string {
 	return map[Kind]string{Folder: "folder", Regular: "file", Link: "link", Special: "special"}[k]
 }
 
-// Stat is the state of a file by which a change of its content is noticed, see inode(7).
+// Stat are the properties of a file that reveal a change of its content, see inode(7).
 type Stat struct {
 	Device, Inode uint64
 	Size          int64
@@ -176,10 +176,10 @@ type Entry struct {
 	Kind   Kind
 	Mode   uint32 // the permission bits and the set-id and sticky bits: 07777
 	Links  uint64 // the number of names of a regular file
-	Name   string // in its folder; empty for the workspace itself
-	Depth  int    // of its name; 0 for the workspace
-	Target string // of a symbolic link
-	Opened bool   // the walk gave the owner access to it, and Mode is the mode before
+	Name   string // its name in its folder; empty for the workspace itself
+	Depth  int    // the number of names on the way from the workspace to it; 0 for the workspace
+	Target string // the target of a symbolic link
+	Opened bool   // the walk gave the owner access to the file, and Mode is the mode from before
 	Error  string // why its content, target or entries cannot be read
 }
 
@@ -218,7 +218,7 @@ func (r *reader) entry() Entry {
 	return e
 }
 
-// check returns an error for an entry that no honest walk sends.
+// check returns an error for an entry that [Serve] would never send.
 func (e Entry) check() error {
 	switch {
 	case e.Kind != Folder && e.Kind != Regular && e.Kind != Link && e.Kind != Special,
@@ -234,7 +234,7 @@ func (e Entry) check() error {
 	return CheckName(e.Name)
 }
 
-// CheckName returns an error for a text that is not the name of a file in a folder.
+// CheckName returns an error for a text that cannot be the name of a file in a folder.
 func CheckName(name string) error {
 	if name == "" || name == "." || name == ".." || len(name) > longestName || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("%w: name %q", errForm, name)
@@ -245,25 +245,25 @@ func CheckName(name string) error {
 // Action is what an operation does.
 type Action byte
 
-// The actions. An operation whose file is missing already has removed it.
+// The actions. Removing a file that does not exist succeeds.
 const (
-	Remove       Action = 'r' // a file that is not a folder
-	RemoveFolder Action = 'R' // an empty one
+	Remove       Action = 'r' // removes a file that is not a folder
+	RemoveFolder Action = 'R' // removes an empty folder
 	MakeFolder   Action = 'd'
-	Write        Action = 'f' // replaces a file that is not a folder
-	MakeLink     Action = 'l' // replaces a file that is not a folder
-	Set          Action = 'm' // mode and time
+	Write        Action = 'f' // writes a regular file, which replaces any file that is not a folder
+	MakeLink     Action = 'l' // makes a symbolic link, which replaces any file that is not a folder
+	Set          Action = 'm' // sets mode and time
 )
 
 // Operation changes one file of the workspace.
 type Operation struct {
 	Action Action
-	Kind   Kind   // for Set: what the file must be
-	Path   string // from the workspace; empty for the workspace itself
+	Kind   Kind   // for Set: the kind that the file must have
+	Path   string // the path from the workspace; empty for the workspace itself
 	Mode   uint32
 	Mtime  int64 // nanoseconds since 1970
 	Target string
-	Size   int64 // of the content
+	Size   int64 // the bytes of content, for Write
 }
 
 func (w writer) operation(o Operation) {
