@@ -6,20 +6,20 @@
 //
 // git pack-objects writes the objects of the tree straight into the quarantine. The same pack and a root commit by
 // the ghost go through a pipe, as a tar archive, to a shell inside the prison. The shell unpacks them and checks them
-// out with an empty inner configuration. Both sides have the same tree id, so that later commits can be carried over
-// by their trees. The host writes nothing into the workspace, so that links there cannot redirect it. Unlike git
-// archive, this applies no filter, line-end conversion, export-subst or export-ignore.
+// out with an empty inner configuration. The outer and the inner commit have the same tree id, so that later commits
+// can be carried over by their trees. The host writes nothing into the workspace, so links there cannot redirect a
+// write. Unlike git archive, this applies no filter, line-end conversion, export-subst or export-ignore.
 //
 // # Submodules and git-lfs
 //
 // A submodule is an entry of the tree: the id of a commit, which is in another repository. The snapshot has the entry and
-// .gitmodules, but no file of the submodule, and git makes an empty folder for it inside. Nothing reads that folder back. A
-// pattern of airlock.exclude can leave the entry out. A commit that adds, moves or removes a submodule is held by the rule
-// "submodule". If the user accepts it, the landing makes an empty folder, which git submodule update fills.
+// .gitmodules, but no file of the submodule, and git makes an empty folder for it inside. No promotion reads that folder.
+// A pattern of airlock.exclude can leave the entry out. A commit that adds, moves or removes a submodule is held by the
+// rule "submodule". If the user accepts such a commit, the landing makes an empty folder, which git submodule update fills.
 //
-// A file of git-lfs is its pointer in the tree, and so it is inside: no filter runs there, and the content of git-lfs lies
-// outside of the tree. In a landing, the user's git-lfs fills such files (package gitops/land). A file that the agent
-// replaces by other content is committed with that content, unless the agent has set up git-lfs inside.
+// The tree contains only a pointer for a file of git-lfs, and so does the workspace: no filter runs inside, and git-lfs
+// stores the content outside of the tree. In a landing, the user's git-lfs fills such files (package gitops/land). A file
+// that the agent replaces by other content is committed with that content, unless the agent has set up git-lfs inside.
 //
 // # Cost
 //

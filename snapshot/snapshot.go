@@ -13,13 +13,13 @@ import (
 	"github.com/git-airlock/git-airlock/identity"
 )
 
-// rootMessage is a common message of the first commit of a project.
+// rootMessage is the message of the root commit. Many projects begin with it.
 const rootMessage = "Initial commit\n"
 
 // Snapshot is the content of a new workspace.
 type Snapshot struct {
-	Root    gitops.OID // the tip of the inner main; after Take it is the first and only commit
-	Partial bool       // some files were left out
+	Root    gitops.OID // the tip of the inner branch main; after Take it is the only commit
+	Partial bool       // files were left out
 	format  string
 	ghost   identity.Ghost
 	commit  []byte

@@ -1,28 +1,28 @@
-// Package scan searches the files of a snapshot for secrets.
+// Package scan searches the files of a snapshot for secrets. Begin reading at [Scanner.Tree].
 //
-// A [Detector] searches the text of the files. Files are also rated by their names: a key store is one whatever its
-// content is. Findings are ranked by their certainty and by the damage that the secret could do. A finding names the
-// place and never contains the secret.
+// A [Detector] searches the text of the files. Files are also rated by their names: a file with the name of a key store
+// is reported with any content. Findings are ranked by their certainty and by the damage that the secret could do. A
+// finding names the place and never contains the secret.
 //
 // # Rules
 //
 // The same secrets are searched on the way in and on the way out, so there is one set of rules, in
-// promote/policy/secrets. This package may not import promote, nor promote this package, and a package for both would
-// contain one function. So the command line passes the rules in, as a [Detector].
+// promote/policy/secrets. This package must not import promote, promote must not import this package, and a package for
+// both would contain one function. So the command line passes the rules in, as a [Detector].
 //
 // # Severity
 //
 // A secret with a form of its own, or in a file that is made for secrets, is high. A value beside a word like
 // "password" is medium. Among tests, examples and documentation, in templates and in third-party code, each severity
-// is one lower: a key under testdata is never high. A committed file that an ignore file names is one higher, since
-// somebody meant to keep it out. Exceptions are settings of the user, with a reason. The recipe cannot add
-// exceptions, because the agent can write it.
+// is one lower: a key under testdata is never high. In a committed file that an ignore file names, it is one higher,
+// since somebody meant to keep the file out. Exceptions are settings of the user, with a reason. The recipe cannot add
+// exceptions, because the agent can write the recipe.
 //
 // # At a start
 //
 // The search runs at the same time as the snapshot and the prison's start, and finishes before any data goes in. The
-// rules that refuse a start cost 10 ns of processor time a byte. The rules that guess cost as much again and refuse
-// nothing, so a start applies them to the first 16 MB only. Nothing is cached.
+// rules that can refuse a start cost 10 ns of processor time for each byte. The rules that guess cost as much again, and
+// cannot refuse a start, so a start applies them to the first 16 MB only. No result is kept for the next start.
 //
 // # What is found
 //
@@ -35,11 +35,11 @@
 //	medium   28        0        0         2    0    0       15       2      3      6       0
 //	low      14        6        0         2    0    0       27       6     10      1       0
 //
-// One of eleven would be refused: age, which is about keys. If keys among tests and in third-party code were high,
-// four would be. Of 74 planted secrets 71 are found. The others are a password in prose, one in an archive, and a
-// token in Base64 twice over. Base64 is decoded once, and the result is searched for secrets with a form of their
-// own.
+// A start would be refused in one of the eleven: age, which is about keys. If keys among tests and in third-party code
+// were high, it would be refused in four. Of 74 planted secrets 71 are found. The others are a password in prose, one in
+// an archive, and a token that is encoded in Base64 twice. Base64 is decoded once, and the result is searched for secrets
+// with a form of their own.
 //
-// Archives are reported and not opened. Unpacking runs decompressors on a stranger's bytes before anything was
-// checked, and with a limit on depth it would still miss an archive within an archive.
+// Archives are reported and not opened. Unpacking would run decompressors on a stranger's bytes that nobody has checked,
+// and with a limit on depth it would still miss an archive within an archive.
 package scan

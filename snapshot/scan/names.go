@@ -13,18 +13,18 @@ import (
 type known struct {
 	rule  string
 	what  string
-	files []string // file names; with a slash, the end of a path; with a leading star, the end of a name
+	files []string // file names; with a slash, the end of a path; with a star, the end or the beginning of a name
 	// value matches a secret in its last group. If it is nil, the file itself counts as the secret.
 	value  *regexp.Regexp
-	sure   Severity // severity if value matches
+	sure   Severity // severity if value matches or is nil
 	maybe  Severity // severity without a match, if always is set
 	always bool     // report the file also without a match
 }
 
-// knownFiles are tried in order, and the first kind that fits counts. The expressions are compiled when a tree is
-// searched, so that other commands do not pay for them.
+// knownFiles are tried in order, and the first kind that fits a file counts. The expressions are compiled at the first search, so that
+// commands without a search do not wait for that.
 var knownFiles = sync.OnceValue(func() []known {
-	// matches variables with names of secrets
+	// envValue matches the value of a variable whose name suggests a secret.
 	envValue := regexp.MustCompile(`(?im)^[ \t]*(?:export[ \t]+)?[A-Z0-9_.]*(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)[A-Z0-9_]*[ \t]*[=:][ \t]*["']?([^\s"'#]{6,})`)
 	return []known{
 		{rule: "ssh-key-file", what: "a private key of SSH by its name", files: []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk", "*.ppk"}, sure: High},
@@ -76,7 +76,7 @@ var knownFiles = sync.OnceValue(func() []known {
 	}
 })
 
-// fits reports whether a file is of this kind.
+// fits reports whether a file with the path p and the name is of this kind.
 func (k known) fits(p, name string) bool {
 	for _, f := range k.files {
 		end, starred := strings.CutPrefix(f, "*")
@@ -92,8 +92,8 @@ func (k known) fits(p, name string) bool {
 	return false
 }
 
-// rateName rates a file by its name, and by a secret value in it. more reports that the text has other findings:
-// then a possible secret is not reported in addition.
+// rateName rates a file by its name, and by a secret value in its text. If more is true, the text has other findings, and a file that
+// only may contain a secret is not reported.
 func rateName(p string, as role, text []byte, more bool) (Finding, bool) {
 	name := path.Base(p)
 	lower := strings.ToLower(p)
@@ -135,15 +135,15 @@ func (k known) find(text []byte) (line int, found bool) {
 	return 0, false
 }
 
-// placeholderWords are parts of values that a user is expected to replace.
+// placeholderWords are parts of values that a user must replace.
 var placeholderWords = []string{"example", "changeme", "change_me", "change-me", "change-this", "changethis", "placeholder", "dummy", "replace", "insert",
 	"todo", "fixme", "your", "xxx", "...", "***", "not-a-real", "notreal", "redacted", "fill", "sample"}
 
-// stockValues are common values that are not secret.
+// stockValues are common values that nobody keeps secret.
 var stockValues = set("password passwd secret token root admin postgres mysql guest user test testing develop development none null true false empty default " +
 	"secretkey supersecret localhost rootpassword userpassword mypassword postgrespassword test1234 password1 password123")
 
-// placeholder reports whether a value reveals nothing: a reference to another place, or a text to replace.
+// placeholder reports whether a value reveals no secret: it refers to another place, or must be replaced.
 func placeholder(value string) bool {
 	lower := strings.ToLower(strings.Trim(value, `"'`))
 	if stockValues()[lower] || strings.Trim(lower, lower[:min(1, len(lower))]) == "" {

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// role is what a file is for, derived from its path.
+// role is the purpose of a file, derived from its path.
 type role int
 
 const (
@@ -26,7 +26,7 @@ var trialWords = set("test tests testing tested testdata testdir testcase testca
 // foreignFolders contain third-party code.
 var foreignFolders = set("vendor node_modules third_party third-party thirdparty godeps bower_components")
 
-// templateWords are parts of the names of templates. Those of templateEnds count only after another part.
+// templateWords and templateEnds are parts of the names of templates. Those of templateEnds count only after a dot.
 var (
 	templateWords = set("example examples sample samples template")
 	templateEnds  = set("tmpl tpl dist default defaults skel")
@@ -113,7 +113,7 @@ func wordsOf(name string) []string {
 	return words
 }
 
-// severity returns the severity of a match in a text.
+// severity returns the severity of a match in a file with this role.
 func (r role) severity(guess bool) Severity {
 	s := High
 	if guess {

@@ -17,7 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// textLimit bounds the bytes of one file that are searched.
+// textLimit is how many bytes of one file are searched at most.
 const textLimit = 4 << 20
 
 // Match is a place in a text that a [Detector] found.
@@ -25,18 +25,18 @@ type Match struct {
 	Rule  string
 	Line  int  // counted from 1
 	Last  int  // the line in which the match ends
-	Guess bool // the words around indicate a secret, not the form of the value
-	// Encoded reports that the secret is in Base64 that begins on the line.
+	Guess bool // the words around the value indicate a secret, not the form of the value
+	// Encoded reports that the secret is inside Base64 that begins on the line.
 	Encoded bool
 }
 
-// Detector finds secrets in the text of a file. It is called by several goroutines at once.
+// Detector finds secrets in the text of a file. Several goroutines call it at the same time.
 type Detector func(path string, text []byte) []Match
 
 // Severity ranks findings.
 type Severity int
 
-// The severities. Nobody should take in a high finding without having looked at it.
+// The severities. A user should look at each high finding before a start.
 const (
 	Low Severity = iota
 	Medium
@@ -59,9 +59,9 @@ type Finding struct {
 	Line     int // 0 means the whole file
 	Rule     string
 	Severity Severity
-	Reason   string // in words
-	Ignored  bool   // an ignore file names the path: it was not meant to be committed
-	Loose    bool   // the file is not committed, and goes in because the user wants it
+	Reason   string // why it may be a secret, in words
+	Ignored  bool   // an ignore file names the path, so somebody did not mean to commit the file
+	Loose    bool   // the file is not committed, and goes into the prison because the user wants it
 	Allowed  string // the user's reason to allow it; empty if it is not allowed
 	guess    bool
 }
@@ -72,7 +72,7 @@ type Report struct {
 	Excluded int // files that the snapshot leaves out
 	Bytes    int64
 	Findings []Finding // the worst first
-	Partial  []string  // paths of files whose first part alone was searched
+	Partial  []string  // paths of files of which only the first part was searched
 	Archives []string  // paths of archives, which are not searched
 	// Cursory reports that the guessing rules were not applied to all files.
 	Cursory bool
@@ -103,15 +103,15 @@ func (r Report) Allowed() int {
 // Scanner searches trees of a repository.
 type Scanner struct {
 	Repo     *gitops.Repository
-	Objects  *gitops.Git // the source of the files; nil means Repo
+	Objects  *gitops.Git // where the contents are read; nil means Repo
 	Detect   Detector
 	Settings Settings
 	Exclude  ignore.Patterns     // files that the snapshot leaves out
-	Include  []inner.UserFile    // files that are not committed and go in as well
+	Include  []inner.UserFile    // files that are not committed and go into the prison as well
 	Only     map[string]bool     // the paths to search; nil means all
 	Progress func(done, all int) // may be nil
-	// Certain is a Detector without the guessing rules, which is faster. It replaces Detect after Guessing bytes of
-	// text. If it is nil, Detect searches everything.
+	// Certain is a Detector without the guessing rules, which is faster. It replaces Detect after the first Guessing bytes of text. If it
+	// is nil, Detect searches all text.
 	Certain  Detector
 	Guessing int64
 }
@@ -162,7 +162,7 @@ func (s Scanner) applySettings(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// job is one content, with the paths of the files that have it.
+// job is one content to search, with the paths of the files that have it.
 type job struct {
 	paths []string
 	text  []byte
@@ -170,7 +170,7 @@ type job struct {
 	loose bool
 }
 
-// search is one search through files.
+// search is the state of one search through files.
 type search struct {
 	scanner Scanner
 	jobs    chan job
@@ -223,7 +223,7 @@ func (s *search) searchContent(j job) {
 		found = append(found, scanner.file(path, text)...)
 	}
 	for i := range found {
-		if found[i].Loose = j.loose; j.loose { // the user has chosen it
+		if found[i].Loose = j.loose; j.loose { // a user has chosen this file
 			found[i].Severity = found[i].Severity.lowered()
 			found[i].Reason += ", not committed"
 		}
@@ -243,8 +243,8 @@ func (s *search) searchContent(j job) {
 	}
 }
 
-// file searches one file: its text, which is nil for a binary file, and its name. Of several findings in one line,
-// the worst counts that the user does not allow.
+// file searches one file: its name, and its text, which is nil for a binary file. Of the findings in one line, it returns the one that
+// counts, see worstOf.
 func (s Scanner) file(path string, text []byte) []Finding {
 	as := roleOf(path)
 	var found []Finding
@@ -254,7 +254,7 @@ func (s Scanner) file(path string, text []byte) []Finding {
 	found = append(found, passwordsInURLs(path, as, text)...)
 	found = append(found, s.Settings.custom(path, text)...)
 	if f, ok := rateName(path, as, text, len(found) > 0); ok {
-		if text == nil { // a guess would only repeat the finding by name
+		if text == nil { // guesses would only repeat the finding by name
 			found = slices.DeleteFunc(found, func(f Finding) bool { return f.guess })
 		}
 		found = append(found, f)
@@ -277,7 +277,8 @@ func (s Scanner) file(path string, text []byte) []Finding {
 	return worst
 }
 
-// worstOf returns the finding that counts of those in one line, worst first. A guess beside an allowed finding is about the same value.
+// worstOf returns the finding of a line that counts: the worst that the user does not allow. line begins with the worst. A guess beside
+// an allowed finding does not count, since it is about the same value.
 func worstOf(line []Finding) Finding {
 	allowed := slices.ContainsFunc(line, func(f Finding) bool { return f.Allowed != "" })
 	for _, f := range line {

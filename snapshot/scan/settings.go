@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/ignore"
 )
 
-// The settings, each of which may be given any number of times.
+// Settings of the user. Each may be set several times.
 const (
 	AllowKey   = "airlock.scan.allow"   // [RULE:]PATTERN # REASON
 	PatternKey = "airlock.scan.pattern" // SEVERITY NAME EXPRESSION
@@ -27,12 +27,12 @@ type Settings struct {
 
 // allowance allows findings of one rule, or of all rules, in the files that a pattern matches.
 type allowance struct {
-	rule    string // empty: all
+	rule    string // empty means all rules
 	pattern *ignore.Pattern
 	reason  string
 }
 
-// ownPattern is an expression of the user, and ownFile is a pattern of file names.
+// ownPattern is a regular expression of the user, and ownFile a pattern for names of files.
 type (
 	ownPattern struct {
 		severity Severity
@@ -46,7 +46,7 @@ type (
 	}
 )
 
-// ReadSettings reads the settings of a repository. config shows which settings exist.
+// ReadSettings reads the settings of a repository. config tells which settings are set.
 func ReadSettings(ctx context.Context, repo *gitops.Repository, config gitops.Config) (Settings, error) {
 	var s Settings
 	for _, read := range []struct {
@@ -124,7 +124,7 @@ func parseOwn(value string) (Severity, string, string, bool) {
 	return 0, "", "", false
 }
 
-// allowed returns the user's reason to allow a finding, or empty if it is not allowed.
+// allowed returns the user's reason to allow a finding. It is empty if the finding is not allowed.
 func (s Settings) allowed(f Finding) string {
 	for _, a := range s.allow {
 		if (a.rule == "" || a.rule == f.Rule) && a.pattern.Matches(f.Path) {
@@ -134,12 +134,12 @@ func (s Settings) allowed(f Finding) string {
 	return ""
 }
 
-// AllowanceFor returns the value of [AllowKey] that allows a finding, and no finding of another rule or file.
+// AllowanceFor returns a value of [AllowKey], without the reason, that allows a finding, but none of another rule or file.
 func AllowanceFor(f Finding) string {
 	return f.Rule + ":" + ignore.Exactly(f.Path) + " # "
 }
 
-// ownLimit bounds the matches of one user expression in one text.
+// ownLimit is how many matches of a user's expression in one text are reported.
 const ownLimit = 100
 
 // custom applies the user's expressions and file patterns.

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// urlPassword matches the part after the scheme of a URL with a password.
+// urlPassword matches the password of a URL in the text after the scheme.
 var urlPassword = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[^\s:/@"'<>{}$%|()\\]{0,100}:([^\s:/@"'<>{}|()\\]{6,100})@[A-Za-z0-9\[]`)
 })
 
-// urlReach bounds the distance of a password from the scheme.
+// urlReach is how many bytes after the scheme a password is searched.
 const urlReach = 256
 
 // passwordsInURLs finds passwords in URLs, such as those of databases, which the detector's rules do not cover. URLs
