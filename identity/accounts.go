@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// maxID is the highest id used: positive as a signed 32-bit number, which some file systems and tools need.
+// maxID is the highest id that is used. It is positive as a signed 32-bit number, which some file systems and tools need.
 const maxID = 1<<31 - 2
 
-// accounts lists the ids in use on a host.
+// accounts are the ids in use on a host.
 type accounts struct {
-	names  map[int]string // login by uid, of /etc/passwd
+	names  map[int]string // logins by uid, from /etc/passwd
 	ids    idSet          // every uid and gid of an account or group
 	subUID []subordinate  // /etc/subuid
 	subGID []subordinate  // /etc/subgid
@@ -31,7 +31,7 @@ type subordinate struct {
 // Malformed lines are skipped, as the shadow tools do.
 func readAccounts(root string) (*accounts, error) {
 	a := &accounts{names: make(map[int]string)}
-	// 0 is root's and 65534 is nobody's. Old system calls take 65535 for -1 (systemd's UIDS-GIDS.md).
+	// 0 is root's and 65534 is nobody's. Old system calls treat 65535 as -1 (systemd's UIDS-GIDS.md).
 	used := []span{{0, 1}, {65534, 65536}}
 	use := func(text string) int {
 		id, err := parseID(text)
@@ -57,7 +57,7 @@ func readAccounts(root string) (*accounts, error) {
 	return a, err
 }
 
-// eachLine calls f with the colon-separated fields of each line that has at least the wanted number of fields.
+// eachLine calls f with the fields of each line that has at least the number of fields. Fields are separated by colons.
 func eachLine(root, name string, fields int, f func(fields []string)) error {
 	content, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +76,7 @@ func parseID(text string) (int, error) {
 	return int(id), err
 }
 
-// addRange adds the range of one line: owner, first id, count.
+// addRange adds the range in the fields of one line: owner, first id, count.
 func addRange(ranges []subordinate, f []string) []subordinate {
 	if len(f) != 3 {
 		return ranges

@@ -16,8 +16,8 @@ type Ghost struct {
 	Mail string `json:"mail"`
 }
 
-// NewGhost invents a ghost. Its name contains neither the calling user's login and full name nor the host's name. A
-// leak test can therefore search for these names. [Ghost.mentions] finds the rare coincidence, and another ghost is made.
+// NewGhost invents a ghost. Its name contains neither the calling user's login and full name nor the host's name, so that a leak test can
+// search for these names. If a ghost contains one by chance, NewGhost invents another one.
 func NewGhost() Ghost {
 	var g Ghost
 	hidden := hostNames()
@@ -41,7 +41,7 @@ func inventGhost() Ghost {
 	}
 }
 
-// mentions reports whether a word appears, in any case, in any text derived from the ghost.
+// mentions reports whether a text derived from the ghost contains one of the words, in upper or lower case.
 func (g Ghost) mentions(words []string) bool {
 	shown := strings.ToLower(g.String() + " " + g.Login() + " " + g.Hostname())
 	return slices.ContainsFunc(words, func(word string) bool { return word != "" && strings.Contains(shown, strings.ToLower(word)) })
@@ -58,8 +58,8 @@ func hostNames() []string {
 	return names
 }
 
-// Login is a login name made from the ghost's name, as in "akeller" for Anna Keller: 1 to 32
-// characters of a-z and 0-9, the first one a letter, which useradd(8) accepts everywhere.
+// Login returns a login name made from the ghost's name, as in "akeller" for Anna Keller: 1 to 32 characters of a-z and 0-9, the first
+// one a letter. useradd(8) accepts such a name everywhere.
 func (g Ghost) Login() string {
 	words := strings.Fields(g.Name)
 	var login string

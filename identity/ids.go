@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// span is the ids from first up to end, without end.
+// span is a range of ids: first is in it, and end is the first id after it.
 type span struct{ first, end int }
 
-// idSet is a set of uids or gids: spans in ascending order that neither overlap nor are empty.
+// idSet is a set of uids or gids: spans in ascending order, which do not overlap and are not empty.
 type idSet []span
 
 // newIDs makes a set from spans in any order.
@@ -75,7 +75,7 @@ func (s idSet) at(i int) int {
 
 // pick returns a random id of the set that is not taken.
 func (s idSet) pick(taken func(id int) bool) (id int, ok bool) {
-	// Other airlocks are few, so a function that refuses this many ids in a row refuses all.
+	// There are few other airlocks, so a function that refuses this many ids in a row refuses all.
 	const tries = 1 << 17
 	size := s.size()
 	if size == 0 {

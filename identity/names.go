@@ -27,14 +27,13 @@ var (
 		"Walker", "Weber", "Yilmaz", "Zhang",
 	}
 
-	// mailDomains are reserved for documentation (RFC 2606, section 3). An address in them looks like a person's,
-	// nobody can ever register it, and mail to it goes nowhere. A free-mail domain would look even more ordinary, but
-	// its addresses belong to people.
+	// mailDomains are reserved for documentation (RFC 2606, section 3). An address in them looks like a person's, but nobody can ever
+	// register it, and mail to it reaches nobody. A free-mail domain would look even more ordinary, but its addresses belong to people.
 	mailDomains = []string{"example.com", "example.net", "example.org"}
 
 	hostWords = []string{"desktop", "devbox", "machine", "office", "station", "studio", "tower", "workstation"}
 
-	// workspaceWords are neutral: none hints at isolation, at an agent or at this tool.
+	// workspaceWords are neutral: none of them suggests isolation, an agent or this tool.
 	workspaceWords = []string{
 		"acorn", "amber", "anchor", "aspen", "atlas", "aurora", "basalt", "beacon", "birch", "bramble",
 		"canyon", "cedar", "cobalt", "copper", "coral", "delta", "devspace", "draft", "ember", "falcon",
@@ -46,8 +45,7 @@ var (
 	}
 )
 
-// random returns a number from 0 to n-1. All numbers are equally likely. It is this package's only source of
-// randomness.
+// random returns a number from 0 to n-1. All numbers are equally likely. This package has no other source of randomness.
 func random(n int) int {
 	r, err := rand.Int(rand.Reader, big.NewInt(int64(n)))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 type NoRange struct {
 	User   string
 	Reason string   // what is missing, in words
-	Mend   []string // commands that solve the problem, ready to paste, in this order
+	Mend   []string // commands that solve the problem, to be pasted in this order
 }
 
 func (e *NoRange) Error() string {
@@ -36,7 +36,7 @@ func (c chooser) noRange(a *accounts, login string, uids, gids idSet) *NoRange {
 	return e
 }
 
-// grant returns the command that gives a user a range which is free in both files.
+// grant returns the command that gives a user a range of ids that is free for uids and gids.
 func (a *accounts) grant(login string, uid int) string {
 	first := a.freeRange()
 	if _, local := a.names[uid]; !local {
@@ -47,10 +47,10 @@ func (a *accounts) grant(login string, uid int) string {
 		first, first+rangeSize-1, gitops.ShellQuote(login))
 }
 
-// rangeSize is SUB_UID_COUNT of login.defs(5), and rangeStart is its SUB_UID_MIN.
+// rangeSize is SUB_UID_COUNT and rangeStart is SUB_UID_MIN of login.defs(5).
 const rangeSize, rangeStart = 65536, 100000
 
-// freeRange returns the start of the lowest range that no account, group or other range touches.
+// freeRange returns the start of the lowest range of rangeSize ids that no account, group or other range contains.
 func (a *accounts) freeRange() int {
 	_, subUID := split(a.subUID, "", -1)
 	_, subGID := split(a.subGID, "", -1)
@@ -59,7 +59,7 @@ func (a *accounts) freeRange() int {
 			return free.first
 		}
 	}
-	return rangeStart // every id below 2^31 is in use, and usermod reports that
+	return rangeStart // every id below 2^31 is in use, which usermod will report
 }
 
 // onPath reports whether a program is in one of the folders of path.

@@ -20,10 +20,9 @@ var rootIDs = newIDs(span{1879048192, maxID + 1})
 // errNoFreeID reports that other airlocks use every id that a phantom could have.
 var errNoFreeID = errors.New("no free user id for an airlock is left")
 
-// NewPhantom chooses the ids of a new airlock at random. uid and gid are equal if the host allows that. taken reports
-// whether another airlock uses a uid. If taken is nil, no uid counts as used. Root's phantoms have ids from
-// 1879048192 to 2147483646 that nobody on the host has. Other users' phantoms come from their own ranges in subuid(5)
-// and subgid(5). If a user has none, the error is a [*NoRange].
+// NewPhantom chooses the ids of a new airlock at random. uid and gid are equal if the host allows that. taken reports whether another
+// airlock uses a uid; nil means that none does. Root's phantoms have ids from 1879048192 to 2147483646 that nobody on the host has.
+// Phantoms of other users come from the user's own ranges in subuid(5) and subgid(5). If a user has no range, the error is a [*NoRange].
 func NewPhantom(taken func(uid int) bool) (Phantom, error) {
 	return chooser{root: "/", uid: os.Geteuid(), path: os.Getenv("PATH"), known: known}.choose(taken)
 }
@@ -36,14 +35,13 @@ func NewEnginePhantom(taken func(uid int) bool) (Phantom, error) {
 
 // chooser chooses a phantom on a host. Tests replace the host.
 type chooser struct {
-	root  string            // the directory that contains etc
+	root  string            // the folder that contains etc
 	uid   int               // the calling user
 	path  string            // PATH of that user
-	known func(id int) bool // reports whether an account or group that is not in root's files has the id
+	known func(id int) bool // reports whether an account or group has the id, also one that is not in the files below root
 }
 
-// known looks an account up through the system's libraries. If the program was built with cgo, that includes accounts
-// of a directory service.
+// known looks an id up through the system's libraries. If the program was built with cgo, they also find accounts of a directory service.
 func known(id int) bool {
 	_, noUser := user.LookupId(strconv.Itoa(id))
 	_, noGroup := user.LookupGroupId(strconv.Itoa(id))
@@ -72,7 +70,7 @@ func choosePrivileged(a *accounts, busy func(id int) bool) (Phantom, error) {
 	return Phantom{id, id}, nil
 }
 
-// chooseOwn chooses from the user's own ranges, without ids that accounts or other users' ranges also have.
+// chooseOwn chooses ids from the user's own ranges, except those that accounts or other users' ranges have as well.
 func (c chooser) chooseOwn(a *accounts, busy func(id int) bool) (Phantom, error) {
 	login := c.login(a)
 	uids, foreignUIDs := split(a.subUID, login, c.uid)
@@ -95,8 +93,8 @@ func (c chooser) chooseOwn(a *accounts, busy func(id int) bool) (Phantom, error)
 	return Phantom{uid, gid}, nil
 }
 
-// starts returns the first 1000 ids of each range. Rootless containers map the system accounts of an image to them,
-// so they are in use although no file lists them.
+// starts returns the first 1000 ids of each range. They are in use although no file lists them: rootless containers map the system
+// accounts of an image to them.
 func starts(ranges idSet) idSet {
 	var s idSet
 	for _, r := range ranges {

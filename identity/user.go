@@ -17,10 +17,9 @@ func (u User) String() string { return u.Name + " <" + u.Mail + ">" }
 // ErrNoUser reports that no name, or no mail address, is configured.
 var ErrNoUser = errors.New("no identity to land commits with")
 
-// ResolveUser returns the user's identity: airlock.name and airlock.email, or else git's own choice of an author
-// (git-var(1), GIT_AUTHOR_IDENT): GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL from the environment, author.*, user.*, EMAIL.
-// Name and address are looked up independently. As with user.useConfigOnly, neither is guessed from the login or the
-// host's name. If one of them is empty, the error is [ErrNoUser].
+// ResolveUser returns the user's identity. Name and address are looked up independently: first airlock.name and airlock.email, then git's
+// choice of an author (git-var(1), GIT_AUTHOR_IDENT): GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL from the environment, author.*, user.*, EMAIL.
+// Neither is guessed from the login or the host's name, as with user.useConfigOnly. If one of them is empty, the error is [ErrNoUser].
 func ResolveUser(c gitops.Config) (User, error) {
 	u := User{
 		Name: withoutCrud(authorField(c, "name", "GIT_AUTHOR_NAME", "")),
@@ -48,7 +47,7 @@ func authorField(c gitops.Config, key, variable, otherwise string) string {
 }
 
 // withoutCrud removes the characters that git removes from a name or an address before it writes a commit (ident.c,
-// strbuf_addstr_without_crud): "crud" at both ends, and inside the characters that would break the line.
+// strbuf_addstr_without_crud): crud at both ends, and characters inside that would break the commit's line.
 func withoutCrud(text string) string {
 	for text != "" && isCrud(text[0]) {
 		text = text[1:]

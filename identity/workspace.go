@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-const workspaceIDs = 1 << 16 // an id is four hexadecimal digits
+const workspaceIDs = 1 << 16 // an id has four hexadecimal digits
 
 // errNoID reports that all 65,536 workspace ids are taken.
 var errNoID = errors.New("every workspace id is taken")
 
-// WorkspaceName invents the name of a workspace's directory, as in ".cedar-7f3a", and returns it with its id, "7f3a".
-// taken reports whether an id is in use. If taken is nil, all ids are free. It fails only if all ids are in use.
+// WorkspaceName invents the name of a workspace's folder, as in ".cedar-7f3a", and returns it with its id, "7f3a". taken reports whether
+// an id is in use; nil means that all are free. WorkspaceName fails only if all ids are in use.
 func WorkspaceName(taken func(id string) bool) (name, id string, err error) {
-	// A random start instead of random tries ends, and finds the last free id.
+	// Unlike random tries, this always ends, and finds the last free id.
 	start := random(workspaceIDs)
 	for i := range workspaceIDs {
 		id = fmt.Sprintf("%04x", (start+i)%workspaceIDs)
@@ -26,8 +26,8 @@ func WorkspaceName(taken func(id string) bool) (name, id string, err error) {
 	return "", "", errNoID
 }
 
-// ParseWorkspaceName returns the id in the name of a workspace's directory. ok is false if [WorkspaceName] cannot
-// have made the name. The word may be any word.
+// ParseWorkspaceName returns the id in the name of a workspace's folder. It accepts any word. ok is false if [WorkspaceName] cannot have
+// made such a name.
 func ParseWorkspaceName(name string) (id string, ok bool) {
 	word, id, _ := strings.Cut(name, "-")
 	word, dotted := strings.CutPrefix(word, ".")
@@ -38,7 +38,7 @@ func ParseWorkspaceName(name string) (id string, ok bool) {
 	return id, true
 }
 
-// SessionID returns the name of the airlock that began at now in the workspace id, as in "20261120T201501Z-7f3a": in
+// SessionID returns the name of the airlock that began at now in the workspace with the id, as in "20261120T201501Z-7f3a". The time is in
 // UTC, to the second.
 func SessionID(now time.Time, id string) string {
 	return now.UTC().Format(sessionTime) + "-" + id

@@ -14,7 +14,7 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Clip returns a text in at most that many bytes. A longer text ends in "...", and is not cut inside a character.
+// Clip returns a text in at most most bytes. A longer text ends in "...", and is not cut inside a character.
 func Clip(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -22,10 +22,10 @@ func Clip(text string, most int) string {
 	return strings.ToValidUTF8(text[:max(0, most-3)], "") + "..."
 }
 
-// ClipValid is [Clip] for a text of any bytes. It replaces what is not UTF-8.
+// ClipValid does what [Clip] does for a text that may not be UTF-8. It replaces invalid bytes.
 func ClipValid(text string, most int) string { return Clip(strings.ToValidUTF8(text, "\uFFFD"), most) }
 
-// Shorten returns a text in at most that many characters. A longer text ends in "...". A limit below four is no limit.
+// Shorten returns a text in at most most characters. A longer text ends in "...". If most is below four, there is no limit.
 func Shorten(text string, most int) string {
 	runes := []rune(text)
 	if most < 4 || len(runes) <= most {
@@ -34,10 +34,11 @@ func Shorten(text string, most int) string {
 	return string(runes[:most-3]) + "..."
 }
 
-// Matches reports whether a pattern matches a whole text, where "*" stands for any text and "?" for one byte. It takes at most the product of both lengths.
+// Matches reports whether a pattern matches a whole text. "*" stands for any text and "?" for one byte. The time is at most proportional
+// to the product of both lengths.
 func Matches(pattern, text string) bool {
 	p, t := 0, 0
-	star, from := -1, 0 // the last star, and where the text after it begins
+	star, from := -1, 0 // the index of the last star, and of the text that follows its match
 	for t < len(text) {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':
