@@ -15,12 +15,12 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// Required reports whether the test environment must provide something. AIRLOCK_TEST_REQUIRE lists such things.
+// Required reports whether the test environment must provide something: AIRLOCK_TEST_REQUIRE is a list of such things.
 func Required(what string) bool {
 	return slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), what)
 }
 
-// Need skips a test if err reports that something is missing, or fails it if the test environment must provide that.
+// Need skips a test if err reports that something is missing, or fails it if the test environment must provide it.
 func Need(t testing.TB, what string, err error) {
 	t.Helper()
 	if err == nil {
@@ -36,7 +36,7 @@ func Need(t testing.TB, what string, err error) {
 	t.Skipf("SKIPPED, NOTHING WAS TESTED: %v; to mend it: %s", err, mend)
 }
 
-// OrdinaryUser returns the user as whom root runs tests again. It skips the test for others.
+// OrdinaryUser returns the ordinary user as whom root repeats tests. It skips the test if this process is not root's.
 func OrdinaryUser(t *testing.T) *user.User {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -57,8 +57,8 @@ func OrdinaryUser(t *testing.T) *user.User {
 	return account
 }
 
-// AsOrdinaryUser runs all tests of the calling test binary again as an ordinary user who is also a member of the
-// given groups. require is the value of AIRLOCK_TEST_REQUIRE for these tests, and skip names more tests to leave out.
+// AsOrdinaryUser runs all tests of the test binary again as an ordinary user who is also a member of the groups. require is the value of
+// AIRLOCK_TEST_REQUIRE for these tests. skip is the end of a regular expression of tests to leave out.
 func AsOrdinaryUser(t *testing.T, require, skip string, groups ...string) {
 	t.Helper()
 	account := OrdinaryUser(t)
@@ -84,8 +84,8 @@ func AsOrdinaryUser(t *testing.T, require, skip string, groups ...string) {
 	for _, group := range groups {
 		arguments = append(arguments, "-G", group)
 	}
-	// The other installed engines are a property of the machine, not of the user. An engine builds images and limits memory for every user
-	// alike. The tests of recipes need the sources, which may not be readable here.
+	// These tests would give the same result: the other engines belong to the machine, and an engine builds images and limits memory for
+	// all users alike. The tests of recipes need the sources, which this user may be unable to read.
 	arguments = append(arguments, "--", binary, "-test.v", "-test.timeout=60m", "-test.skip=^TestOtherEngines$|^TestRecipe|^Test(Failed)?Build|^TestMemory$|^TestEmptyScript$"+skip)
 	if testing.Short() {
 		arguments = append(arguments, "-test.short")
@@ -100,8 +100,7 @@ func AsOrdinaryUser(t *testing.T, require, skip string, groups ...string) {
 	reportSkips(t, string(out))
 }
 
-// reportSkips turns the skipped tests in the output of go test -v of another process into skipped subtests, so that they
-// are reported.
+// reportSkips reports the skipped tests in the output of go test -v of another process, as skipped subtests of t.
 func reportSkips(t *testing.T, output string) {
 	t.Helper()
 	why := ""
@@ -109,7 +108,7 @@ func reportSkips(t *testing.T, output string) {
 		line = strings.TrimSpace(line)
 		if name, skipped := strings.CutPrefix(line, "--- SKIP: "); skipped {
 			if name, _, _ = strings.Cut(name, " "); name == t.Name() {
-				continue // that process runs as the ordinary user already
+				continue // the other process skips this test, since it is not root's
 			}
 			t.Run(name, func(t *testing.T) { t.Skip(why) })
 		} else if _, reason, found := strings.Cut(line, ".go:"); found {
@@ -148,8 +147,7 @@ func CopyOfTest(t *testing.T) string {
 	return path
 }
 
-// Phantom returns ids that the current user can give a prison. Each run of tests gets others, because tests count the
-// processes of a uid.
+// Phantom returns ids that the current user can give a prison. Each process gets others, because tests count the processes of a uid.
 func Phantom(t testing.TB) (uid, gid int) {
 	t.Helper()
 	own := os.Getpid() % 60000

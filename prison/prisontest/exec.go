@@ -99,7 +99,7 @@ func execStreams(t *testing.T, x *box) {
 	}
 }
 
-// execFiles passes files of the host in as streams. Their content is copied, and the descriptors are not passed on.
+// execFiles uses files of the host as streams. Their content must be copied, and their descriptors must not be passed on.
 func execFiles(t *testing.T, x *box) {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
@@ -156,7 +156,7 @@ func execCancel(t *testing.T, x *box) {
 	var out bytes.Buffer
 	pr, pw := io.Pipe()
 	go func() {
-		io.ReadFull(pr, make([]byte, 2)) // it has started
+		io.ReadFull(pr, make([]byte, 2)) // wait until the command has started
 		cancel()
 	}()
 	_, err := x.Exec(ctx, prison.Process{
@@ -182,8 +182,8 @@ var errFull = errors.New("no room")
 
 func (refusing) Write([]byte) (int, error) { return 0, errFull }
 
-// execRefused checks that a command whose output cannot be written ends, however much it writes, and that Exec does
-// not wait for it.
+// execRefused checks that a command ends if its output cannot be written, even if it writes without end, and that Exec does not wait for
+// it.
 func execRefused(t *testing.T, x *box) {
 	if _, err := x.Exec(t.Context(), prison.Process{Argv: []string{"yes", "5555"}, Stdout: refusing{}}); !errors.Is(err, errFull) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("error %v", err)

@@ -12,8 +12,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// exhausts uses up resources in a small prison. That must fail inside, and the prison must answer afterwards, or at
-// least be startable: when memory files fill a container, the kernel may kill its first process.
+// exhausts uses up resources in a small prison. Each attempt must fail inside, and the prison must answer afterwards or be startable:
+// when files in memory fill a container, the kernel may kill its first process.
 func exhausts(t *testing.T, b prison.Backend, o Options) {
 	s := NewSpec(t, b, o)
 	s.Limits = prison.Limits{Memory: 96 << 20, PIDs: 60, CPUs: 1}
@@ -49,20 +49,20 @@ func exhausts(t *testing.T, b prison.Backend, o Options) {
 	t.Run("fork bomb", func(t *testing.T) { forkBomb(t, x) })
 }
 
-// startMany returns a script that starts as many processes, which run until the script ends. It fails when one cannot be started.
+// startMany returns a script that starts n processes, which run until the script ends. It fails when one of them cannot be started.
 func startMany(n int) string {
 	return fmt.Sprintf(`trap 'kill $p' EXIT; i=0; p=; while [ $i -lt %d ]; do sleep 6000 & p="$p $!"; i=$((i+1)); done 2>/dev/null`, n)
 }
 
-// answering waits until a prison answers. If the kernel has killed the prison because of its memory, it is started
-// again. That happens where a single host program runs the whole prison.
+// answering waits until a prison answers, and returns it. If the kernel has killed the prison to free memory, answering starts it again.
+// That happens where a single program on the host runs the whole prison.
 func answering(t *testing.T, b prison.Backend, s prison.Spec, x *box) *box {
 	t.Helper()
 	eventually(t, "the prison answers", func() bool {
 		status, err := x.Exec(t.Context(), prison.Process{Argv: []string{"true"}})
 		if errors.Is(err, prison.ErrNotRunning) {
 			t.Log("the prison ended")
-			// Shortly before the prison counts as ended, no command can be executed in it.
+			// Shortly before the prison counts as ended, it cannot execute commands.
 			if err := b.Stop(t.Context(), s); err != nil {
 				t.Fatalf("stop: %v", err)
 			}
@@ -103,12 +103,12 @@ func fillSockets(t *testing.T, x *box) {
 	}
 }
 
-// forkBomb leaves a fork bomb that continues after its first process has ended.
+// forkBomb starts a fork bomb that goes on after its first process has ended.
 func forkBomb(t *testing.T, x *box) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	x.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", "b() { b | b & }; b; sleep 1"}}) // any result is accepted
-	// While /proc is read, processes end and others begin. Those that are there before and after it were there at the same time.
+	// While /proc is read, processes end and begin. Processes in two successive lists ran at the same time between them.
 	most, before := 0, []string{}
 	for range 20 {
 		after := processesOf(t, x.spec)

@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// launched returns a prison with a launched script.
+// launched starts a prison, and launches a script in it.
 func launched(t *testing.T, b prison.Backend, o Options, script string) *box {
 	t.Helper()
 	x := start(t, b, o)
@@ -27,7 +27,7 @@ func launched(t *testing.T, b prison.Backend, o Options, script string) *box {
 	return x
 }
 
-// joiner is a caller who has joined.
+// joiner is a caller who has joined the launched command.
 type joiner struct {
 	show  screen
 	typed *io.PipeWriter
@@ -35,7 +35,7 @@ type joiner struct {
 	done  chan error
 }
 
-// join joins the launched command, and types a line to see that it has.
+// join joins the launched command, types a line, and waits for the answer.
 func join(t *testing.T, x *box, terminal *prison.Terminal) *joiner {
 	t.Helper()
 	stdin, typed := io.Pipe()
@@ -49,7 +49,7 @@ func join(t *testing.T, x *box, terminal *prison.Terminal) *joiner {
 
 func (j *joiner) typeLine(line string) { io.WriteString(j.typed, line+"\n") }
 
-// joins lets several callers read and type at the same time.
+// joins checks that several callers can read and type at the same time.
 func joins(t *testing.T, b prison.Backend, o Options) {
 	x := launched(t, b, o, `stty -echo; until [ "$(stty size)" = "31 62" ]; do sleep 0.02; done; while read -r l; do echo "got $l $(stty size)"; test "$l" = end && exit 4; done`)
 	if shown, err := b.Shown(t.Context(), x.spec); err != nil {
@@ -98,7 +98,7 @@ func (s stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// joinStuck joins without reading: the command must continue.
+// joinStuck joins without reading, and checks that the command continues.
 func joinStuck(t *testing.T, b prison.Backend, o Options) {
 	x := launched(t, b, o, `read -r l; i=0; while [ $i -lt 60 ]; do head -c 100000 /dev/zero | tr '\0' x; i=$((i+1)); done; exit 6`)
 	until := make(chan struct{})

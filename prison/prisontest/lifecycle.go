@@ -72,7 +72,7 @@ func startStop(t *testing.T, b prison.Backend, o Options) {
 	looksHome(t, b, s)
 }
 
-// looksHome reads the agent's home from another prison, which can read everything in it and change nothing.
+// looksHome reads the agent's home from another prison. That prison can read everything in the home, and change nothing.
 func looksHome(t *testing.T, b prison.Backend, s prison.Spec) {
 	t.Helper()
 	s.ReadOnly, s.Network = true, prison.NetworkNone
@@ -92,7 +92,7 @@ func looksHome(t *testing.T, b prison.Backend, s prison.Spec) {
 	}
 }
 
-// stopEndsAll leaves processes behind in every possible way.
+// stopEndsAll leaves processes in every possible way, and checks that Stop ends them.
 func stopEndsAll(t *testing.T, b prison.Backend, o Options) {
 	x := start(t, b, o)
 	x.must(t, `(setsid sh -c 'trap "" TERM HUP INT; while :; do sleep 1; done' >/dev/null 2>&1 &)
@@ -147,7 +147,7 @@ func launches(t *testing.T, b prison.Backend, o Options) {
 	if err := x.Launch(ctx, prison.Process{Argv: []string{"no-such-command"}}); !errors.Is(err, prison.ErrNotFound) {
 		t.Errorf("launch of nothing: %v", err)
 	}
-	// It has a terminal, and writing to the terminal never blocks it.
+	// The command has a terminal, and never waits when it writes to it.
 	argv := []string{"sh", "-c", "test -t 0 && test -t 1 || exit 1; head -c 3000000 /dev/zero | tr '\\0' x; touch went; sleep 0.2; exit 5"}
 	if err := x.Launch(ctx, prison.Process{Argv: argv}); err != nil {
 		t.Fatalf("launch: %v", err)
@@ -175,7 +175,7 @@ func launches(t *testing.T, b prison.Backend, o Options) {
 	}
 }
 
-// wipes lets an agent leave files that are hard to remove, and links to files that must stay.
+// wipes lets an agent make files that are hard to remove, and links to files that must stay, and checks Wipe.
 func wipes(t *testing.T, b prison.Backend, o Options) {
 	x := start(t, b, o)
 	outside := t.TempDir()
@@ -187,7 +187,7 @@ func wipes(t *testing.T, b prison.Backend, o Options) {
 		t.Fatal(err)
 	}
 	depth := 60
-	if x.ownKernel() { // such a kernel has no paths longer than PATH_MAX, wherever they begin
+	if x.ownKernel() { // no path in such a kernel is longer than PATH_MAX, even a relative one
 		depth = 18
 	}
 	deep := fmt.Sprintf("i=0; while [ $i -lt %d ]; do mkdir %s && cd -P %[2]s || exit 1; i=$((i+1)); done", depth, strings.Repeat("d", 200))

@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// networks opens the network, if the machine supports that, and checks which addresses it reaches.
+// networks starts a prison with an open network, if the machine supports that, and checks which addresses the prison reaches.
 func networks(t *testing.T, b prison.Backend, o Options) {
 	s := NewSpec(t, b, o)
 	s.Network = prison.NetworkOpen
@@ -81,7 +81,7 @@ func listen(t *testing.T, host string) (port int) {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// ownAddress returns an address of this machine that other machines can reach, or empty.
+// ownAddress returns an address of this machine that other machines can reach. It is empty if there is none.
 func ownAddress() string {
 	addresses, _ := net.InterfaceAddrs()
 	for _, a := range addresses {

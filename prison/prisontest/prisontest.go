@@ -1,6 +1,7 @@
-// Package prisontest is the test suite for the promises of every prison backend.
+// Package prisontest is the test suite for the promises that every prison backend makes.
 //
-// It uses only the interfaces of package prison, and checks the prison from inside with the commands of every system.
+// It uses only the interfaces of package prison, and checks a prison from inside with commands that every system has. Begin reading at
+// [Run].
 package prisontest
 
 import (
@@ -42,7 +43,7 @@ const (
 	host  = "workbench"
 )
 
-// patience bounds every step that should be quick. An engine may take many seconds for one, and the agent's programs have a low priority:
+// patience limits every step that should be quick. An engine may need many seconds for a step. The agent's programs have a low priority:
 // on a machine with thirty busy processes they get a fiftieth of a processor.
 const patience = 10 * time.Minute
 
@@ -72,7 +73,7 @@ type box struct {
 	prison.Prison
 }
 
-// rounds returns the number of repetitions.
+// rounds returns how often a check is repeated: n times, or fewer for a brief suite.
 func (x *box) rounds(n int) int {
 	if x.brief {
 		return max(1, n/5)
@@ -80,7 +81,7 @@ func (x *box) rounds(n int) int {
 	return n
 }
 
-// NewSpec returns the spec of a prison that does not exist yet; its folders vanish with the test.
+// NewSpec returns the spec of a prison that does not exist yet. The test removes the prison and its folders at its end.
 func NewSpec(t testing.TB, b prison.Backend, o Options) prison.Spec {
 	t.Helper()
 	dir := o.Dir
@@ -147,7 +148,7 @@ type result struct {
 	out, errOut string
 }
 
-// sh runs a script inside that must start. The output has no final line end.
+// sh runs a script inside, and fails the test if the script does not start. The output has no final line end.
 func (x *box) sh(t *testing.T, script string) result {
 	t.Helper()
 	return x.run(t, nil, "sh", "-c", script)
@@ -165,7 +166,7 @@ func (x *box) run(t *testing.T, stdin io.Reader, argv ...string) result {
 	return result{status, strings.TrimSuffix(out.String(), "\n"), strings.TrimSuffix(errOut.String(), "\n")}
 }
 
-// must runs a script that must succeed, and returns its output.
+// must runs a script inside, fails the test if the script fails, and returns the script's output.
 func (x *box) must(t *testing.T, script string) string {
 	t.Helper()
 	r := x.sh(t, script)
@@ -175,11 +176,11 @@ func (x *box) must(t *testing.T, script string) string {
 	return r.out
 }
 
-// eachScript runs its arguments as scripts, and prints their statuses and outputs, each with a zero byte at its end.
+// eachScript runs its arguments as scripts. It prints the status and the output of each, with a zero byte after each value.
 const eachScript = `for _script; do _out=$(sh -c "$_script" </dev/null); printf '%d\0%s\0' $? "$_out"; done`
 
-// Each runs scripts one after the other in one command, and returns their statuses and outputs. A container engine takes longer
-// to start a command than most of them take.
+// Each runs scripts one after the other in one command, and returns their statuses and outputs. A container engine needs more time to
+// start a command than most scripts need to run.
 func Each(t *testing.T, p prison.Prison, scripts []string) (statuses []int, outputs []string) {
 	t.Helper()
 	x := box{Prison: p}
@@ -201,8 +202,7 @@ func Each(t *testing.T, p prison.Prison, scripts []string) (statuses []int, outp
 	return statuses, outputs
 }
 
-// processesOf lists the running processes of a prison on the host. They are found by their gid, which init shares with
-// the agent.
+// processesOf lists the running processes of a prison on the host. It finds them by their gid, which init has as well.
 func processesOf(t *testing.T, s prison.Spec) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/status")

@@ -19,13 +19,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answerSeconds is how long a connection may wait for an answer. A refusal is an answer, too.
+// answerSeconds is how long a connection may wait for an answer or a refusal.
 const answerSeconds = 10
 
-// farPort is the port on which an oracle listens.
+// farPort is the port on which the oracle listens.
 const farPort = 4180
 
-// nearby is an address in the oracle's network that an open network reaches. It proves that the oracle receives.
+// nearby is an address of the oracle that an open network must reach. It proves that the oracle receives.
 var nearby = netip.MustParseAddr("198.51.100.10")
 
 // farClosed are addresses that an open network must never reach.
@@ -36,13 +36,13 @@ var farClosed = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("64:ff9b::a9fe:a9fe"), netip.MustParseAddr("fe80::77"),
 }
 
-// oracle has these addresses in its own network, to which this host has routes. No packet leaves the machine.
+// oracle listens on these addresses in its own network namespace, to which this host has routes. No packet leaves the machine.
 type oracle struct {
 	mu    sync.Mutex
-	heard map[string]bool // received datagrams
+	heard map[string]bool // texts of the received datagrams
 }
 
-// newOracle makes an oracle. Only root can.
+// newOracle makes an oracle. It must run as root.
 func newOracle(t *testing.T) *oracle {
 	t.Helper()
 	lockRoutes(t)
@@ -92,7 +92,7 @@ func lockRoutes(t *testing.T) {
 	t.Cleanup(func() { lock.Close() })
 }
 
-// listen opens a TCP and a UDP socket from a thread in the oracle's network. The sockets stay in that network.
+// listen opens a TCP and a UDP socket on a thread in the oracle's network namespace. The sockets stay in that namespace.
 func (o *oracle) listen(t *testing.T, network, address string) {
 	t.Helper()
 	var stream net.Listener
@@ -135,10 +135,10 @@ func (o *oracle) listen(t *testing.T, network, address string) {
 type way struct {
 	name   string
 	stream bool
-	calls  func(a netip.Addr, text string, index int) []calls.Call // the calls from the socket on, which gets descriptor 3
+	calls  func(a netip.Addr, text string, index int) []calls.Call // the calls from socket(2) on; the socket gets descriptor 3
 }
 
-// hasTo reports whether this way must reach an open address. A runtime with its own kernel does not support all ways.
+// hasTo reports whether this way must reach an open address. In a runtime with its own kernel, which lacks some ways, index is 0.
 func (w way) hasTo(index int) bool {
 	return w.name == "TCP" || w.name == "UDP" || index > 0 && !strings.Contains(w.name, "without routes")
 }
@@ -168,7 +168,7 @@ func option(level, name uintptr, value []byte) calls.Call {
 	return calls.Call{Number: unix.SYS_SETSOCKOPT, Args: [6]uintptr{3, level, name, calls.Pointer, uintptr(len(value))}, Data: value}
 }
 
-// stream connects, waits for an answer, and connects again to get the result of the first connect.
+// stream connects by TCP, waits for an answer, and connects again to get the result of the first connect.
 func stream(options ...calls.Call) func(netip.Addr, string, int) []calls.Call {
 	return func(a netip.Addr, _ string, index int) []calls.Call {
 		to := socketAddress(a, index)
@@ -182,7 +182,7 @@ func stream(options ...calls.Call) func(netip.Addr, string, int) []calls.Call {
 	}
 }
 
-// datagram sends a text twice.
+// datagram sends a text by UDP twice.
 func datagram(options ...calls.Call) func(netip.Addr, string, int) []calls.Call {
 	return func(a netip.Addr, text string, index int) []calls.Call {
 		to := socketAddress(a, index)
@@ -193,7 +193,7 @@ func datagram(options ...calls.Call) func(netip.Addr, string, int) []calls.Call 
 	}
 }
 
-// withInterface sends a text with IP_PKTINFO, which selects the interface: struct msghdr, iovec, cmsghdr, in_pktinfo.
+// withInterface sends a text with IP_PKTINFO, which selects the interface. The data is struct msghdr, iovec, cmsghdr and in_pktinfo.
 func withInterface(a netip.Addr, text string, index int) []calls.Call {
 	ne := binary.NativeEndian
 	if !a.Is4() {
@@ -230,7 +230,7 @@ func ways(index int) []way {
 	}
 }
 
-// Reach starts a prison with an open network, and tries in every way to reach the addresses that it must not reach.
+// Reach starts a prison with an open network, and tries in every way to reach addresses that it must not reach.
 func Reach(t *testing.T, b prison.Backend, o Options) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make a network beside this one") // packets of an ordinary user take the same way
@@ -269,7 +269,7 @@ func Reach(t *testing.T, b prison.Backend, o Options) {
 	}
 }
 
-// reached tries one way to all addresses.
+// reached tries to reach all addresses in one way, and returns those that were reached.
 func (o *oracle) reached(t *testing.T, x *box, w way, index int, addresses []netip.Addr) map[netip.Addr]bool {
 	t.Helper()
 	var all []calls.Call
@@ -296,7 +296,7 @@ func (o *oracle) reached(t *testing.T, x *box, w way, index int, addresses []net
 			return o.heard[w.name+" to "+a.String()]
 		}
 		if a == nearby && w.hasTo(index) {
-			eventually(t, "the oracle hears "+w.name, hears) // earlier datagrams have arrived as well then
+			eventually(t, "the oracle hears "+w.name, hears) // all earlier datagrams have arrived then
 		}
 		reached[a] = hears()
 	}

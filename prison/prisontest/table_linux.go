@@ -16,8 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outcomes are the accepted results of an action. If there are several, kernels or backends refuse the action in
-// different places.
+// outcomes are the accepted results of an action. There are several if kernels or backends refuse the action in different ways.
 type outcomes []syscall.Errno
 
 const done = syscall.Errno(0)
@@ -28,7 +27,7 @@ var (
 	readOnly = outcomes{unix.EROFS, unix.EACCES, unix.EPERM}
 	absent   = outcomes{unix.ENOENT, unix.ENOTDIR}
 	unheard  = outcomes{unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT, unix.EPERM}
-	// ofItsOwn is for PID 1 of a read-only prison, in which no process of the agent runs for long.
+	// ofItsOwn is for actions on PID 1 of a read-only prison, in which no process of the agent runs for long.
 	ofItsOwn = outcomes{unix.EPERM, unix.EACCES, done, unix.EFAULT, unix.ENOSYS}
 	refused  = outcomes{unix.ECONNREFUSED, unix.ENOENT, unix.EPERM} // no listener, or no access
 )
@@ -40,14 +39,14 @@ type action struct {
 	working, looking outcomes
 }
 
-// row makes an action with the same accepted results in both.
+// row makes an action with the same accepted results in both kinds of prison.
 func row(kind, name string, want outcomes, number uintptr, args ...any) action {
 	a := action{kind: kind, name: name, call: calls.Call{Number: number}, working: want, looking: want}
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case int:
-			a.call.Args[i] = uintptr(arg) //nolint:gosec // the kernel reads them as negative numbers
-		case string: // the only string of its call
+			a.call.Args[i] = uintptr(arg) //nolint:gosec // the kernel reads negative numbers
+		case string: // a call has at most one string
 			a.call.Args[i], a.call.Data = calls.Pointer, append([]byte(arg), 0)
 		case []byte:
 			a.call.Args[i], a.call.Data = calls.Pointer, arg
@@ -56,7 +55,7 @@ func row(kind, name string, want outcomes, number uintptr, args ...any) action {
 	return a
 }
 
-// unless sets the accepted results in a read-only prison.
+// unless changes the accepted results in a read-only prison.
 func (a action) unless(looking outcomes) action {
 	a.looking = looking
 	return a
@@ -78,8 +77,7 @@ func pair(kind, name string, want outcomes, number uintptr, first, second string
 	return a
 }
 
-// actions returns the rows of the table. File numbers are those of the runner: its three streams, and then the
-// descriptors that it opens, from 3 on.
+// actions returns the rows of the table. Descriptors are those of the runner: its three streams, and from 3 on, those that it opens.
 func (x *box) actions(hostPID, port int, socket string) []action {
 	const create = unix.O_CREAT | unix.O_WRONLY
 	ok := outcomes{done}
@@ -192,8 +190,8 @@ func (x *box) actions(hostPID, port int, socket string) []action {
 	return append(rows, connections(port, socket)...)
 }
 
-// withinKernel reports whether a runtime with its own kernel decides the result of an action. The action then cannot
-// affect the host, and neither the engine's filter nor our rules apply to it.
+// withinKernel reports whether a runtime's own kernel decides the result of an action. Such an action cannot affect the host. Neither the
+// engine's filter nor the rules of this program apply to it.
 func (a action) withinKernel() bool {
 	switch a.name {
 	case "kernel log", "open by handle", "raise the priority", "real-time priority", "performance counters",
@@ -212,8 +210,7 @@ func vectors() (b []byte) {
 	return b
 }
 
-// connections returns the rows that connect. Each first closes every open descriptor, so that the socket gets
-// descriptor 3.
+// connections returns the rows that connect. Before each, all other descriptors are closed, so that the socket gets descriptor 3.
 func connections(port int, abstract string) (rows []action) {
 	inet := func(address string, port int) []byte {
 		b := binary.LittleEndian.AppendUint16(nil, unix.AF_INET)
@@ -246,11 +243,10 @@ func connections(port int, abstract string) (rows []action) {
 	return rows
 }
 
-// tables numbers the tables, because engines are tested in parallel and the host has only one name space for abstract
-// sockets.
+// tables numbers the tables, since engines are tested in parallel, and all abstract sockets of the host share one name space.
 var tables atomic.Int32
 
-// table runs every action of the table, in a working prison or a read-only one.
+// table tries every action of the table, in a working prison or a read-only one.
 func table(t *testing.T, x *box) {
 	name := fmt.Sprintf("prisontest-table-%d-%d", os.Getpid(), tables.Add(1))
 	l, err := net.Listen("unix", "@"+name)
@@ -283,7 +279,7 @@ func table(t *testing.T, x *box) {
 	x.sh(t, "rm -f /tmp/made-by-table /tmp/fifo made-by-table")
 }
 
-// String returns the names of the results for a test's message.
+// String returns the names of the results, for a test's message.
 func (o outcomes) String() string {
 	names := make([]string, len(o))
 	for i, e := range o {

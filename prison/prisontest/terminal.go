@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// screen collects the output of a terminal, and can be read at the same time.
+// screen collects the output of a terminal. Several goroutines may use it at the same time.
 type screen struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -10,8 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// variables checks that a prison has the variables of its last start, whatever their values are. A process's own
-// variables override them, and the host folder contains no value.
+// variables checks that a prison has the variables of its last start, with any values, that a process's own variables replace them, and
+// that the host folder contains no value.
 func variables(t *testing.T, b prison.Backend, o Options) {
 	const token = "value-that-no-file-has"
 	odd := "it's \"$HOME\" \\n `x`\n \xff\x80 " + token + "\n"

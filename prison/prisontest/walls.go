@@ -15,7 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// walls tries to break every barrier from inside.
+// walls tries to break each barrier from inside.
 func walls(t *testing.T, x *box) {
 	t.Run("identity", func(t *testing.T) { wallIdentity(t, x) })
 	t.Run("privileges", func(t *testing.T) { wallPrivileges(t, x) })
@@ -27,8 +27,8 @@ func walls(t *testing.T, x *box) {
 	t.Run("limits", func(t *testing.T) { wallLimits(t, x) })
 }
 
-// ownKernel reports whether the runtime has its own kernel. The host then does not see the processes, and that kernel
-// enforces the barriers.
+// ownKernel reports whether the runtime has its own kernel. Then the host does not see the prison's processes, and that kernel enforces
+// the barriers.
 func (x *box) ownKernel() bool { return x.spec.Runtime != "" }
 
 func wallIdentity(t *testing.T, x *box) {
@@ -43,7 +43,7 @@ func wallIdentity(t *testing.T, x *box) {
 		"touch mine; stat -c '%u %g' mine": fmt.Sprintf("%d %d", x.spec.UID, x.spec.GID),
 		"test $(wc -l </proc/self/uid_map) -le 2 && echo ok":              "ok", // the agent's, and perhaps init's
 		"touch ~/x /tmp/x /var/tmp/x /dev/shm/x && echo ok":               "ok",
-		"grep -v '^nameserver 127[.]0[.]0[.]1$' /etc/resolv.conf || true": "options timeout:0 attempts:1", // or some libraries wait
+		"grep -v '^nameserver 127[.]0[.]0[.]1$' /etc/resolv.conf || true": "options timeout:0 attempts:1", // the options keep some libraries from waiting
 		"date +%Z": "UTC",
 	}
 	scripts := slices.Sorted(maps.Keys(wanted))
@@ -113,7 +113,7 @@ func wallSystem(t *testing.T, x *box) {
 	}
 }
 
-// fails runs scripts of which none may succeed.
+// fails runs scripts, and fails the test if one of them succeeds.
 func (x *box) fails(t *testing.T, scripts []string) {
 	t.Helper()
 	statuses, outputs := Each(t, x, scripts)
@@ -124,7 +124,7 @@ func (x *box) fails(t *testing.T, scripts []string) {
 	}
 }
 
-// wallRefusals tries to gain privileges, with the commands that exist inside.
+// wallRefusals tries to gain privileges, with commands that exist inside.
 func wallRefusals(t *testing.T, x *box) {
 	scripts := []string{
 		"mount -t tmpfs none /tmp", "umount /proc", "umount -l /tmp", "unshare -n true",
@@ -163,7 +163,7 @@ func wallNetwork(t *testing.T, x *box) {
 		scripts = append(scripts, "timeout 2 bash -c 'exec 3<>/dev/tcp/"+address+"'")
 	}
 	x.fails(t, scripts)
-	// The prison's own loopback is up: only an interface that is up refuses a connection.
+	// The loopback interface is up: an interface that is down refuses no connection.
 	if r := x.sh(t, "timeout 30 bash -c 'exec 3<>/dev/tcp/127.0.0.1/1'"); !strings.Contains(r.errOut, "refused") {
 		t.Errorf("loopback: %q", r.errOut)
 	}
@@ -202,13 +202,13 @@ func wallHost(t *testing.T, x *box) {
 			t.Errorf("environment: %q", line)
 		}
 	}
-	// Three streams, the descriptor that ls reads, and the line with the total.
+	// There are lines for three streams, for the descriptor that ls reads, and for the total.
 	if n, err := strconv.Atoi(strings.TrimSpace(x.must(t, "ls -l /proc/self/fd | wc -l"))); err != nil || n > 6 {
 		t.Errorf("descriptors: %s", x.must(t, "ls -l /proc/self/fd"))
 	}
 }
 
-// wallNames searches for names that reveal the tool.
+// wallNames searches for names that reveal this program.
 func wallNames(t *testing.T, x *box) {
 	names := []string{"airlock", "prison"}
 	if host, err := os.Hostname(); err == nil && len(host) > 3 {
@@ -229,7 +229,7 @@ func wallNames(t *testing.T, x *box) {
 	}
 }
 
-// wallLimits starts more processes than the limit allows.
+// wallLimits tries to start more processes than the limit allows.
 func wallLimits(t *testing.T, x *box) {
 	if r := x.sh(t, startMany(600)); r.status == 0 {
 		t.Errorf("could start 600 processes with a limit of %d", x.spec.Limits.PIDs)

@@ -9,10 +9,10 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// looks is a time in which a watch that looks from time to time does so at least twice on an idle machine.
-const looks = 400 * time.Millisecond
+// twoPolls is a time in which a watch that polls does so at least twice on an idle machine.
+const twoPolls = 400 * time.Millisecond
 
-// expectWake waits for a change and logs how long it took.
+// expectWake waits for a change, and logs how long that took.
 func expectWake(t *testing.T, what string, changes <-chan struct{}) {
 	t.Helper()
 	begun := time.Now()
@@ -28,7 +28,7 @@ func expectWake(t *testing.T, what string, changes <-chan struct{}) {
 	drain(changes)
 }
 
-// drain receives changes until there are none for a while.
+// drain receives changes until none has come for a moment.
 func drain(changes <-chan struct{}) {
 	for {
 		select {
@@ -69,15 +69,15 @@ func watches(t *testing.T, x *box) {
 	ended := time.After(patience)
 	for open := true; open; {
 		select {
-		case _, open = <-changes: // a late report may come before
+		case _, open = <-changes: // a late report may still come
 		case <-ended:
 			t.Fatal("the watch does not end with its context")
 		}
 	}
 }
 
-// unconcerned changes what is not watched, which must not be reported. A late report of another change looks like one of this, but does not
-// come again and again.
+// unconcerned changes files that are not watched, and checks that this is not reported. A late report of another change may come, but it
+// does not come again and again.
 func unconcerned(t *testing.T, x *box, changes <-chan struct{}) {
 	t.Helper()
 	for range 10 {
@@ -85,14 +85,14 @@ func unconcerned(t *testing.T, x *box, changes <-chan struct{}) {
 		x.must(t, "echo > elsewhere")
 		select {
 		case <-changes:
-		case <-time.After(looks):
+		case <-time.After(twoPolls):
 			return
 		}
 	}
 	t.Error("a change elsewhere was reported")
 }
 
-// looking checks a read-only prison beside a working one.
+// looking checks a read-only prison beside a working one on the same workspace.
 func looking(t *testing.T, b prison.Backend, o Options) {
 	x := start(t, b, o)
 	look := open(t, b, x.spec)

@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// servedNames are in the certificate of the servers, beside others that are given.
+// servedNames are the names in the servers' certificate, in addition to those of the registries and of the file names.
 var servedNames = []string{"files.test", "api.test", "evil.test", "*.a.test", "paths.test", "key.test", "scoped.test", "limited.test", "plain.test", "keylan.test", "expired.test", "asks.test"}
 
-// tlsConfig has new certificates, and logs each hello. The authority of the good one is in the file ca.pem of the folder. Some names
-// are served badly: expired.test has an old certificate, nameless.test one for other names, stranger.test one of an
-// authority that nobody knows, and asks.test wants a certificate of the client.
+// tlsConfig makes certificates, and logs each TLS hello. It writes the certificate of the good authority into the file ca.pem of the
+// folder. Some names have a bad certificate: that of expired.test is old, that of nameless.test is for other names, and that of
+// stranger.test is of an unknown authority. asks.test requires a certificate of the client.
 func tlsConfig(folder string, others []string) *tls.Config {
 	now := time.Now()
 	authority := newCertificate(nil, now.Add(time.Hour), nil)
@@ -46,7 +46,7 @@ func tlsConfig(folder string, others []string) *tls.Config {
 	}}
 }
 
-// newCertificate makes a certificate for names, of an authority or of its own.
+// newCertificate makes a certificate for names. The authority signs it; without one, it is an authority itself.
 func newCertificate(authority *tls.Certificate, until time.Time, names []string) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(err)
@@ -57,7 +57,7 @@ func newCertificate(authority *tls.Certificate, until time.Time, names []string)
 	parent, signer := template, key
 	if authority != nil {
 		template.KeyUsage = x509.KeyUsageDigitalSignature
-		template.Subject.CommonName = "a server of internet" // one with its issuer's name counts as signed by itself
+		template.Subject.CommonName = "a server of internet" // a certificate with its issuer's name counts as self-signed
 		parent, err = x509.ParseCertificate(authority.Certificate[0])
 		must(err)
 		signer = authority.PrivateKey.(*ecdsa.PrivateKey)

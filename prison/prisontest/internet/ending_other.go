@@ -4,5 +4,5 @@ package internet
 
 import "syscall"
 
-// endingWithThis returns nil: this system has no such signal, and no prison to test.
+// endingWithThis returns nil, since this system has no such setting, and no prison to test.
 func endingWithThis() *syscall.SysProcAttr { return nil }

@@ -11,11 +11,10 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// publicServer is an address of the servers that a prison may reach.
+// publicServer is the address of the servers that a prison may reach.
 const publicServer = "198.51.100.10"
 
-// namedAddresses are those of names below test, which lead to addresses that are closed. Every other name has the address of
-// [publicServer].
+// namedAddresses are the addresses of names that lead to a closed address. All other names below test have the address [publicServer].
 var namedAddresses = map[string][]string{
 	"metadata.test.": {"169.254.169.254"}, "lan.test.": {"10.9.9.9"}, "db.test.": {"10.9.9.9"}, "keylan.test.": {"10.9.9.9"}, "loopback.test.": {"127.0.0.1"},
 	"host.test.": {"198.51.100.1"}, "late.test.": {"203.0.113.77"}, "mapped.test.": {"::ffff:169.254.169.254"},
@@ -23,12 +22,12 @@ var namedAddresses = map[string][]string{
 	"both.test.": {publicServer, "10.9.9.9"}, "shared.test.": {"100.64.0.1"}, "zero.test.": {"0.0.0.0"}, "azure.test.": {"168.63.129.16"},
 }
 
-// rebound counts the questions about rebind.test, whose address changes from a public one to a private one after each.
+// rebound counts the questions about rebind.test, whose address alternates between a public and a private one.
 var rebound atomic.Int64
 
 func addressesOf(name string) []string {
 	if name == "rebind.test." {
-		return [][]string{{publicServer}, {"10.9.9.9"}}[(rebound.Add(1)-1)/2%2] // an A and an AAAA question each
+		return [][]string{{publicServer}, {"10.9.9.9"}}[(rebound.Add(1)-1)/2%2] // each lookup is two questions: A and AAAA
 	}
 	if addresses, ok := namedAddresses[name]; ok {
 		return addresses
@@ -36,7 +35,7 @@ func addressesOf(name string) []string {
 	return []string{publicServer}
 }
 
-// answerQuestions is a DNS server for the names below test and for others.
+// answerQuestions is a DNS server for the names below test and for the other names.
 func answerQuestions(c net.PacketConn, logged *log.Logger, others []string) {
 	buf := make([]byte, 4096)
 	for {
@@ -57,12 +56,12 @@ func answerQuestions(c net.PacketConn, logged *log.Logger, others []string) {
 			m.RCode = dnsmessage.RCodeNameError
 		}
 		if answer, err := m.Pack(); err == nil {
-			c.WriteTo(answer, from) // it is asked again
+			c.WriteTo(answer, from) // on failure the client asks again
 		}
 	}
 }
 
-// answersTo returns those of the addresses that a question is about.
+// answersTo returns answers with the addresses of the type that a question asks for.
 func answersTo(q dnsmessage.Question, addresses []string) (answers []dnsmessage.Resource) {
 	if !slices.Contains([]dnsmessage.Type{dnsmessage.TypeA, dnsmessage.TypeAAAA}, q.Type) {
 		return nil

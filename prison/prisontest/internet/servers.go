@@ -19,21 +19,23 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest/internet/registries"
 )
 
-// rawPorts have a server that greets as SSH does, and echoes. Between them are those of DNS, DNS over TLS, and two of servers that
-// only this machine should reach.
+// rawPorts are TCP ports with a server that greets as SSH does, and echoes. They include the ports of DNS, of DNS over TLS, and of two
+// servers that only this machine should reach.
 var rawPorts = []string{"22", "53", "853", "5432", "9000", "9001"}
 
-// datagramPorts have a server that only listens.
+// datagramPorts are UDP ports with a server that only logs.
 var datagramPorts = []string{"443", "853", "5353", "5355", "9000"}
 
-// Serve runs every server that a prison may reach, on all addresses of the network namespace of this process, and does not
-// return. It writes what the servers hear into files of a folder: dns.log has the names of DNS questions, connections.log "PORT
-// ADDRESS" of each connection, proxy.log "HOST:PORT USER:PASSWORD" of each request to the proxy at port 3128, requests.log "HOST METHOD PATH" of each request, tls.log "NAME PROTOCOL..." of each hello, and
-// raw.log "PORT DATA" of all others, and keys.log "HOST HEADER KEY" of each request for /key. The certificate is in ca.pem. Files of www are served. When everything listens, Serve
-// makes the file ready. Registries of packages are those of package registries.
+// Serve runs all servers that a prison may try to reach, on all addresses of this process's network namespace. It does not return. It
+// serves the files in folder/www, and those of package registries. When all servers listen, it makes the file ready.
 //
-// The file names has further names of servers, one on each line. Serve runs the program model, which listens on 127.0.0.1:8089, and
-// hands it all requests to these names.
+// It writes what the servers receive into files of the folder: dns.log has "NAME" for each DNS question, connections.log "PORT ADDRESS"
+// for each connection, proxy.log "HOST:PORT USER:PASSWORD" for each request to the proxy at port 3128, requests.log "HOST METHOD PATH"
+// for each request, tls.log "NAME PROTOCOL..." for each TLS hello, keys.log "HOST HEADER KEY" for each request for /key, and raw.log
+// "PORT DATA" for all others. ca.pem has the certificate of the authority.
+//
+// The file names may have more names of servers, one on each line. Serve then runs the program folder/model, which must listen on
+// 127.0.0.1:8089, and passes it all requests to these names.
 func Serve(folder string) {
 	questions, err := net.ListenPacket("udp", ":53")
 	must(err)
@@ -71,13 +73,13 @@ func Serve(folder string) {
 	select {}
 }
 
-// namesIn returns the further names of servers.
+// namesIn returns the names in the file names.
 func namesIn(folder string) []string {
-	content, _ := os.ReadFile(filepath.Join(folder, "names")) // there may be none
+	content, _ := os.ReadFile(filepath.Join(folder, "names")) // the file may not exist
 	return strings.Fields(string(content))
 }
 
-// serveGit runs git's own server for the repositories in a folder.
+// serveGit runs git daemon for the repositories in a folder.
 func serveGit(l net.Listener, folder string) {
 	for {
 		c, err := l.Accept()
@@ -86,16 +88,16 @@ func serveGit(l net.Listener, folder string) {
 			defer c.Close()
 			program := exec.Command("git", "-c", "safe.directory=*", "daemon", "--inetd", "--export-all", "--base-path="+folder)
 			program.Stdin, program.Stdout = c, c
-			program.Run() // the client sees whether it fails
+			program.Run() // if it fails, the client reports that
 		}()
 	}
 }
 
-// model runs the program that answers for some names, and returns the handler of all requests.
+// model starts the program model, and returns a handler that passes it all requests to the names. others handles all other requests.
 func model(folder string, names []string, others http.Handler) http.Handler {
 	program := exec.Command(filepath.Join(folder, "model"))
 	program.SysProcAttr = endingWithThis()
-	runtime.LockOSThread() // its end is this thread's
+	runtime.LockOSThread() // the program must end with this thread, so the thread must stay
 	must(program.Start())
 	to := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "127.0.0.1:8089", r.In.Host
@@ -111,7 +113,7 @@ func model(folder string, names []string, others http.Handler) http.Handler {
 
 var quiet = log.New(io.Discard, "", 0)
 
-// pages answers requests, and logs them.
+// pages returns the handler of all requests, and logs them.
 func pages(folder string) http.Handler {
 	requests := logOf(folder, "requests")
 	pong := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "pong\n") }
@@ -119,21 +121,21 @@ func pages(folder string) http.Handler {
 	mux.Handle("/", http.FileServer(http.Dir(filepath.Join(folder, "www"))))
 	mux.HandleFunc("/ping", pong)
 	mux.HandleFunc("/try/", pong)
-	mux.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) { // until the client goes
+	mux.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) { // sends text until the client disconnects
 		for r.Context().Err() == nil {
 			io.WriteString(w, "slow\n")
 			w.(http.Flusher).Flush()
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
-	mux.HandleFunc("/clock", func(w http.ResponseWriter, r *http.Request) { // the time, until the client goes
+	mux.HandleFunc("/clock", func(w http.ResponseWriter, r *http.Request) { // sends the time until the client disconnects
 		for r.Context().Err() == nil {
 			fmt.Fprintln(w, time.Now().UnixNano())
 			w.(http.Flusher).Flush()
 			time.Sleep(5 * time.Millisecond)
 		}
 	})
-	mux.HandleFunc("/later", func(w http.ResponseWriter, _ *http.Request) { // it is silent between the head of the answer and the rest
+	mux.HandleFunc("/later", func(w http.ResponseWriter, _ *http.Request) { // sends the head of the answer, and the rest after a pause
 		w.(http.Flusher).Flush()
 		time.Sleep(25 * time.Second)
 		io.WriteString(w, "pong\n")
@@ -151,7 +153,7 @@ func pages(folder string) http.Handler {
 	})
 }
 
-// proxy connects to servers of this network namespace, in which each name leads to all of them.
+// proxy connects each request, for any host name, to the server at its port in this network namespace, and logs it.
 func proxy(asked *log.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
@@ -177,7 +179,7 @@ func proxy(asked *log.Logger) http.Handler {
 	})
 }
 
-// serveKeys answers requests that have keys: /key logs them, /echo sends them back, and /need/KEY has the status 401 for any other.
+// serveKeys answers requests with keys: /key logs them, /echo sends them back, and /need/KEY answers any other key with the status 401.
 func serveKeys(mux *http.ServeMux, keys *log.Logger) {
 	mux.HandleFunc("/key", func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Cookie"} {
@@ -197,7 +199,7 @@ func serveKeys(mux *http.ServeMux, keys *log.Logger) {
 	})
 }
 
-// echoSocket agrees to another protocol, and echoes.
+// echoSocket switches to another protocol, and echoes.
 func echoSocket(w http.ResponseWriter, _ *http.Request) {
 	c, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -205,10 +207,10 @@ func echoSocket(w http.ResponseWriter, _ *http.Request) {
 	}
 	defer c.Close()
 	fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
-	io.Copy(c, buffered) // the client may go
+	io.Copy(c, buffered) // the client may disconnect
 }
 
-// hearDatagrams logs datagrams, and answers none.
+// hearDatagrams logs datagrams, and does not answer them.
 func hearDatagrams(c net.PacketConn, port string, to *log.Logger) {
 	buf := make([]byte, 1<<16)
 	for {
@@ -230,7 +232,7 @@ func logOf(folder, name string) *log.Logger {
 	return log.New(f, "", 0)
 }
 
-// heard logs each connection.
+// heard is a listener that logs each connection.
 type heard struct {
 	net.Listener
 	to *log.Logger
@@ -245,7 +247,7 @@ func (h heard) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// serveBanner greets as SSH does, and echoes. It logs what comes first.
+// serveBanner greets as SSH does, and echoes. It logs the first data of each connection.
 func serveBanner(l net.Listener, port string, to *log.Logger) {
 	for {
 		c, err := l.Accept()
@@ -256,7 +258,7 @@ func serveBanner(l net.Listener, port string, to *log.Logger) {
 			buf := make([]byte, 200)
 			n, _ := c.Read(buf)
 			to.Printf("%s %q", port, buf[:n])
-			c.Write(buf[:n]) // the client may go
+			c.Write(buf[:n]) // the client may disconnect
 			io.Copy(c, c)
 		}()
 	}

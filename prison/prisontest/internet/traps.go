@@ -11,12 +11,12 @@ import (
 	"sync"
 )
 
-// bombPart is what the answer of /pub/bomb consists of, before it is packed, and bombParts is how often.
+// The answer of /pub/bomb, before compression, has bombParts parts of bombPart bytes.
 const bombPart, bombParts = 16 << 20, 64
 
-// serveTraps answers requests that try the other end of a prison's network: /pub/bomb is packed, whatever the client wants;
-// /pub/headers fails if a header would replace the method or the path; /b64 and /zipped send a key back in other forms, and /body
-// a body. /own.git is a git repository with one branch.
+// serveTraps answers requests that try to trick the process that carries a prison's packets: the answer of /pub/bomb is compressed even
+// if the client does not ask for that, /pub/headers fails if a header could replace the method or the path, /b64 and /zipped send a key
+// back in another form, and /body sends a body back. /own.git is a git repository with one branch.
 func serveTraps(mux *http.ServeMux) {
 	pong := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "pong\n") }
 	mux.HandleFunc("/pub/", pong)
@@ -40,7 +40,7 @@ func serveTraps(mux *http.ServeMux) {
 	mux.HandleFunc("/pub/bomb", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		for range bombParts {
-			w.Write(part()) // the client may go
+			w.Write(part()) // the client may disconnect
 		}
 	})
 	mux.HandleFunc("/b64", func(w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,5 @@
-// Package internet makes a world in which the network of a prison can be tried, and from which no packet leaves: a network
-// namespace that plays this machine, and one with all the servers that a prison may reach or may not.
+// Package internet imitates the internet for tests of a prison's network. It makes two network namespaces, which no packet leaves: one
+// plays this machine, and the other one has all the servers that a prison may try to reach. Begin reading at [Make] and [Serve].
 package internet
 
 import (
@@ -13,8 +13,8 @@ import (
 
 // World is a pair of network namespaces with servers in both.
 type World struct {
-	// Host is a program that runs others in the namespace that plays this machine, with the DNS server of the other one, and
-	// with trust in the certificates of its servers.
+	// Host is the path of a program that runs its arguments in the namespace that plays this machine. There, the DNS server is that of
+	// the other namespace, and the certificates of the other namespace's servers are trusted.
 	Host    string
 	near    string
 	far     string
@@ -24,8 +24,8 @@ type World struct {
 // systemBundle is the file with the certificates that this machine trusts.
 const systemBundle = "/etc/ssl/certs/ca-certificates.crt"
 
-// layout makes the namespaces $1, which plays this machine, and $2. The closed addresses are those of the second one, so that
-// whatever the first one sends to them arrives.
+// layout makes the namespaces $1, which plays this machine, and $2. The second one has the closed addresses, so that every packet to a
+// closed address arrives there.
 const layout = `
 	ip netns add $1; ip netns add $2
 	ip -n $1 link add uplink type veth peer name downlink netns $2
@@ -35,12 +35,12 @@ const layout = `
 	ip -n $1 route add default via 198.51.100.10
 	for a in 169.254.169.254 10.9.9.9 100.64.0.1 100.100.100.200 168.63.129.16 192.0.0.192 172.16.5.5 192.168.7.7; do ip -n $2 addr add $a/32 dev lo; done`
 
-// patience is how long the servers may take to begin.
+// patience is how long the servers may take to start.
 const patience = 60 * time.Second
 
-// Make makes a world, as root. It keeps its files in a folder: see [Serve], of which the command serve runs one in each
-// namespace with a folder as its last argument. The servers of the namespace that plays this machine have the folder "local". The
-// caller must call [World.Close], also after an error.
+// Make makes a world. It must run as root. serve is a command that calls [Serve] with its last argument. Make runs it in each namespace:
+// with folder in the second one, and with folder/local in the one that plays this machine. The caller must call [World.Close], also after
+// an error.
 func Make(folder string, serve ...string) (*World, error) {
 	name := fmt.Sprintf("airlock%d-%x", os.Getpid(), time.Now().UnixNano()&0xffffff)
 	w := &World{Host: filepath.Join(folder, "host"), near: name, far: name + "-far"}
@@ -69,7 +69,7 @@ func Make(folder string, serve ...string) (*World, error) {
 	return w, trust(folder)
 }
 
-// bundle is a file with the certificates of this machine, and that of the servers. It is there when all servers listen.
+// bundle is the file with the certificates that this machine trusts, and that of the servers. It exists when all servers listen.
 const bundle = "bundle.pem"
 
 func trust(folder string) error {
@@ -88,7 +88,7 @@ func trust(folder string) error {
 	return os.Rename(file+".new", file)
 }
 
-// start runs servers in a namespace.
+// start runs the command serve in a namespace.
 func (w *World) start(namespace string, serve []string) error {
 	servers := exec.Command("nsenter", append([]string{"--net=/run/netns/" + namespace}, serve...)...)
 	servers.Stderr = os.Stderr
@@ -99,7 +99,7 @@ func (w *World) start(namespace string, serve []string) error {
 	return nil
 }
 
-// await waits for a file.
+// await waits until a file exists.
 func await(file string) error {
 	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(file); err == nil {
@@ -112,8 +112,8 @@ func await(file string) error {
 // Close ends the servers, and removes the namespaces.
 func (w *World) Close() {
 	for _, s := range w.servers {
-		s.Process.Kill() // it may have ended
-		s.Wait()         // it was killed
+		s.Process.Kill() // the process may have ended
+		s.Wait()         // an error only reports that it was killed
 	}
-	exec.Command("sh", "-c", "ip netns del $1; ip netns del $2", "sh", w.near, w.far).Run() // nothing else can be done
+	exec.Command("sh", "-c", "ip netns del $1; ip netns del $2", "sh", w.near, w.far).Run() // if this fails, nothing else can be done
 }

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// made is the time of each file.
+// made is the modification time of each file.
 var made = time.Unix(1_700_000_000, 0)
 
 // file is a file of an archive.
 type file struct{ name, content string }
 
-// tarball returns a packed archive of files.
+// tarball returns a tar archive of files, compressed with gzip.
 func tarball(all ...file) string {
 	var out bytes.Buffer
 	packed := gzip.NewWriter(&out)
@@ -48,7 +48,7 @@ func zipped(all ...file) string {
 // sum256 returns the SHA-256 of a text in hexadecimal digits.
 func sum256(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 
-// must panics after an error in memory, which cannot happen.
+// must panics if writing to memory fails, which cannot happen.
 func must(err error) {
 	if err != nil {
 		panic(err)

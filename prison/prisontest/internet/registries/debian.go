@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// debian has the package standin, and an empty suite of security updates. Nothing is signed.
+// debian returns the answers of Debian's hosts: the package standin, and an empty suite of security updates. Nothing is signed.
 func debian() map[string]files {
 	content := deb()
 	const at = "pool/main/s/standin/standin_1.0_all.deb"
@@ -17,7 +17,7 @@ func debian() map[string]files {
 	}
 }
 
-// suite adds the lists of a suite to files.
+// suite adds the lists of a suite to the answers all.
 func suite(top, name, packages string, all files) files {
 	if all == nil {
 		all = files{}
@@ -33,7 +33,7 @@ func suite(top, name, packages string, all files) files {
 	return all
 }
 
-// deb returns a package with one file.
+// deb returns a Debian package with one file.
 func deb() string {
 	var out bytes.Buffer
 	out.WriteString("!<arch>\n")

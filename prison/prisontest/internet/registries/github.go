@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// github serves repositories to git, and leads to the hosts of other files.
+// github serves repositories to git, and redirects to the hosts of other files.
 type github struct{ repositories string }
 
-// elsewhere maps the last part of a path to the host that has the file.
+// elsewhere maps the last part of a path to the host that serves the file.
 var elsewhere = map[string]string{
 	"standin.tar.gz": "codeload.github.com", "asset": "release-assets.githubusercontent.com", "old-asset": "objects.githubusercontent.com",
 }
 
-// githubFiles has the files of these hosts, and of those that are asked directly.
+// githubFiles returns the answers of these hosts, and of the hosts that clients ask directly.
 func githubFiles() map[string]files {
 	all := map[string]files{
 		"api.github.com":            {"/repos/standin/r": `{"name":"r"}`},
@@ -51,12 +51,12 @@ func (g github) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case parts[2] == "git-upload-pack":
 		w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
 		serve(w, r, "upload-pack", repository)
-	default: // nobody pushes
+	default: // such as a push, which no test makes
 		http.NotFound(w, r)
 	}
 }
 
-// serve runs git's program for one request. The client sees whether it fails.
+// serve runs git's program for one request. If it fails, the client reports that.
 func serve(w http.ResponseWriter, r *http.Request, service string, args ...string) {
 	program := exec.CommandContext(r.Context(), "git", append([]string{"-c", "safe.directory=*", service, "--stateless-rpc"}, args...)...)
 	program.Env = append(program.Environ(), "GIT_PROTOCOL="+r.Header.Get("Git-Protocol"))

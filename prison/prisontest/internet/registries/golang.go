@@ -16,8 +16,8 @@ const (
 	sumHost   = "sum.golang.org"
 )
 
-// golang has the module standin.test/m, and a checksum database with one record. As the real one, the proxy does not have the
-// database. Its key is not the real one's: [SumKey].
+// golang returns the answers of Go's proxy, with the module standin.test/m, and of a checksum database with one record. As in reality,
+// the proxy does not serve the database. The database has another key than the real one: [SumKey].
 func golang() map[string]files {
 	prefix := goModule + "@" + goVersion + "/"
 	sources := []file{{prefix + "go.mod", goMod}, {prefix + "m.go", "package m\n\nconst Name = \"standin\"\n"}}
@@ -38,7 +38,7 @@ func golang() map[string]files {
 	}
 }
 
-// sum1 returns the digest of files that go.sum has. They are sorted by name.
+// sum1 returns the digest of files in the form of go.sum. The files must be sorted by name.
 func sum1(all ...file) string {
 	list := ""
 	for _, f := range all {
@@ -48,11 +48,11 @@ func sum1(all ...file) string {
 	return "h1:" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// sumKey returns the key that signs the checksum database. Nothing else trusts it. It is made when it is needed, since the processes of
-// tests that start the program thousands of times contain this package.
+// sumKey returns the key that signs the checksum database. No other program trusts it. It is made on first use, since processes of tests
+// that start this program thousands of times contain this package.
 var sumKey = sync.OnceValue(func() ed25519.PrivateKey { return ed25519.NewKeyFromSeed([]byte("the stand-in checksum database: ")) })
 
-// verifier returns the public key in the form of a signed note, and its number.
+// verifier returns the public key in the form of a signed note, and the key's number.
 func verifier() (string, uint32) {
 	key := "\x01" + string(sumKey().Public().(ed25519.PublicKey))
 	sum := sha256.Sum256([]byte(sumHost + "\n" + key))
@@ -65,7 +65,7 @@ func SumKey() string {
 	return fmt.Sprintf("%s+%08x+%s", sumHost, number, base64.StdEncoding.EncodeToString([]byte(key)))
 }
 
-// signed returns a text with its signature.
+// signed returns a text in the form of a signed note.
 func signed(text string) string {
 	_, number := verifier()
 	signature := append(binary.BigEndian.AppendUint32(nil, number), ed25519.Sign(sumKey(), []byte(text))...)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// npm has the package standin.
+// npm returns the answers of npm's host, with the package standin.
 func npm() map[string]files {
 	content := tarball(file{"package/package.json", `{"name":"standin","version":"1.0.0","main":"main.js"}`}, file{"package/main.js", "module.exports = 'standin'\n"})
 	sum := sha512.Sum512([]byte(content))
@@ -20,7 +20,7 @@ func npm() map[string]files {
 	}}
 }
 
-// pypi has the project standin. Its files are at another host than the index.
+// pypi returns the answers of Python's hosts, with the project standin. The index and the files are at different hosts.
 func pypi() map[string]files {
 	const name, info = "standin-1.0-py3-none-any.whl", "standin-1.0.dist-info/"
 	wheel := zipped(file{"standin.py", "name = 'standin'\n"}, file{info + "METADATA", "Metadata-Version: 2.1\nName: standin\nVersion: 1.0\n"},
@@ -33,7 +33,7 @@ func pypi() map[string]files {
 	}
 }
 
-// crates has the crate standin: the sparse index, and the crate at another host.
+// crates returns the answers of Rust's hosts, with the crate standin. The sparse index and the crate are at different hosts.
 func crates() map[string]files {
 	content := tarball(file{"standin-1.0.0/Cargo.toml", "[package]\nname = \"standin\"\nversion = \"1.0.0\"\nedition = \"2021\"\n"}, file{"standin-1.0.0/src/lib.rs", "pub fn name() -> &'static str { \"standin\" }\n"})
 	return map[string]files{
@@ -46,7 +46,7 @@ func crates() map[string]files {
 	}
 }
 
-// maven has the artifact standin at both hosts.
+// maven returns the answers of Maven's hosts, both with the artifact standin.
 func maven() map[string]files {
 	const at = "/maven2/test/standin/1.0/standin-1.0.pom"
 	content := "<project><modelVersion>4.0.0</modelVersion><groupId>test</groupId><artifactId>standin</artifactId><version>1.0</version></project>\n"

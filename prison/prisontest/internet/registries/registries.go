@@ -1,7 +1,7 @@
-// Package registries serves one package in the way of each public registry, for the programs that fetch from them.
+// Package registries imitates the public registries of packages, each with one package, for the programs that fetch from them.
 //
-// The servers have the registries' own names, paths and forms. Every program must reach the same hosts as it would with the real
-// registry, in the same order, and check the same digests.
+// The servers have the names, paths and formats of the real registries. With them, every program must reach the same hosts in the same
+// order as with the real registry, and check the same digests. Begin reading at [Handlers].
 package registries
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// files are the answers to requests, by their paths.
+// files are answers to requests, by path.
 type files map[string]string
 
 func (f files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +26,7 @@ func (f files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, filepath.Base(r.URL.Path), made, strings.NewReader(content))
 }
 
-// Handlers returns a handler for each host. Repositories of git are served from a folder: the name of their owner has no meaning.
+// Handlers returns a handler for each host. Git repositories are served from the folder repositories, under any owner.
 func Handlers(repositories string) map[string]http.Handler {
 	all := map[string]http.Handler{"github.com": github{repositories}}
 	for _, registry := range []map[string]files{npm(), pypi(), golang(), crates(), debian(), maven(), githubFiles()} {
@@ -37,7 +37,7 @@ func Handlers(repositories string) map[string]http.Handler {
 	return all
 }
 
-// Hosts returns the names of all hosts.
+// Hosts returns the names of all hosts, sorted.
 func Hosts() []string {
 	var names []string
 	for name := range Handlers("") {
