@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/calls"
 )
 
-// refusals are the errors of a refused system call. Any other error means that the kernel has processed the request.
+// refusals are the errors of a refused system call. Other errors mean that the kernel has begun to process the request.
 var refusals = map[syscall.Errno]bool{
 	syscall.EPERM: true, syscall.EACCES: true, syscall.ENOSYS: true, syscall.EAFNOSUPPORT: true, syscall.EPROTONOSUPPORT: true,
 }
@@ -37,7 +37,7 @@ func tryCalls(ctx context.Context, s Subject) (seen, broken string, err error) {
 	return "all are refused", "", nil
 }
 
-// untried turns an error of package calls into an error of a probe, unless the prison has ended or ctx has.
+// untried turns an error of package calls into an untriedError, unless the prison or ctx has ended.
 func untried(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, prison.ErrNotRunning) {
 		return err

@@ -52,7 +52,7 @@ var forbidden = []calls.Call{
 	{Name: "socket(SOCK_RAW)", Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}},
 }
 
-// iovecs are the two arguments of process_vm_readv(2), with eight bytes each. Both point behind themselves.
+// iovecs are the two iovec arguments of process_vm_readv(2), for eight bytes each, followed by those bytes.
 var iovecs = func() (b []byte) {
 	for range 2 {
 		b = binary.LittleEndian.AppendUint64(b, calls.Pointer+32)

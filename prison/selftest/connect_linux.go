@@ -20,7 +20,7 @@ func socketAddress(host string, port int) []byte {
 	return append(address, make([]byte, 8)...)
 }
 
-// waitFor waits for descriptor 3, for a second at most.
+// waitFor waits for events on descriptor 3, for at most a second.
 func waitFor(events uint32) calls.Call {
 	// struct pollfd, and struct timespec 8 bytes later.
 	wait := binary.LittleEndian.AppendUint32(nil, 3)
@@ -30,7 +30,7 @@ func waitFor(events uint32) calls.Call {
 	return calls.Call{Number: unix.SYS_PPOLL, Args: [6]uintptr{calls.Pointer, 1, calls.Pointer + 8}, Data: wait}
 }
 
-// tryDatagram sends a datagram, to which nothing may answer but an error within a second.
+// tryDatagram sends a datagram. An answer within a second breaks the promise, an error does not.
 func tryDatagram(ctx context.Context, s Subject, host string, port int) (seen, broken string, err error) {
 	address := socketAddress(host, port)
 	const scratch = calls.Pointer + 1024
@@ -53,7 +53,7 @@ func tryDatagram(ctx context.Context, s Subject, host string, port int) (seen, b
 	return "", fmt.Sprintf("an answer from %s, port %d", host, port), nil
 }
 
-// tryConnect tries to connect by TCP, which must not succeed within a second.
+// tryConnect tries to connect by TCP. Success within a second breaks the promise.
 func tryConnect(ctx context.Context, s Subject, host string, port int) (seen, broken string, err error) {
 	address := socketAddress(host, port)
 	connect := calls.Call{Number: unix.SYS_CONNECT, Args: [6]uintptr{3, calls.Pointer, uintptr(len(address))}, Data: address}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// evaluatePrivate compares file systems by their device numbers, which the kernel assigns.
+// evaluatePrivate compares the file systems inside with the host's by their device numbers, which the kernel assigns.
 func evaluatePrivate(_ Subject, out string) (seen, broken string) {
 	answers := lines(out)
 	if len(answers) != 2 {
@@ -19,7 +19,7 @@ func evaluatePrivate(_ Subject, out string) (seen, broken string) {
 		number, name, _ := strings.Cut(line, " ")
 		info, err := os.Stat(name)
 		if err != nil {
-			continue // then the prison cannot share it
+			continue // the host has no such folder to share
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && number == fmt.Sprint(st.Dev) {
 			return "", name + " is the host's"
@@ -28,8 +28,8 @@ func evaluatePrivate(_ Subject, out string) (seen, broken string) {
 	return "neither is the host's", ""
 }
 
-// leastOfGroups returns the lowest value of a limit in the control groups of a gid's processes: those
-// of the agent, and init, which may have another uid.
+// leastOfGroups returns the lowest value of a limit in the control groups of all processes with a gid: the agent's processes and init,
+// which may have another uid.
 func leastOfGroups(gid int, limit groupLimit) (least float64, known bool) {
 	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
 	for _, path := range statuses {

@@ -4,23 +4,23 @@ package selftest
 
 import "context"
 
-// evaluatePrivate has nothing to compare: the prison runs on another system.
+// evaluatePrivate compares nothing, since the prison runs on another system.
 func evaluatePrivate(_ Subject, out string) (seen, broken string) { return "another system's", "" }
 
 // leastOfGroups finds no control groups on this system.
 func leastOfGroups(int, groupLimit) (least float64, known bool) { return 0, false }
 
-// tryConnect needs Linux's system calls.
+// tryConnect fails, since it needs Linux's system calls.
 func tryConnect(context.Context, Subject, string, int) (seen, broken string, err error) {
 	return "", "", &untriedError{reason: "the calls for it are Linux's"}
 }
 
-// tryDatagram needs Linux's system calls.
+// tryDatagram fails, since it needs Linux's system calls.
 func tryDatagram(context.Context, Subject, string, int) (seen, broken string, err error) {
 	return "", "", &untriedError{reason: "the calls for it are Linux's"}
 }
 
-// trySystemFiles needs Linux's system calls, and a system whose files the prison can share.
+// trySystemFiles fails, since it needs Linux's system calls, and a system whose files the prison can share.
 func trySystemFiles(context.Context, Subject) (seen, broken string, err error) {
 	return "another system's", "", nil
 }

@@ -14,12 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemFile exists on most systems and is rarely used, so that an agent at work hardly affects the probe.
+// systemFile exists on most systems and is rarely used, so an agent at work hardly affects the probe.
 const systemFile = "/usr/bin/csplit"
 
 const (
-	// hostLooks is the interval at which the host uses its file, and watched is the time for which the file inside is
-	// watched.
+	// hostLooks is the interval at which the host uses its file. watched is how long the file inside is watched.
 	hostLooks = 5 * time.Millisecond
 	watched   = 300 * time.Millisecond
 )
@@ -80,13 +79,13 @@ func watchAndLock() []calls.Call {
 	}
 }
 
-// useUntil opens and locks the host's file until ctx ends, and reports whether it ever was locked by somebody else.
+// useUntil opens and locks the host's file until ctx ends. It reports whether the file was ever locked by another process.
 func useUntil(ctx context.Context, file *os.File) (locked bool) {
 	for ; ctx.Err() == nil; time.Sleep(hostLooks) {
 		if f, err := os.Open(systemFile); err == nil {
 			f.Close()
 		}
-		// A shared lock, because other self-tests may do this at the same time.
+		// The lock is shared, because other self-tests may lock the file at the same time.
 		fd := int(file.Fd())
 		switch err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB); {
 		case err == nil:

@@ -10,24 +10,24 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// Meter reports the words that can be read inside, and where.
+// Meter is the result of the leak meter: the words that can be read inside, and where.
 type Meter struct {
-	Words   int    `json:"words"`   // number of words that were searched
+	Words   int    `json:"words"`   // number of words that were searched for
 	Sources int    `json:"sources"` // number of sources that were searched
-	Bytes   int    `json:"bytes"`   // size of the searched text
+	Bytes   int    `json:"bytes"`   // bytes of the searched text
 	Found   []Leak `json:"found"`
 	Known   []Leak `json:"known"` // leaks that are already reported as a weakness of the prison
 }
 
-// Leak is an occurrence of a word.
+// Leak is a place where a word can be read.
 type Leak struct {
 	Kind  string `json:"kind"`
 	Where string `json:"where"`
 	Seen  string `json:"seen"` // partly written by the agent: escape it
 }
 
-// source is a source of text inside. A system's own text (names of files, of users) may contain any short word by
-// chance, so that only long words are searched in it.
+// source is a source of text inside. The system's own texts (names of files and users) may contain short words by chance, so only long
+// words are searched for in them.
 type source struct {
 	name, script string
 	system       bool
@@ -48,18 +48,17 @@ var sources = []source{
 	{"home and scratch folders", `find ~ /tmp /run /var /dev/shm -xdev -type f -size -64 -print -exec cat {} + 2>/dev/null; true`, false},
 	{"other terminals", "ls -l /dev/pts /dev/shm 2>/dev/null; true", false},
 	{"system settings", "find /etc -xdev -type f -size -64 -exec cat {} + 2>/dev/null; true", true},
-	// In another locale, find converts each of the 150,000 names to compare it with the patterns.
+	// In another locale, find converts each of the 150,000 names before it compares the name with the patterns.
 	{"names of files", "LC_ALL=C find / -path /proc -prune -o -path /sys -prune -o -path /workspace -prune -o -print 2>/dev/null; true", true},
 }
 
-// measure reads all sources inside and searches them on the host. A search inside would reveal the words to the
-// agent.
+// measure reads all sources inside and searches for the words on the host. A search inside would reveal the words to the agent.
 func measure(ctx context.Context, s Subject) (Meter, error) {
 	words := searchable(s.Words)
 	m := Meter{Words: len(words), Found: []Leak{}, Known: []Leak{}}
 	for _, from := range sources {
 		text, err := s.read(ctx, from.script)
-		if err, ok := err.(*untriedError); ok { //nolint:errorlint // readFrom does not wrap it
+		if err, ok := err.(*untriedError); ok { //nolint:errorlint // readFrom does not wrap this error
 			m.Found = append(m.Found, Leak{"unknown", from.name, shorten(err.Error())})
 			continue
 		}
@@ -94,7 +93,7 @@ type searchWord struct {
 	rare    bool // too long to occur by chance
 }
 
-// searchable leaves out words that are too short, and names that every system has.
+// searchable returns the words to search for. It leaves out words that are too short, and names that every system has.
 func searchable(words []Word) (found []searchWord) {
 	everywhere := []string{"root", "localhost", "(none)", "user", "home", "/root", "/home", "/"}
 	for _, w := range words {
@@ -109,7 +108,7 @@ func searchable(words []Word) (found []searchWord) {
 	return found
 }
 
-// Mentioned returns the words that a text contains, as the meter would find them.
+// Mentioned returns the words that a text contains, as the leak meter finds them.
 func Mentioned(words []Word, text string) (found []Word) {
 	for _, w := range searchable(words) {
 		if w.pattern.MatchString(text) {
@@ -119,7 +118,7 @@ func Mentioned(words []Word, text string) (found []Word) {
 	return found
 }
 
-// lineOf returns the line of an occurrence, or the part of the line around it.
+// lineOf returns the line that contains a part of a text, or what is near that part in a long line.
 func lineOf(text string, at []int) string {
 	from := max(strings.LastIndexByte(text[:at[0]], '\n')+1, at[0]-80)
 	to := min(at[1]+80, len(text))

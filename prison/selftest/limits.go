@@ -14,9 +14,9 @@ import (
 // slack is the number of processes that a backend may add to the limit for its own processes.
 const slack = 64
 
-// tryProcessLimit starts more processes than allowed. A shell that cannot fork prints an error and ends, or retries
-// for a while. Both results are accepted, as long as not all processes ran. Each of them reads a pipe until the shell
-// ends, and none ends earlier: a busy machine may need long to start them.
+// tryProcessLimit tries to start more processes than the limit allows. A shell that cannot fork prints an error and ends, or tries again
+// for a while. The promise is kept unless all processes run at the same time. Each process reads a pipe until the shell ends, so none
+// ends early even if a busy machine needs long to start them.
 func tryProcessLimit(ctx context.Context, s Subject) (seen, broken string, err error) {
 	limit := s.Spec.Limits.OrDefault().PIDs
 	script := fmt.Sprintf(`d=$(mktemp -d) && mkfifo "$d/pipe" && exec 3<>"$d/pipe" 4<"$d/pipe" && rm -r "$d" && echo begun || exit 0
@@ -34,7 +34,7 @@ func tryProcessLimit(ctx context.Context, s Subject) (seen, broken string, err e
 	return "", "", &untriedError{reason: "no pipe could be made"}
 }
 
-// tryMemoryLimit reads the limits of a process inside. To use that much memory would harm the machine.
+// tryMemoryLimit reads the limits of a process inside. Using that much memory would harm the machine.
 func tryMemoryLimit(ctx context.Context, s Subject) (seen, broken string, err error) {
 	want := s.Spec.Limits.OrDefault().Memory
 	group, known := s.least(ctx, memoryLimit)
@@ -48,7 +48,7 @@ func tryMemoryLimit(ctx context.Context, s Subject) (seen, broken string, err er
 	if err != nil {
 		return "", "", err
 	}
-	// In units of 1024 bytes. A backend may give a small prison the memory that its first process needs.
+	// ulimit prints units of 1024 bytes. A backend may give a small prison the memory that its first process needs.
 	data, err := strconv.ParseInt(strings.TrimSpace(out), 10, 64)
 	if err != nil || data<<10 > max(want, 1<<28) {
 		return "", fmt.Sprintf("no control group bounds it, and ulimit -d says %s", strings.TrimSpace(out)), nil
@@ -56,8 +56,7 @@ func tryMemoryLimit(ctx context.Context, s Subject) (seen, broken string, err er
 	return fmt.Sprintf("each process has %d MiB", data>>10), "", nil
 }
 
-// tryProcessorLimit reads the control group's limit. To use more processor time for a while would prove little on a
-// busy machine.
+// tryProcessorLimit reads the control group's limit. Using more processor time for a while would prove little on a busy machine.
 func tryProcessorLimit(ctx context.Context, s Subject) (seen, broken string, err error) {
 	want := s.Spec.Limits.OrDefault().CPUs
 	cores, known := s.least(ctx, processorLimit)
@@ -67,8 +66,8 @@ func tryProcessorLimit(ctx context.Context, s Subject) (seen, broken string, err
 	return fmt.Sprintf("the control group has %g cores", cores), "", nil
 }
 
-// least returns the lowest value of a limit on the agent's processes. If the runtime has its own kernel, the host
-// cannot see the processes. Then the value that this kernel reports is used, which the agent cannot change.
+// least returns the lowest value of a limit that applies to the agent's processes. If the runtime has its own kernel, the host does not
+// see the processes, and the value is the one that this kernel reports, which the agent cannot change.
 func (s Subject) least(ctx context.Context, limit groupLimit) (least float64, known bool) {
 	if !s.ownKernel() {
 		s.during(ctx, func() { least, known = leastOfGroups(s.Spec.GID, limit) })
@@ -85,7 +84,7 @@ func (s Subject) least(ctx context.Context, limit groupLimit) (least float64, kn
 	return n / of, true
 }
 
-// during calls do while a process of the agent is certain to run.
+// during calls do while a process of the agent runs.
 func (s Subject) during(ctx context.Context, do func()) {
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
@@ -94,7 +93,7 @@ func (s Subject) during(ctx context.Context, do func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.Prison.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", "echo; read _"}, Stdin: stdin, Stdout: begun}) //nolint:errcheck // if it fails, nothing is found
+		s.Prison.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", "echo; read _"}, Stdin: stdin, Stdout: begun}) //nolint:errcheck // then nothing is found
 		begun.Close()
 	}()
 	if _, err := out.Read(make([]byte, 1)); err == nil {
@@ -105,8 +104,8 @@ func (s Subject) during(ctx context.Context, do func()) {
 	<-ended
 }
 
-// groupLimit is a limit of control groups: the controller, the files inside that contain the limit (or the limit and
-// its divisor), and the function that reads it from a group's folder.
+// groupLimit is a limit of control groups: the controller, the files inside with the limit (or with the limit and its divisor), and a
+// function that reads the limit from a group's folder on the host.
 type groupLimit struct {
 	controller string
 	inside     string

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// unknownName is a name that nobody has (RFC 2606), and elsewhere an address that nobody has (RFC 5737). Nothing is told to
-	// anybody if a packet leaves.
+	// unknownName is a name that nobody has (RFC 2606), and elsewhere an address that nobody has (RFC 5737). If a packet leaves, it
+	// reaches nobody.
 	unknownName = "selftest.example"
 	elsewhere   = "203.0.113.1"
 )
@@ -22,8 +22,8 @@ const (
 func noNetwork(s Subject) bool { return s.Spec.Network == prison.NetworkNone }
 func noNames(s Subject) bool   { return s.Spec.Network != prison.NetworkAllowlist }
 
-// networkProbes test what a network keeps out. Those of an allowlist expect refusals at once, which only the network's own
-// end can give: where packets leave, nobody answers.
+// networkProbes test which addresses and names a network refuses. Those for an allowlist require an immediate refusal, which only the
+// process with the network's other end can give: to a packet that leaves, nobody answers.
 func networkProbes() []probe {
 	return []probe{
 		{
@@ -76,7 +76,7 @@ func networkProbes() []probe {
 	}
 }
 
-// refused accepts a refusal at once, and no other error.
+// refused accepts only an immediate refusal.
 func refused(seen, broken string, err error) (string, string, error) {
 	if err != nil || broken != "" || seen == syscall.ECONNREFUSED.Error() {
 		return seen, broken, err
@@ -86,7 +86,7 @@ func refused(seen, broken string, err error) (string, string, error) {
 
 // ownAddresses returns this machine's addresses (IPv4) other than loopback.
 func ownAddresses() (own []netip.Addr) {
-	all, _ := net.InterfaceAddrs() // none is like no interface
+	all, _ := net.InterfaceAddrs() // on an error there are no addresses to try
 	for _, a := range all {
 		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.Addr().IsLoopback() && !p.Addr().IsLinkLocalUnicast() {
 			own = append(own, p.Addr())
@@ -95,18 +95,17 @@ func ownAddresses() (own []netip.Addr) {
 	return own[:min(len(own), maxOwn)]
 }
 
-// maxOwn bounds the addresses that are tried.
+// maxOwn is how many addresses are tried at most.
 const maxOwn = 4
 
-// tryOwn tries to reach a listener at each address. Meanwhile others on this machine's networks can connect to the listener, which
-// reads nothing.
+// tryOwn tries to reach a listener at each address. Meanwhile other machines can connect to the listener, which reads nothing.
 func tryOwn(ctx context.Context, s Subject, own []netip.Addr) (seen, broken string, err error) {
 	seen = "this machine has none"
 	var listen net.ListenConfig
 	for _, address := range own {
 		l, err := listen.Listen(ctx, "tcp4", netip.AddrPortFrom(address, 0).String())
 		if errors.Is(err, syscall.EADDRNOTAVAIL) {
-			continue // it is gone
+			continue // the address no longer exists
 		}
 		if err != nil {
 			return "", "", &untriedError{reason: fmt.Sprint("listen: ", err)}

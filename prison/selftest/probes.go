@@ -13,7 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// otherMetadata are the addresses, beside the link-local one, at which clouds give their machines metadata: Alibaba's, Azure's,
+// otherMetadata are the addresses, except the link-local one, at which clouds give metadata to their machines: Alibaba's, Azure's and
 // Oracle's.
 var otherMetadata = []string{"100.100.100.200", "168.63.129.16", "192.0.0.192"}
 
@@ -73,7 +73,7 @@ func probes() []probe { //nolint:funlen // a table
 		},
 		{
 			name: "descriptors", promise: "no file, socket or terminal of the caller", tried: "/proc/self/fd",
-			script: "ls -l /proc/$$/fd; true", evaluate: evaluateDescriptors, // of the shell itself
+			script: "ls -l /proc/$$/fd; true", evaluate: evaluateDescriptors, // the descriptors of the shell itself
 		},
 		{
 			name: "system-files", promise: "system files cannot be changed", tried: "writing to each mounted folder",
@@ -155,7 +155,7 @@ func probes() []probe { //nolint:funlen // a table
 // evaluateCores accepts a core limit of 0 only if cores go to a file. If the kernel passes them to a program, only a
 // limit of 1 stops them, see core(5).
 func evaluateCores(s Subject, out string) (seen, broken string) {
-	pattern, _ := os.ReadFile("/proc/sys/kernel/core_pattern") // missing on another kernel
+	pattern, _ := os.ReadFile("/proc/sys/kernel/core_pattern") // missing if this is not Linux
 	return evaluateCoresOf(string(pattern), s.ownKernel(), out)
 }
 
@@ -183,7 +183,7 @@ func expect(out, want string) (seen, broken string) {
 	return out, ""
 }
 
-// noneOf returns an evaluation that wants no output.
+// noneOf returns an evaluation that requires an empty output. words introduce the lines of another output.
 func noneOf(words string) func(Subject, string) (string, string) {
 	return func(_ Subject, out string) (string, string) {
 		if found := lines(out); len(found) > 0 {
@@ -193,8 +193,8 @@ func noneOf(words string) func(Subject, string) (string, string) {
 	}
 }
 
-// inEach runs commands on a new file in each of the folders. In a repository the file is made in .git, where git
-// ignores unknown files, so that the agent's work does not change.
+// inEach returns a script that runs commands on a new file $d in each folder. In a repository the file is made in .git, where git ignores
+// unknown files, so that the agent's work does not change.
 func inEach(folders, commands string) string {
 	return `for f in ` + folders + `; do [ -d "$f/.git" ] && f=$f/.git; d=$(mktemp "$f/tmp.XXXXXX") && chmod 700 "$d" || exit 1
 		` + commands + `; rm -f "$d"; done`
@@ -226,7 +226,7 @@ func evaluateNamespaces(_ Subject, out string) (seen, broken string) {
 		name, id, _ := strings.Cut(line, " ")
 		ours, err := os.Readlink("/proc/self/ns/" + name)
 		if err != nil {
-			return "not Linux outside", "" // the prison is a virtual machine
+			return "not Linux outside", "" // the prison is in a virtual machine
 		}
 		if id == "" || id == ours {
 			return "", "it is in our namespace " + line
@@ -238,8 +238,8 @@ func evaluateNamespaces(_ Subject, out string) (seen, broken string) {
 // ownVariables are the variables of every prison, and those that a shell sets.
 var ownVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_", "TERM"}
 
-// evaluateEnvironment reads entries that end with a NUL each, since values may contain line ends. A variable of the
-// image is accepted if it has exactly the image's value.
+// evaluateEnvironment reads variables, each of which ends with a NUL since values may contain line ends. A variable of the image is
+// accepted if it has the image's value.
 func evaluateEnvironment(s Subject, out string) (seen, broken string) {
 	for entry := range strings.SplitSeq(out, "\x00") {
 		name, _, _ := strings.Cut(entry, "=")
@@ -276,8 +276,8 @@ func evaluateDescriptors(s Subject, out string) (seen, broken string) {
 	return "pipes only", ""
 }
 
-// writable prints the mounted and system folders and files that can be written to. It tries to write, since test(1)
-// of some shells only reads modes. It removes its files.
+// writable prints the mounted folders, and the files and folders of the system, that can be written to. It tries to write, since test(1)
+// of some shells only reads modes. It removes the files that it makes.
 const writable = `for p in $(cut -d' ' -f5 /proc/self/mountinfo) / /etc /etc/passwd /usr /usr/bin /bin /lib /sbin /var \
 		/proc/sys/kernel/core_pattern /sys; do
 		[ "$p" = "$PWD" ] && continue # an agent may be at work there
@@ -312,7 +312,7 @@ func evaluateDevices(_ Subject, out string) (seen, broken string) {
 	return fmt.Sprintf("%d, all harmless", len(lines(out))), ""
 }
 
-// evaluateHomes accepts homes of an image that do not exist on the host.
+// evaluateHomes accepts other homes of an image if they do not exist on the host.
 func evaluateHomes(s Subject, out string) (seen, broken string) {
 	for _, p := range lines(out) {
 		_, err := os.Lstat(p)
@@ -325,7 +325,7 @@ func evaluateHomes(s Subject, out string) (seen, broken string) {
 
 // evaluateSockets compares the names with the host's abstract sockets, which no permission protects.
 func evaluateSockets(_ Subject, out string) (seen, broken string) {
-	outside, _ := os.ReadFile("/proc/net/unix") // missing on another system, whose sockets are out of reach
+	outside, _ := os.ReadFile("/proc/net/unix") // missing on another system, whose sockets cannot be reached
 	for _, line := range lines(out) {
 		if !strings.HasPrefix(line, "@") {
 			return "", "there is " + line
@@ -337,8 +337,8 @@ func evaluateSockets(_ Subject, out string) (seen, broken string) {
 	return "none", ""
 }
 
-// evaluateZone checks the system's time zone and the zone that TZ selects. Both must be UTC unless the user has chosen
-// another one. Commits may have any zone except the host's, unless that zone is UTC or was requested.
+// evaluateZone checks the system's time zone and the zone that TZ selects. Both must be UTC unless the user has chosen another one.
+// Commits may have any zone except the host's, unless the host's zone is UTC or the user has chosen it.
 func evaluateZone(s Subject, out string) (seen, broken string) {
 	const everybody = "+0000"
 	ours := time.Now().Format("-0700")
@@ -348,7 +348,7 @@ func evaluateZone(s Subject, out string) (seen, broken string) {
 		return "", fmt.Sprintf("%q, not UTC", out)
 	}
 	system, shown := answers[0], answers[1]
-	brought := s.Spec.Image != "" || s.Spec.Root != "" // they have their own zone
+	brought := s.Spec.Image != "" || s.Spec.Root != "" // an image or another root has its own zone
 	if system != "UTC "+everybody && (!brought || isOurs(system)) {
 		return "", fmt.Sprintf("the system's is %q, not UTC", system)
 	}
@@ -363,7 +363,7 @@ func evaluateZone(s Subject, out string) (seen, broken string) {
 }
 
 func evaluateNetwork(s Subject, out string) (seen, broken string) {
-	const theirs = "eth0" // the interface of an open network, with its routes
+	const theirs = "eth0" // the interface of a network, with its routes
 	seen = "loopback alone"
 	for _, line := range lines(out) {
 		switch name := strings.Fields(line); {

@@ -33,5 +33,5 @@ func tryRecord(ctx context.Context, s Subject) (seen, broken string, err error) 
 	}
 }
 
-// unrecorded reports whether no record was asked for.
+// unrecorded reports whether the prison's spec requests no record.
 func unrecorded(s Subject) bool { return !s.Spec.Record && !s.Isolation.Lacks(prison.NoPrograms) }

@@ -1,17 +1,17 @@
-// Package selftest checks from inside a running prison, as the agent, whether the prison keeps its promises.
+// Package selftest checks from inside a running prison, as the agent, whether the prison keeps its promises. Begin reading at [Run] and
+// at probes in probes.go.
 //
-// A [probe] is a script that the prison's own shell runs, and a function on the host that evaluates its output.
-// Properties that must be compared with the host (names, namespaces, file systems) are read inside and compared on
-// the host. No information about the host goes into the prison, since the agent can read everything inside. Package
-// calls makes the system calls with odd arguments that no shell can make.
+// A [probe] is a script that the prison's own shell runs, and a function on the host that evaluates its output. Properties that must be
+// compared with the host (names, namespaces, file systems) are read inside and compared on the host. No information about the host goes
+// into the prison, since the agent can read everything inside. So for the leak meter, all readable text is copied out, and the host
+// searches it for words.
 //
-// The package needs only Exec of a backend, so it is the same for all backends. The words and paths to search for
-// never go into the prison. For the leak meter, all readable text is copied out and searched on the host. A copy of
-// this program could make the odd system calls as well as the runner of 108 bytes, but would reveal the tool's name.
-// An agent at work has the same uid and can disturb a test, so that a promise looks broken. start --selftest tests
+// The package needs only Exec of a backend, so it is the same for all backends. Package calls makes the system calls with arguments that
+// no shell can pass. A copy of this program could make them as well as the runner of that package, which has 108 bytes, but would reveal
+// the program's name. An agent at work has the same uid and can disturb a test, so that a promise looks broken. start --selftest tests
 // the prison before the agent runs.
 //
-// Each probe, call and source of the leak meter is also run on a subject without any isolation, and must fail there.
+// Tests also run each probe, call and source of the leak meter without any isolation, where it must fail.
 package selftest
 
 import (
@@ -30,10 +30,10 @@ import (
 // Subject is a running prison and its expected properties.
 type Subject struct {
 	Prison    prison.Prison
-	Spec      prison.Spec      // the prison's spec; its variables are ignored
-	Variables []string         // names of the variables that were passed in
+	Spec      prison.Spec      // the prison's spec; Env is ignored
+	Variables []string         // names of the variables that were passed into the prison
 	Isolation prison.Isolation // the isolation, including its known weaknesses
-	Words     []Word           // words that the leak meter searches
+	Words     []Word           // words that the leak meter searches for
 
 	image ofImage
 }
@@ -46,14 +46,14 @@ type imaged interface {
 	OfImage(ctx context.Context) (env, volumes []string, err error)
 }
 
-// nobody is the uid of a prison's first process if the phantom's uid would let the agent control it.
+// nobody is the uid of a prison's first process if the agent could control a first process with the phantom's uid.
 const nobody = "65534"
 
 func (s Subject) ownKernel() bool { return s.Isolation.Lacks(prison.OwnKernel) }
 
 // Word is a text that must not be readable inside.
 type Word struct {
-	Kind string // its meaning, such as "user name"
+	Kind string // meaning of the text, such as "user name"
 	Text string
 }
 
@@ -62,10 +62,10 @@ type Result struct {
 	Name    string `json:"name"`
 	Promise string `json:"promise"`
 	Tried   string `json:"tried"`
-	// Seen is the observed result. Part of it was written by the agent: escape it.
+	// Seen is the observed result. The agent has written a part of it: escape it.
 	Seen string `json:"seen"`
 	Kept bool   `json:"kept"`
-	// Weaker reports that the promise is not kept, and that the prison's isolation already lists that as a weakness.
+	// Weaker reports that the promise is not kept, and that the prison's isolation lists this as a weakness.
 	Weaker bool `json:"weaker"`
 }
 
@@ -81,19 +81,19 @@ func (r Report) Kept() bool {
 }
 
 const (
-	// probePatience bounds each command inside, because an agent can delay everything.
+	// probePatience limits the time of each command inside, because an agent can delay everything.
 	probePatience = 30 * time.Second
-	// tries and pause apply to a command that could not start, because the agent may use up its process limit for a
-	// moment.
+	// A command that could not start is tried again: tries times in all, with a pause between them. The agent may have reached its
+	// process limit for a moment.
 	tries = 3
 	pause = 300 * time.Millisecond
-	// maxOutput bounds the output of a command.
+	// maxOutput limits the output of a command, in bytes.
 	maxOutput = 32 << 20
-	// maxSeen bounds the part of the output that is shown.
+	// maxSeen limits the part of the output that is shown, in bytes.
 	maxSeen = 300
 )
 
-// Names returns the names of all promises, in the order in which [Run] tests them. A prison does not make each of them.
+// Names returns the names of all promises, in the order in which [Run] tests them. Not every prison makes all of them.
 func Names() (names []string) {
 	for _, p := range probes() {
 		names = append(names, p.name)
@@ -101,7 +101,7 @@ func Names() (names []string) {
 	return names
 }
 
-// Run tests every promise. An error means that the prison does not run, or that ctx has ended.
+// Run tests every promise. It returns an error if the prison does not run, or if ctx has ended.
 func Run(ctx context.Context, s Subject) (Report, error) {
 	var report Report
 	if p, ok := s.Prison.(imaged); ok {
@@ -150,7 +150,7 @@ func (p probe) run(ctx context.Context, s Subject) (Result, error) {
 	var untried *untriedError
 	switch {
 	case errors.As(err, &untried):
-		broken = untried.Error() // a promise that was not tested does not count as kept
+		broken = untried.Error() // an untested promise is not kept
 	case err != nil:
 		return r, fmt.Errorf("probe %s: %w", p.name, err)
 	}
@@ -175,12 +175,12 @@ func (p probe) tryScript(ctx context.Context, s Subject) (seen, broken string, e
 // untriedError reports that a command inside could not be run.
 type untriedError struct {
 	reason string
-	early  bool // the command has not started, so that it can be tried again
+	early  bool // the command has not started, and can be tried again
 }
 
 func (e *untriedError) Error() string { return "could not be tried: " + e.reason }
 
-// read runs a script inside and returns its output. A script must end with status 0.
+// read runs a script inside and returns its output. The script must end with status 0.
 func (s Subject) read(ctx context.Context, script string) (string, error) {
 	return s.readFrom(ctx, nil, "sh", "-c", script)
 }
