@@ -1,7 +1,7 @@
 package prison
 
-// Block is a range of IPv4 addresses with the same first bits. The type is not that of package net, which would be
-// initialized too late in the first process of a native prison.
+// Block is a range of IPv4 addresses with the same first bits. It is not of package net, which would be initialised too late in the first
+// process of a native prison.
 type Block struct {
 	Address [4]byte
 	Bits    int

@@ -4,19 +4,19 @@ import "slices"
 
 // Weakness is a measure of isolation that this machine, engine or runtime could not provide.
 type Weakness struct {
-	Kind Missing // for programs
-	Text string  // for people
+	Kind Missing // for comparisons
+	Text string  // for messages
 }
 
 // Missing is the kind of a [Weakness].
 type Missing string
 
 const (
-	// OwnKernel means that the runtime handles system calls itself, and decides which of them it allows.
+	// OwnKernel means that the runtime's own kernel handles system calls, and decides which of them it allows.
 	OwnKernel Missing = "own-kernel"
 	// NoCallFilter means that the runtime allows every system call.
 	NoCallFilter Missing = "no-call-filter"
-	// NoLandlock means that only one of two barriers protects files.
+	// NoLandlock means that only mounts protect files, and not Landlock as well.
 	NoLandlock Missing = "no-landlock"
 	// HostCoreProgram means that a crash inside starts the host's program for core dumps.
 	HostCoreProgram Missing = "host-core-program"
@@ -51,7 +51,7 @@ func (i Isolation) Lacks(kind Missing) bool {
 	return slices.ContainsFunc(i.Weaker, func(w Weakness) bool { return w.Kind == kind })
 }
 
-// Unrecorded is the weakness of a prison whose programs should be recorded and are not.
+// Unrecorded is the weakness of a prison whose programs should be recorded, but are not, for the reason.
 func Unrecorded(reason string) Weakness {
 	return Weakness{Kind: NoPrograms, Text: "programs are not recorded: " + reason}
 }

@@ -1,4 +1,4 @@
-// Package apart starts processes that the terminal's signals do not reach: each has a session of its own.
+// Package apart starts processes that do not get the signals of the caller's terminal, because each has its own session.
 package apart
 
 import (
@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// Start is [os.StartProcess] for a process in a session of its own (setsid(2)). A nil file is the null device.
+// Start does what [os.StartProcess] does, for a process in its own session (setsid(2)). A nil file is the null device.
 //
-// A new process leaves the group of its caller only once it runs. A ^C of the terminal that comes before ends it. The caller gets the
-// ^C as well and decides what it means, so another process is started in its place.
+// A new process leaves the caller's process group only when its program runs. A ^C of the terminal before that ends the process. The
+// caller gets the same ^C and decides what to do, so Start starts another process instead.
 func Start(name string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	own := *attr
 	if slices.Contains(attr.Files, nil) {
@@ -46,7 +46,7 @@ func Start(name string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 }
 
 const (
-	flagsField   = 9    // of /proc/PID/stat, see proc(5)
+	flagsField   = 9    // number of the field in /proc/PID/stat, see proc(5)
 	forkedNoExec = 0x40 // PF_FORKNOEXEC of the kernel's include/linux/sched.h
 )
 
@@ -55,7 +55,7 @@ const (
 func executed(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return true // this cannot be known, and is as good as always so
+		return true // without /proc, assume it: it is true nearly always
 	}
 	// The second field is the name, in parentheses.
 	_, rest, _ := bytes.Cut(text[bytes.LastIndexByte(text, ')')+1:], []byte{' '})

@@ -1,9 +1,9 @@
 // Package calls makes single system calls inside a running prison, as the agent, with any arguments.
 //
-// A shell cannot make arbitrary system calls, and a copy of this program would reveal its name inside. Instead, a
-// minimal program is copied into the prison, the runner. It reads requests of 256 bytes: the number of a call, six
-// arguments, and 200 bytes to which arguments can point. For each request it makes the call and writes 8 bytes, the
-// result. It needs no library, so it runs in every prison on its processor architecture.
+// A shell cannot make arbitrary system calls, and a copy of this program would reveal its name inside. Instead, a minimal program, the
+// runner, is copied into the prison. It reads requests of 256 bytes: the number of a call, six arguments, and 200 bytes to which
+// arguments can point. For each request it makes the call and writes the result, 8 bytes. It needs no library, so it runs in every prison
+// on its processor architecture. Begin reading at [Make].
 package calls
 
 import (
@@ -20,17 +20,16 @@ import (
 
 const (
 	runnerBase = 0x400000
-	dataBase   = 0x600000 // address of the request
+	dataBase   = 0x600000 // address of the request in the runner's memory
 	request    = 256
 
-	// Pointer is the argument that points to [Call.Data].
+	// Pointer is the argument with the address of [Call.Data].
 	Pointer = dataBase + 56
-	// patience bounds the time of all calls together.
+	// patience limits the time of all calls together.
 	patience = 30 * time.Second
-	// removePatience bounds the removal of the runner: an agent can stop the process that removes it.
+	// removePatience limits the time of removing the runner: an agent can stop the process that removes it.
 	removePatience = 5 * time.Second
-	// maxOutput bounds the output that is read. Calls and the shell write less, but the agent can write to their
-	// output.
+	// maxOutput limits the output that is read, in bytes. Calls and the shell write less, but the agent can write to their output.
 	maxOutput = 64 << 10
 )
 
@@ -39,7 +38,7 @@ type Call struct {
 	Name   string
 	Number uintptr
 	Args   [6]uintptr
-	Data   []byte // at [Pointer], at most 200 bytes
+	Data   []byte // at the address [Pointer], at most 200 bytes
 }
 
 func (c Call) encode() []byte {
@@ -52,7 +51,7 @@ func (c Call) encode() []byte {
 	return b
 }
 
-// runner returns the runner: the code, and the page of the request.
+// runner returns the program of the runner, with a page for the request.
 func runner(machine uint16, code []byte) []byte { return ELF(machine, runnerBase, dataBase, code) }
 
 var errNoRunner = errors.New("the program that makes calls is not written for this processor")
@@ -96,35 +95,35 @@ func encode(calls []Call) []byte {
 	return requests.Bytes()
 }
 
-// Results returns the results of n calls, which were written one after the other.
+// Results reads the results of n calls from the runner's output.
 func Results(out []byte, n int) ([]int64, error) {
 	if len(out) != 8*n {
 		return nil, fmt.Errorf("%d bytes of results for %d calls", len(out), n)
 	}
 	results := make([]int64, n)
 	for i := range results {
-		results[i] = int64(binary.LittleEndian.Uint64(out[8*i:])) //nolint:gosec // a register is both
+		results[i] = int64(binary.LittleEndian.Uint64(out[8*i:])) //nolint:gosec // the kernel returns negative numbers, too
 	}
 	return results, nil
 }
 
-// Script returns a script for sh(1) and its input. The process makes calls and ends, and its output is for [Results]. So the first
-// process of a container can make calls. The script needs a folder in which programs can be executed: its argument, or else /tmp.
+// Script returns a script for sh(1) and its input, for the first process of a container. The process makes the calls and ends, and [Results]
+// reads its output. The script needs a folder in which programs can be executed: its argument, or else /tmp.
 func Script(calls []Call) (script string, input []byte, err error) {
 	program := ownRunner()
 	if program == nil {
 		return "", nil, errNoRunner
 	}
-	// dd(1) reads no byte too much of a pipe if it reads single bytes.
+	// With single bytes, dd(1) reads exactly the program from a pipe.
 	script = fmt.Sprintf(`umask 077; f=${1:-/tmp}/run; dd bs=1 count=%d of="$f" 2>/dev/null && chmod 700 "$f" && exec "$f"`, len(program))
 	return script, append(program, encode(calls)...), nil
 }
 
-// remove removes the runner, even if there is no time left for calls.
+// remove removes the runner, even if the time for calls is over.
 func remove(ctx context.Context, p prison.Prison, path string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
 	defer cancel()
-	run(ctx, p, nil, "rm", "-f", path) //nolint:errcheck // the runner is in the prison's own folder
+	run(ctx, p, nil, "rm", "-f", path) //nolint:errcheck // on failure the runner stays in the prison's own folder
 }
 
 func run(ctx context.Context, p prison.Prison, stdin []byte, argv ...string) ([]byte, error) {

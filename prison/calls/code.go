@@ -45,8 +45,8 @@ func ownRunner() []byte {
 	return nil
 }
 
-// ELF returns a program for a processor: code, which is loaded at base behind the head of the file, and a writable page, unless that is 0.
-// The head has 64 bytes, and 56 for each of the two.
+// ELF returns a program for a processor: a head and code, which are loaded at base, and a writable page at the address page, unless that
+// is 0. The head has 64 bytes, and 56 for each of these two parts.
 func ELF(machine uint16, base, page uint64, code []byte) []byte {
 	le := binary.LittleEndian
 	segments := uint16(1)

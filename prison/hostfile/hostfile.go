@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// Read reads a file into v. If the file does not exist, the error is that of [os.ReadFile].
+// Read reads a JSON file into v. If the file does not exist, it returns the error of [os.ReadFile].
 func Read(path string, v any) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -22,7 +22,7 @@ func Read(path string, v any) error {
 	return nil
 }
 
-// ReadRunning reads a file of [WriteRunning] into v as [Read] does. An empty file counts as missing.
+// ReadRunning does what [Read] does, for a file of [WriteRunning]. An empty file counts as missing.
 func ReadRunning(path string, v any) error {
 	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
 		return &fs.PathError{Op: "read", Path: path, Err: fs.ErrNotExist}
@@ -30,7 +30,7 @@ func ReadRunning(path string, v any) error {
 	return Read(path, v)
 }
 
-// Find reads a file. It returns nil if the file does not exist.
+// Find reads a JSON file. It returns nil if the file does not exist.
 func Find[T any](path string) (*T, error) {
 	v := new(T)
 	if err := Read(path, v); errors.Is(err, os.ErrNotExist) {
@@ -41,7 +41,7 @@ func Find[T any](path string) (*T, error) {
 	return v, nil
 }
 
-// Write replaces the content of a file by v, as [Replace] does.
+// Write replaces the content of a file by v in JSON, as [Replace] does.
 func Write(path string, v any) error {
 	content, err := json.Marshal(v)
 	if err != nil {
@@ -50,8 +50,8 @@ func Write(path string, v any) error {
 	return Replace(path, append(content, '\n'))
 }
 
-// WriteRunning replaces the content of a file by v, which describes running processes. It waits for no disk: after a power loss,
-// when none of them runs, the file may have an earlier content, or be empty or missing.
+// WriteRunning replaces the content of a file by v in JSON. v must describe running processes: WriteRunning does not wait for the disk,
+// so after a power loss, which ends these processes, the file may have an earlier content, or be empty or missing.
 func WriteRunning(path string, v any) error {
 	content, err := json.Marshal(v)
 	if err != nil {
@@ -60,8 +60,8 @@ func WriteRunning(path string, v any) error {
 	return rename(path, append(content, '\n'), func(*os.File) error { return nil })
 }
 
-// Replace replaces a file durably. A reader sees either the old or the new content, even if several processes write at
-// the same time, and after a power loss.
+// Replace replaces a file. A reader gets either the old or the new content, after a power loss, too, and even if several processes write
+// at the same time.
 func Replace(path string, content []byte) error {
 	if err := rename(path, content, (*os.File).Sync); err != nil {
 		return err
@@ -73,7 +73,7 @@ func Replace(path string, content []byte) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// rename writes a new file, calls a function with it, and renames it to a path.
+// rename writes a new file, calls written with it, and renames it to path.
 func rename(path string, content []byte, written func(*os.File) error) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new")
 	if err != nil {

@@ -1,2 +1,2 @@
-// Package hosttree removes trees of files that somebody else has created on the host's disk.
+// Package hosttree removes a tree of files on the host's disk that somebody else, such as an agent, has created.
 package hosttree

@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove removes path and everything below it, whatever its modes, for a caller with the capabilities to do so. It
-// never follows a symbolic link. It works with one open descriptor and with names relative to it, because the creator
-// of the tree may have made it deeper than PATH_MAX and than the limit of open files. os.RemoveAll recurses, and
-// keeps a descriptor open for each level.
+// Remove removes path and everything below it, with any modes. The caller must have the capabilities for that. Remove never follows a
+// symbolic link. It keeps one folder open and uses names relative to it, because the creator of the tree may have made the tree deeper
+// than PATH_MAX and than the limit of open files. [os.RemoveAll] keeps a folder open for each level.
 func Remove(path string) error {
 	parent, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -40,12 +39,12 @@ func Remove(path string) error {
 
 // level is a folder on the way down from the top.
 type level struct {
-	name     string // in the parent folder
-	dev, ino uint64 // of the parent folder
+	name     string // name of the folder in its parent
+	dev, ino uint64 // identify the parent
 	left     []string
 }
 
-// emptyTree goes down into every folder, and up again when the folder is empty.
+// emptyTree removes everything below a folder. It goes down into a folder, and up again when that folder is empty.
 func emptyTree(parent int, name string) error {
 	dir, err := openFolder(parent, name)
 	if err != nil {
@@ -83,7 +82,7 @@ func emptyTree(parent int, name string) error {
 	}
 }
 
-// leave goes from an empty folder to its parent and removes the empty folder.
+// leave removes an empty folder, and returns its parent.
 func leave(dir *os.File, l level) (*os.File, error) {
 	dir, err := step(dir, "..")
 	if err != nil {
@@ -98,7 +97,7 @@ func leave(dir *os.File, l level) (*os.File, error) {
 	return dir, nil
 }
 
-// step replaces an open folder by its parent or by a folder in it.
+// step replaces an open folder by its parent, or by a folder in it.
 func step(dir *os.File, name string) (*os.File, error) {
 	next, err := openFolder(int(dir.Fd()), name)
 	if err != nil {
@@ -122,7 +121,7 @@ func identity(dir *os.File) (dev, ino uint64, err error) {
 	return uint64(st.Dev), st.Ino, err //nolint:unconvert // 32 bits on other architectures
 }
 
-// removeEntries removes all entries except non-empty folders, and returns the names of those.
+// removeEntries removes all entries of a folder. It returns the names of folders that are not empty.
 func removeEntries(dir *os.File) (left []string, err error) {
 	fd := int(dir.Fd())
 	for {

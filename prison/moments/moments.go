@@ -1,7 +1,7 @@
-// Package moments notes when the output of a launched command came, in a file beside the log of that output.
+// Package moments records when the output of a launched command came, in a file beside the log of that output.
 //
-// Each line of the file has two numbers: the bytes of output so far, and the time in milliseconds at which the next ones came. Without a
-// time, the log begins there. The times are the host's, and only the amount of output is the agent's.
+// A line of the file is "OFFSET TIME": at TIME, in milliseconds since 1970, the output from OFFSET on came. A line "OFFSET" means that
+// the log now begins with the output at OFFSET. The times are the host's. Only the size of the output depends on the agent.
 package moments
 
 import (
@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// limit bounds the bytes of the file.
+	// limit is the largest size of the file in bytes.
 	limit = 2 << 20
-	// pause bounds how often a time is noted.
+	// pause is the shortest time between two lines with a time.
 	pause = 20 * time.Millisecond
 )
 
-// Log notes when output came. It notes nothing more once it cannot write its file.
+// Log writes such a file. After an error it writes nothing more.
 type Log struct {
 	file  *os.File
-	total int64 // bytes of output
-	size  int64 // of the file
+	total int64 // bytes of output so far
+	size  int64 // bytes in the file
 	last  time.Time
 }
 
-// New makes a new file.
+// New creates a file, or empties it.
 func New(name string) *Log {
 	l := &Log{}
 	if f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
@@ -39,7 +39,7 @@ func New(name string) *Log {
 	return l
 }
 
-// Add notes n more bytes of output.
+// Add records that n more bytes of output came at the time now.
 func (l *Log) Add(n int, now time.Time) {
 	if now.Sub(l.last) >= pause {
 		l.last = now
@@ -48,7 +48,7 @@ func (l *Log) Add(n int, now time.Time) {
 	l.total += int64(n)
 }
 
-// Begins notes that the log has only its last bytes from now on.
+// Begins records that from now on, the log has only the last kept bytes of the output.
 func (l *Log) Begins(kept int64) { l.write(fmt.Sprintf("%d\n", l.total-kept)) }
 
 func (l *Log) write(line string) {
@@ -65,7 +65,7 @@ func (l *Log) Close() {
 	}
 }
 
-// Read reads the file for [prison.Timer].
+// Read reads a file for [prison.Timer]. The offsets of the result are those in the log.
 func Read(name string) ([]prison.Moment, error) {
 	content, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Forms returns the forms in which programs show a value: as it is, in base64, and escaped for JSON, addresses and shells.
+// Forms returns the forms in which programs show a value: unchanged, in base64, and escaped for JSON, addresses and shells.
 func Forms(value string) (forms []string) {
 	add := func(texts ...string) {
 		for _, text := range texts {
@@ -25,19 +25,19 @@ func Forms(value string) (forms []string) {
 	}
 	add(percent(value, "%%%02X", "-_.~"), percent(value, "%%%02x", "-_.~"), // curl and jq
 		percent(value, "%%%02X", "-_.~/"), percent(value, "%%%02X", "-_.~!'()*"), percent(value, "%%%02X", "-_.~$&+=:@"), // Python, JavaScript, Go
-		strings.ReplaceAll(percent(value, "%%%02X", "-_.~ "), " ", "+")) // forms
+		strings.ReplaceAll(percent(value, "%%%02X", "-_.~ "), " ", "+")) // HTML forms
 	add(strings.ReplaceAll(value, "'", `'\''`), strings.ReplaceAll(value, "'", `'"'"'`),
 		escaped(value, func(c byte) bool { return strings.IndexByte("\"\\$`", c) >= 0 }, `\%c`),
 		escaped(value, func(c byte) bool { return c < 0x80 && !plain(c) && strings.IndexByte("_./:=@%+,-", c) < 0 }, `\%c`))
 	return forms
 }
 
-// Base64 returns the digits of a value in base64, wherever it begins there.
+// Base64 returns the digits that stand for a value in base64, for each position at which the value can begin.
 func Base64(value string) (forms []string) {
-	for shift := range 3 { // base64 has a digit for each 6 bits, so that 3 bytes are the same each 4 digits
+	for shift := range 3 { // base64 has a digit for each 6 bits, so three positions give different digits
 		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			text := encoding.EncodeToString([]byte(strings.Repeat("x", shift) + value))
-			from, to := (8*shift+5)/6, (shift+len(value))*8/6 // the digits of the value's bits alone
+			from, to := (8*shift+5)/6, (shift+len(value))*8/6 // the digits that depend only on the value
 			forms = append(forms, text[from:to])
 		}
 	}
@@ -53,7 +53,7 @@ func plain(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
-// escaped formats the bytes for which a function returns true.
+// escaped formats the bytes for which special returns true, and copies the others.
 func escaped(value string, special func(byte) bool, format string) string {
 	var b strings.Builder
 	for _, c := range []byte(value) {

@@ -1,10 +1,11 @@
 // Package passed finds the values of variables that were passed into a prison in texts that come out of it.
 //
-// A record of a run can be made when no process has the values any more: after a crash, or by another command. No file may have them.
-// [Values] therefore has a salted hash and the length of each of a value's [Forms], and compares them with every part of a text
-// that has the length. Whoever reads the hashes can test guesses of a value, and needs to be the user for that.
+// A record of a run may be made when no process has the values any more: after a crash, or by another command. No file may contain the
+// values. So [Values] has a salted hash and the length of each of a value's [Forms]. It compares the hash with the hash of every part of
+// a text that has the length. A process that can read the hashes can test guesses of a value. Only the user can read them.
 //
-// The program in the prison can write a value in a form that is not found. Values are hidden from accidents, not from an attacker.
+// The program in the prison can write a value in another form, which is not found. Values are hidden from accidents, not from an
+// attacker. Begin reading at [Values.Learn] and [Values.Find].
 package passed
 
 import (
@@ -19,14 +20,14 @@ import (
 // Mask stands for a value.
 const Mask = "***"
 
-// shortest is the length of the shortest value that is hidden. Shorter ones are in many words.
+// shortest is the length in bytes of the shortest value that is hidden. Many words contain shorter values.
 const shortest = 8
 
-// topFolders are the first folders of paths that are no secrets.
+// topFolders are the first folders of paths that are not secret.
 var topFolders = strings.Fields("app bin boot build code data dev etc home lib lib64 media mnt nix opt proc repo root run sbin src srv sys tmp usr var work workspace")
 
-// Hidden reports whether a value is hidden: it is not short, and not a path or a list of paths. A secret may begin with a slash, too,
-// so the first folder of a path must be one that systems have.
+// Hidden reports whether a value must be hidden: it is not short, and neither a path nor a list of paths. A secret may begin with a
+// slash, too, so a path must begin with a folder that systems have.
 func Hidden(value string) bool {
 	if rest, rooted := strings.CutPrefix(value, "/"); rooted {
 		first, _, _ := strings.Cut(rest, "/")
@@ -36,28 +37,28 @@ func Hidden(value string) bool {
 	return len(value) >= shortest
 }
 
-// Values recognises values. The zero value knows none. It is kept as JSON.
+// Values recognises values in texts. The zero value recognises none. It can be stored as JSON.
 type Values struct {
 	Salt  []byte `json:"salt"`
 	Forms []form `json:"forms"`
 }
 
-// form recognises a form of a value, without line ends.
+// form recognises one form of a value. Line ends are removed from the form before.
 type form struct {
 	Length int `json:"length"`
-	// Filter is a part of the rolling hash, which is cheap to compute for each part of a text.
+	// Filter is a part of the form's rolling hash, which can be computed quickly for each part of a text.
 	Filter uint16 `json:"filter"`
 	Sum    []byte `json:"sum"`
 }
 
-// maxForms bounds the forms: those of a hundred values. The first ones are forgotten.
+// maxForms is how many forms are kept, about those of a hundred values. The oldest ones are dropped.
 const maxForms = 2000
 
-// Learn adds the values that are hidden, and reports whether there is a new one.
+// Learn adds those values that must be hidden, and reports whether one of them is new.
 func (v *Values) Learn(values []string) (learned bool) {
 	if v.Salt == nil {
 		v.Salt = make([]byte, sha256.Size)
-		_, _ = rand.Read(v.Salt) // it never fails
+		_, _ = rand.Read(v.Salt) // this never fails
 	}
 	for _, value := range values {
 		if !Hidden(value) {
@@ -88,7 +89,7 @@ func (v *Values) sum(text []byte) []byte {
 // base is the number whose powers are the factors of the rolling hash.
 func (v *Values) base() uint64 { return binary.LittleEndian.Uint64(v.Salt) | 1 }
 
-// filter returns the filter of a text.
+// filter returns the Filter of a text.
 func (v *Values) filter(text []byte) uint16 {
 	base, hash := v.base(), uint64(0)
 	for _, c := range text {
@@ -97,7 +98,7 @@ func (v *Values) filter(text []byte) uint16 {
 	return uint16(hash >> 48)
 }
 
-// search returns the parts of a text that are forms, all of which have one length.
+// search returns the parts of a text that are forms. All forms must have the same length.
 func (v *Values) search(text []byte, forms []form) (found []Span) {
 	length, base := forms[0].Length, v.base()
 	if len(text) < length {
@@ -120,11 +121,11 @@ func (v *Values) search(text []byte, forms []form) (found []Span) {
 	}
 }
 
-// Span is a part of a text.
+// Span is a part of a text: the bytes from From up to To.
 type Span struct{ From, To int }
 
-// Find returns the parts of a text that have values, from the first one. Line ends within a value do not count: programs break the
-// lines of base64, and terminals change line ends.
+// Find returns the parts of a text that are values, in order. It ignores line ends: programs break lines of base64, and terminals change
+// line ends.
 func (v *Values) Find(text []byte) []Span {
 	if len(v.Forms) == 0 || len(text) < shortest {
 		return nil
@@ -154,9 +155,9 @@ func merged(spans []Span) (out []Span) {
 	return out
 }
 
-// within turns spans of a text without line ends into those of the text.
+// within converts spans of the text without line ends into spans of the text.
 func within(text []byte, spans []Span) []Span {
-	at, n, begun := 0, 0, false // in the text without line ends, and in spans
+	at, n, begun := 0, 0, false // position in the text without line ends, index in spans, and whether the span's From is converted
 	for i, c := range text {
 		if n == len(spans) {
 			break
@@ -189,7 +190,7 @@ func withoutLineEnds(text []byte) []byte {
 	return out
 }
 
-// Cover appends a part of a text, which begins at an offset, with the mask in the place of spans. Line ends stay.
+// Cover appends part, which begins at the offset at of a text, to out. It replaces spans of the text by the mask, but keeps line ends.
 func Cover(out, part []byte, at int, spans []Span) []byte {
 	n, _ := slices.BinarySearchFunc(spans, at, func(s Span, at int) int { return s.To - 1 - at })
 	done := 0
@@ -211,7 +212,7 @@ func Cover(out, part []byte, at int, spans []Span) []byte {
 	return append(out, part[done:]...)
 }
 
-// Text returns a text with the mask in the place of values.
+// Text replaces the values in a text by the mask.
 func (v *Values) Text(text string) string {
 	spans := v.Find([]byte(text))
 	if len(spans) == 0 {
@@ -220,7 +221,7 @@ func (v *Values) Text(text string) string {
 	return string(Cover(nil, []byte(text), 0, spans))
 }
 
-// Words returns words with the mask in the place of values.
+// Words replaces the values in words by the mask.
 func (v *Values) Words(words []string) []string {
 	out := slices.Clone(words)
 	for i, w := range out {
