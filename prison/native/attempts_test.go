@@ -21,10 +21,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attemptEnv makes the test binary, run inside, make all attempts and print their results.
+// attemptEnv makes the test binary make all attempts, inside, and print their results.
 const attemptEnv = "ATTEMPT"
 
-// attempt is one action to try inside, with the error that it must fail with.
+// attempt is an action to try inside, and the error with which it must fail.
 type attempt struct {
 	name string
 	want syscall.Errno
@@ -52,7 +52,7 @@ func socket(family int) func() error {
 	}
 }
 
-// keepsCoreLimit sets the limit, which must seem to succeed, and returns EXDEV if the limit is still 1 afterwards.
+// keepsCoreLimit sets the limit, which must seem to succeed. It returns EXDEV if the limit is still 1 afterwards.
 func keepsCoreLimit(limit uint64) func() error {
 	return func() error {
 		if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
@@ -68,7 +68,7 @@ func keepsCoreLimit(limit uint64) func() error {
 
 func text(s string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(s + "\x00"))) }
 
-const tree = 64 // room for a kernel structure full of zeros
+const tree = 64 // large enough for every kernel structure, full of zeros
 
 var zeros [tree]byte
 
@@ -179,7 +179,7 @@ var attempts = []attempt{
 	{"write to init's name", unix.EACCES, func() error { _, err := os.OpenFile("/proc/1/comm", os.O_WRONLY, 0); return err }},
 }
 
-// tryAll runs inside and makes all attempts.
+// tryAll makes all attempts. It runs inside.
 func tryAll() int {
 	runtime.LockOSThread()
 	got := map[string]int{}
@@ -199,7 +199,7 @@ func hasLandlock() bool {
 	return e == 0 && version > 0
 }
 
-// TestAttempts puts the test binary into the workspace, and has it try to get through every wall.
+// TestAttempts runs the test binary inside, where it tries to get through every wall.
 func TestAttempts(t *testing.T) {
 	b, s := prepared(t)
 	name := "prisontest" + filepath.Base(s.ID)

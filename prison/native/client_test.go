@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestReadAfterDeadline checks that the output of a command is read, although the deadline for reading has passed before the first try.
+// TestReadAfterDeadline checks that output is read even if the deadline for reading has passed before the first try.
 func TestReadAfterDeadline(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -37,7 +37,7 @@ func TestExamineAgrees(t *testing.T) {
 		}
 	}
 	for _, w := range isolation.Weaker {
-		if !foretold[w.Text] && w.Kind != prison.HostPath { // depends on the file system
+		if !foretold[w.Text] && w.Kind != prison.HostPath { // whether a path is visible depends on the file system
 			t.Errorf("the prison lacks %q, and nothing foretold it", w)
 		}
 		delete(foretold, w.Text)
@@ -49,7 +49,7 @@ func TestExamineAgrees(t *testing.T) {
 
 // TestExamineWithoutRange examines as a user without subordinate ids.
 func TestExamineWithoutRange(t *testing.T) {
-	_, err := exec.LookPath("newuidmap") // without newuidmap, that is reported first
+	_, err := exec.LookPath("newuidmap") // a missing newuidmap would be reported first
 	prisontest.Need(t, "rootless", err)
 	var told struct {
 		Findings    []prison.Finding

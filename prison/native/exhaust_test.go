@@ -27,7 +27,7 @@ func TestExhaust(t *testing.T) {
 	}
 }
 
-// TestMachine checks that files which distinguish one machine from another are hidden.
+// TestMachine checks that files which identify the machine are hidden.
 func TestMachine(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {

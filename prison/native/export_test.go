@@ -2,8 +2,8 @@
 
 package native
 
-// LooksAlive reports whether this package considers the process to be running.
+// LooksAlive reports whether this package takes a process for running.
 func LooksAlive(pid int) bool { return identify(pid).alive() }
 
-// ReadAnyway reads what is there after a deadline.
+// ReadAnyway is readAnyway for tests.
 var ReadAnyway = readAnyway

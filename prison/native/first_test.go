@@ -48,7 +48,7 @@ func BenchmarkFirst(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			// a failure shows as missing output
+			// if this fails, no output comes
 			go p.Exec(b.Context(), prison.Process{Argv: []string{"/bin/echo"}, Stdout: writer{w}})
 		}))
 		if err := backend.Stop(b.Context(), s); err != nil {

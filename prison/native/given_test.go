@@ -79,7 +79,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestToolsRefused passes tools that must be refused, and checks that nothing runs afterwards.
+// TestToolsRefused uses tools that Start must refuse, and checks that no process is left.
 func TestToolsRefused(t *testing.T) {
 	b, s := prepared(t)
 	home := closedHome(t)
@@ -102,10 +102,10 @@ func TestToolsRefused(t *testing.T) {
 	}
 }
 
-// smallRoot copies some programs and their libraries into a root file system.
+// smallRoot makes a root file system with some programs and their libraries.
 func smallRoot(t *testing.T) string {
 	t.Helper()
-	_, err := exec.LookPath("ldd") // prints the libraries that a program needs
+	_, err := exec.LookPath("ldd") // ldd prints the libraries that a program needs
 	prisontest.Need(t, "native", err)
 	root := filepath.Join(t.TempDir(), "root-of-ursula")
 	for _, dir := range []string{"usr/bin", "etc", "var/lib/there", "opt", "home/somebody"} {
@@ -183,11 +183,11 @@ func TestRootFileSystem(t *testing.T) {
 	}
 }
 
-// TestToolsAnywhere shares tools with odd names, and tools from places where the kernel refuses an overlay: a
-// folder with a mount in it, the mount itself, shared memory, and the target of a link.
+// TestToolsAnywhere shares tools with odd names, and tools at places where the kernel refuses an overlay: a folder with a mount in it,
+// the mount itself, shared memory, and the target of a link.
 func TestToolsAnywhere(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root mounts") // only root can mount, and an ordinary user's prison is built the same way
+		t.Skip("only root mounts") // an ordinary user's prison is built in the same way
 	}
 	b, s := prepared(t)
 	dir := t.TempDir()

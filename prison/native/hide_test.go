@@ -15,8 +15,8 @@ import (
 // installedEnv makes this test binary run as a program that is installed in a shared folder.
 const installedEnv = "PRISONTEST_INSTALLED"
 
-// TestProgramHidden installs the test binary, in a mount namespace of its own, as this project's
-// program and under another name, and looks for both from inside.
+// TestProgramHidden installs the test binary in its own mount namespace, as this project's program and under another name. Neither may be
+// visible inside.
 func TestProgramHidden(t *testing.T) {
 	if os.Getenv(installedEnv) != "" {
 		lookForProgram(t)

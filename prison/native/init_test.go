@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestInitUnharmed makes the agent change PID 1 in every way that would be allowed with the same uid. All must be
-// refused, for init's threads as well, and init must continue to answer.
+// TestInitUnharmed checks that the agent can change neither PID 1 nor its threads in any way that the same uid would allow, and that init
+// still answers.
 func TestInitUnharmed(t *testing.T) {
 	b, s := prepared(t)
 	if i, err := b.Start(t.Context(), s); err != nil || i.Lacks(prison.SharedInit) {
@@ -78,8 +78,8 @@ func initThreads(t *testing.T, b prison.Backend, s prison.Spec) (ids []uintptr) 
 	return ids
 }
 
-// TestInitStopped stops init from outside. No other prison may be affected: a read-only prison continues, Stop ends
-// this one, and the next start makes a new init.
+// TestInitStopped stops init from outside. A read-only prison must continue, Stop must end the stopped prison, and the next start must
+// make a new init.
 func TestInitStopped(t *testing.T) {
 	b, s := prepared(t)
 	looking := s

@@ -25,11 +25,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startElsewhere starts a prison from another process that has ended on return.
+// startElsewhere starts a prison from another process, and returns when that process has ended.
 func startElsewhere(t *testing.T, s prison.Spec) { startBy(t, s) }
 
-// startAfter starts a prison from another process, in a mount namespace of its own in which a script has run, and
-// returns the prison's weaknesses.
+// startAfter starts a prison from another process, in its own mount namespace, after a script has run there. It returns the prison's
+// weaknesses.
 func startAfter(t *testing.T, s prison.Spec, script string) (weaker string) {
 	t.Helper()
 	return startBy(t, s, "unshare", "-m", "sh", "-euc", script+"\nexec \"$@\"", "sh")
@@ -97,8 +97,8 @@ func running(pid int) bool {
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
-// expectNothing checks that nothing of a run is left when no prison runs. A keeper that was killed, or ends by itself, releases its lock
-// a moment before it has ended.
+// expectNothing checks that a run has left no process and no file. A keeper that was killed, or that ends by itself, releases its lock a
+// moment before it has ended.
 func expectNothing(t *testing.T, s prison.Spec, k keptState) {
 	t.Helper()
 	if running(k.Init.PID) {
@@ -173,7 +173,7 @@ func TestKeeperKilled(t *testing.T) {
 	expectNothing(t, s, k)
 }
 
-// TestStartAfterKill starts again without a Stop in between.
+// TestStartAfterKill starts a killed prison again without a Stop in between.
 func TestStartAfterKill(t *testing.T) {
 	b, s := prepared(t)
 	startElsewhere(t, s)
@@ -207,7 +207,7 @@ func TestInitKilled(t *testing.T) {
 	expectNothing(t, s, k)
 }
 
-// TestSignalsFromInside sends init signals that would end an ordinary program.
+// TestSignalsFromInside sends init signals that would end other programs.
 func TestSignalsFromInside(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {
@@ -221,8 +221,7 @@ func TestSignalsFromInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A queued signal looks like one from the kernel if a program only checks whether the signal comes from
-	// kill(2).
+	// A program that only checks whether a signal comes from kill(2) takes a queued signal for one of the kernel.
 	var queued []calls.Call
 	for n := range uintptr(64) {
 		info := make([]byte, 128) // siginfo_t
@@ -305,12 +304,12 @@ func openAndWait(encoded string) int {
 	return 0
 }
 
-// gidProcesses counts the processes of a prison: init has the agent's gid, but another uid.
+// gidProcesses counts the processes of a prison by the gid. Init has the agent's gid, but another uid.
 func gidProcesses(gid int) (n int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/status")
 	for _, path := range paths {
 		content, _ := os.ReadFile(path)
-		// A process that is about to end releases its memory first, and then the lock by which others notice.
+		// A process that ends releases its memory first, and then the lock. So a process without memory does not count.
 		if strings.Contains(string(content), "\nGid:\t"+strconv.Itoa(gid)+"\t") && strings.Contains(string(content), "\nVmSize:") {
 			n++
 		}
@@ -346,8 +345,8 @@ func TestCommandLog(t *testing.T) {
 	}
 }
 
-// TestCopied starts a prison in a copy of a running prison's folder. This is refused at every attempt, and the
-// state that names the other prison stays.
+// TestCopied starts a prison in a copy of a running prison's folder. Every attempt must be refused, and the state that names the other
+// prison must stay.
 func TestCopied(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {
@@ -373,7 +372,7 @@ func TestCopied(t *testing.T) {
 	}
 }
 
-// TestZombie checks a process that has ended and for which its parent has not waited.
+// TestZombie checks a process that has ended, but whose parent has not waited for it.
 func TestZombie(t *testing.T) {
 	cmd := exec.Command("cat")
 	in, err := cmd.StdinPipe()
@@ -396,7 +395,7 @@ func TestZombie(t *testing.T) {
 	}
 }
 
-// TestStartBesideReadOnlyPrison starts a prison for a workspace on which a read-only prison is open already.
+// TestStartBesideReadOnlyPrison starts a prison whose workspace a read-only prison uses already.
 func TestStartBesideReadOnlyPrison(t *testing.T) {
 	b, s := prepared(t)
 	looking := s
@@ -430,7 +429,7 @@ func TestStartBesideReadOnlyPrison(t *testing.T) {
 	}
 }
 
-// TestWipeLeavesNothing checks that the state folder is empty after every use.
+// TestWipeLeavesNothing checks that Wipe empties the state folder after every kind of use.
 func TestWipeLeavesNothing(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {
@@ -453,8 +452,8 @@ func TestWipeLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestLockRemoved starts, stops and wipes at the same time. A process that waits for the lock must not get a lock
-// file that has been removed.
+// TestLockRemoved starts, stops and wipes at the same time. A process that waits for the lock must not take a lock file that has been
+// removed.
 func TestLockRemoved(t *testing.T) {
 	b, s := prepared(t)
 	var wg sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestMemoryLimit uses more memory than the limit, in all processes together.
+// TestMemoryLimit uses more memory than the limit in all processes together.
 func TestMemoryLimit(t *testing.T) {
 	b, s := prepared(t)
 	i, err := b.Start(t.Context(), s)
@@ -52,7 +52,7 @@ func TestAgentHasLowPriority(t *testing.T) {
 	}
 }
 
-// TestNetlinkMemory requests answers from the kernel and reads none of them. No control group counts their memory.
+// TestNetlinkMemory requests answers from the kernel and reads none. No control group counts their memory.
 func TestNetlinkMemory(t *testing.T) {
 	_, err := exec.LookPath("perl")
 	prisontest.Need(t, "native", err)

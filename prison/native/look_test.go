@@ -15,8 +15,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// lookGroups lists the control groups of this process's read-only prisons. Other processes have some of their own.
-func lookGroups(t *testing.T) []string {
+// readOnlyGroups lists the control groups of this process's read-only prisons. Other processes have other groups.
+func readOnlyGroups(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	name := fmt.Sprintf("box-*-%d-*", os.Getpid())
@@ -30,24 +30,24 @@ func lookGroups(t *testing.T) []string {
 	return all
 }
 
-// TestReadOnlyLimits uses more memory in a read-only prison than its limit, in many processes together, and starts more
-// processes than allowed. The control groups must end with the prison.
+// TestReadOnlyLimits uses more memory in a read-only prison than its limit, in many processes together, and starts more processes than
+// the limit allows. The control groups must end with the prison.
 func TestReadOnlyLimits(t *testing.T) {
 	b, s := prepared(t)
-	isolation, err := b.Start(t.Context(), s) // shows whether there are control groups
+	isolation, err := b.Start(t.Context(), s) // to find out whether there are control groups
 	if err != nil {
 		t.Fatal(err)
 	}
 	if isolation.Lacks(prison.LooseMemoryLimit) || isolation.Lacks(prison.LooseProcessLimit) {
 		t.Skip("SKIPPED: this user may make no control groups, which is said under weaker")
 	}
-	before := len(lookGroups(t))
+	before := len(readOnlyGroups(t))
 	s.ReadOnly, s.Limits = true, prison.Limits{Memory: 64 << 20, PIDs: 60, CPUs: 1}
 	look, err := b.Open(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(lookGroups(t)) == before {
+	if len(readOnlyGroups(t)) == before {
 		t.Error("it has no group of its own")
 	}
 	for _, script := range []string{
@@ -65,16 +65,16 @@ func TestReadOnlyLimits(t *testing.T) {
 	if err := look.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(lookGroups(t)); got > before {
+	if got := len(readOnlyGroups(t)); got > before {
 		t.Errorf("%d groups are left", got-before)
 	}
 }
 
-// TestReadOnlyProcessors lets processes of a read-only prison compute without end: a limit of half a processor holds for
-// all of them together, and they end with the command that was given a time.
+// TestReadOnlyProcessors lets processes of a read-only prison compute without end. A limit of half a processor must apply to all of them
+// together, and they must end with the command, which has a time limit.
 func TestReadOnlyProcessors(t *testing.T) {
 	b, s := prepared(t)
-	isolation, err := b.Start(t.Context(), s) // shows whether there are control groups
+	isolation, err := b.Start(t.Context(), s) // to find out whether there are control groups
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestReadOnlyProcessors(t *testing.T) {
 		}
 		used += d
 	}
-	// A group may use up what it has of a period of 100 ms on each processor.
+	// In each period of 100 ms, a group may use its share on each processor at once.
 	if most := took/2 + 400*time.Millisecond; used == 0 || used > most {
 		t.Errorf("%s of processor time in %s, want at most %s", used, took, most)
 	}
@@ -122,12 +122,12 @@ func TestReadOnlyProcessors(t *testing.T) {
 	}
 }
 
-// TestAlone opens a prison that is alone with its workspace. Programs in it may write there, and see neither its path on the host nor the
-// limits for git of this host.
+// TestAlone opens a prison that is alone with its workspace. Its programs may write there, cannot read the workspace's path on the host,
+// and do not have the limits of git for the host.
 func TestAlone(t *testing.T) {
 	b, s := prepared(t)
 	s.Alone = true
-	before := len(lookGroups(t))
+	before := len(readOnlyGroups(t))
 	box, err := b.Open(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestAlone(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(s.Dir, "home", "own")); err == nil {
 		t.Error("the home is not a fresh one")
 	}
-	if got := len(lookGroups(t)); got > before {
+	if got := len(readOnlyGroups(t)); got > before {
 		t.Errorf("%d groups are left", got-before)
 	}
 }

@@ -22,7 +22,7 @@ const starterEnv = "PRISONTEST_START"
 // openerEnv holds a spec and makes the test binary open that prison and wait inside.
 const openerEnv = "PRISONTEST_OPEN"
 
-// rolesHere are the roles of the test binary that not every processor has, by the variable that asks for one. A role gets its value.
+// rolesHere are roles of the test binary that not all processors have, by the variable that selects one and is passed to it.
 var rolesHere = map[string]func(string) int{}
 
 func TestMain(m *testing.M) {
@@ -94,7 +94,7 @@ func needNative(t *testing.T) prison.Backend {
 	return b
 }
 
-// options returns a phantom for the current user. As by default, programs are recorded.
+// options returns a phantom for the current user. Programs are recorded, as by default.
 func options(t testing.TB) prisontest.Options {
 	t.Helper()
 	uid, gid := prisontest.Phantom(t)

@@ -28,8 +28,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dialEnv holds addresses or URLs, and makes the test binary connect to them inside. deviceEnv names the interface
-// to which the socket is bound. patientEnv makes it wait for each answer as long as a busy machine may take.
+// dialEnv holds addresses or URLs, and makes the test binary connect to them inside. deviceEnv names the interface for the sockets.
+// patientEnv makes each wait for an answer as long as a busy machine may need.
 const (
 	dialEnv    = "PRISONTEST_DIAL"
 	deviceEnv  = "PRISONTEST_DEVICE"
@@ -103,7 +103,7 @@ func exchange(d net.Dialer, to string) (net.Conn, error) {
 	return c, err
 }
 
-// needNetwork skips the test where an open network is impossible.
+// needNetwork skips the test if an open network is impossible.
 func needNetwork(t *testing.T, err error) {
 	t.Helper()
 	var u *prison.Unavailable
@@ -129,7 +129,7 @@ func bringSelf(t *testing.T, p prison.Prison) {
 	}
 }
 
-// dialAll connects from inside to each address and returns the errors by address, empty for success.
+// dialAll connects from inside to each address. It returns the errors by address; an empty error is a success.
 func dialAll(t *testing.T, p prison.Prison, addresses []string, env ...string) (results map[string]string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -147,7 +147,7 @@ func dial(t *testing.T, p prison.Prison, address string) string {
 	return dialAll(t, p, []string{address})[address]
 }
 
-// inOpen opens a prison with an open network and the test binary in its workspace.
+// inOpen opens a prison with an open network, and copies the test binary into its workspace.
 func inOpen(t *testing.T) prison.Prison {
 	t.Helper()
 	b := needNative(t)
@@ -232,10 +232,10 @@ func TestRunningBeforeNetwork(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	networkOf(t, s) // is there when the start has ended
+	networkOf(t, s) // waits until the start has ended
 }
 
-// TestNetworkEnds ends prisons in every way, and checks that nothing of their networks is left.
+// TestNetworkEnds ends prisons in every way, and checks that no process or file of their networks is left.
 func TestNetworkEnds(t *testing.T) {
 	for name, end := range map[string]func(prison.Backend, prison.Spec, keptState) error{
 		"stop":          func(b prison.Backend, s prison.Spec, _ keptState) error { return b.Stop(context.Background(), s) },
@@ -261,8 +261,8 @@ func TestNetworkEnds(t *testing.T) {
 	}
 }
 
-// harmless checks the user and the rights of a network's process, which reads what the agent sends: its uid must be
-// unused otherwise, and it must have no rights.
+// harmless checks the user and the rights of a network's process, since that process reads the agent's packets. No other process may have
+// its uid, and it must have no rights.
 func harmless(t *testing.T, pid int, s prison.Spec) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -302,7 +302,7 @@ func expectEnd(t *testing.T, pid int) {
 	}
 }
 
-// TestNetworkLeavesKeeper checks that a thread which confined itself, to start the network's process, leaves the keeper its user.
+// TestNetworkLeavesKeeper checks that the keeper keeps its user, although one of its threads confined itself to start the network.
 func TestNetworkLeavesKeeper(t *testing.T) {
 	_, s := startedOpen(t)
 	keeper := stateOf(t, s).Keeper.PID
@@ -312,7 +312,7 @@ func TestNetworkLeavesKeeper(t *testing.T) {
 			t.Fatalf("threads of the keeper: %q, %v", tasks, err)
 		}
 		for _, task := range append(tasks, fmt.Sprintf("/proc/%d/status", keeper)) {
-			status, _ := os.ReadFile(task) // empty for a thread that has ended
+			status, _ := os.ReadFile(task) // empty if the thread has ended
 			_, uid, _ := strings.Cut(string(status), "\nUid:\t")
 			if own := strconv.Itoa(os.Getuid()) + "\t"; len(status) > 0 && !strings.HasPrefix(uid, own) {
 				others += task + "\n" + string(status)
@@ -320,7 +320,7 @@ func TestNetworkLeavesKeeper(t *testing.T) {
 		}
 		return others
 	}
-	for begun := time.Now(); others() != ""; time.Sleep(time.Millisecond) { // the thread ends soon
+	for begun := time.Now(); others() != ""; time.Sleep(time.Millisecond) { // that thread ends soon
 		if time.Since(begun) > patience {
 			t.Fatalf("of another user: %s", others())
 		}
@@ -358,7 +358,7 @@ func TestNetworkKilled(t *testing.T) {
 	}
 }
 
-// TestNetworkRests checks that the process with the packets gives the pages of its program back while nobody uses the network.
+// TestNetworkRests checks that the process with the packets releases the pages of its program while the network is unused.
 func TestNetworkRests(t *testing.T) {
 	_, s := startedOpen(t)
 	pid := networkOf(t, s)
@@ -368,14 +368,14 @@ func TestNetworkRests(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(status)) {
-			if f := strings.Fields(line); f[0] == "RssFile:" || f[0] == "RssShmem:" { // the latter for a program on a tmpfs
+			if f := strings.Fields(line); f[0] == "RssFile:" || f[0] == "RssShmem:" { // RssShmem counts the pages if the program is on a tmpfs
 				n, _ := strconv.Atoi(f[1])
 				kB += n
 			}
 		}
 		return kB
 	}
-	const most = 6 << 10 // a start needs more than twice as much
+	const most = 6 << 10 // in kB; a start needs more than twice as much
 	for begun := time.Now(); mapped() > most; time.Sleep(10 * time.Millisecond) {
 		if time.Since(begun) > patience {
 			t.Fatalf("%d kB of the program are mapped", mapped())
@@ -383,8 +383,8 @@ func TestNetworkRests(t *testing.T) {
 	}
 }
 
-// TestNetworkProgramOfSystem puts another program with the same name on PATH before the system's folders, and
-// checks that it is not started.
+// TestNetworkProgramOfSystem puts another program of the same name before the system's folders in PATH, and checks that it is not
+// started.
 func TestNetworkProgramOfSystem(t *testing.T) {
 	dir := filepath.Dir(prisontest.CopyOfTest(t))
 	used := filepath.Join(dir, "used")

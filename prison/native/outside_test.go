@@ -23,8 +23,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// outsideEnv makes the test binary serve as the outside network: a web server, a time server and a name server, in
-// a network namespace of its own.
+// outsideEnv makes the test binary serve as the outside network, in its own network namespace: a web server, a time server and a name
+// server.
 const outsideEnv = "PRISONTEST_OUTSIDE"
 
 // zone contains the names that the name server knows.
@@ -33,7 +33,7 @@ var zone = map[string][]string{
 	"both.test.": {"203.0.113.1", "10.9.9.9"},
 }
 
-// beOutside serves until standard input ends.
+// beOutside runs the servers until standard input ends.
 func beOutside() int {
 	in := bufio.NewReader(os.Stdin)
 	in.ReadString('\n') // wait until the interface exists
@@ -135,7 +135,7 @@ func run(t *testing.T, script string, args ...string) {
 	}
 }
 
-// alone runs a test again in network and mount namespaces of its own. It returns true there.
+// alone runs a test again in its own network and mount namespaces. In that run it returns true.
 func alone(t *testing.T) bool {
 	t.Helper()
 	const aloneEnv = "PRISONTEST_ALONE"
@@ -162,9 +162,8 @@ func alone(t *testing.T) bool {
 	return false
 }
 
-// TestNetworkWalls makes a host with services on loopback, on its own address, and at the address where clouds
-// serve credentials, and a network outside. From an open network the outside must be reachable, and the host must
-// not, in any way that an agent has.
+// TestNetworkWalls makes a network outside, and a host with services on loopback, on its own address, and at the address where clouds
+// serve credentials. From an open network, an agent must reach the outside, and must not reach the host in any way.
 func TestNetworkWalls(t *testing.T) {
 	if !alone(t) {
 		return
@@ -181,12 +180,12 @@ func TestNetworkWalls(t *testing.T) {
 		}
 		c, err := net.Dial("tcp", net.JoinHostPort(host, "80"))
 		if err != nil {
-			t.Fatalf("the host cannot reach itself: %v", err) // then a refusal inside would prove nothing
+			t.Fatalf("the host cannot reach itself: %v", err) // a refusal inside would prove nothing then
 		}
 		c.Close()
 	}
 	p := inOpen(t)
-	// An address that the host gets while the prison runs.
+	// The host gets this address while the prison runs.
 	run(t, "ip addr add 198.51.100.77/24 dev world")
 	late, err := net.Listen("tcp", "198.51.100.77:80")
 	if err != nil {
@@ -222,8 +221,8 @@ func TestNetworkWalls(t *testing.T) {
 	}
 }
 
-// TestNames queries a record other than an address, and checks that a name keeps its address after the process that
-// gave the name this address was killed.
+// TestNames queries a record that is not an address. It also checks that a name keeps its address after the process that returned that
+// address was killed.
 func TestNames(t *testing.T) {
 	if !alone(t) {
 		return
@@ -257,7 +256,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// lookupAll returns the records of a name that the resolver inside returns.
+// lookupAll returns the records of a name from the resolver inside.
 func lookupAll(name string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

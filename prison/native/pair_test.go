@@ -15,10 +15,10 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// noDeviceEnv is set where the device that makes interfaces is hidden.
+// noDeviceEnv is set in a test binary for which the TUN device is hidden.
 const noDeviceEnv = "PRISONTEST_NO_DEVICE"
 
-// TestNoDevice runs tests of the network where the device that makes interfaces cannot be opened.
+// TestNoDevice repeats tests of the network where the TUN device cannot be opened.
 func TestNoDevice(t *testing.T) {
 	if os.Getenv(noDeviceEnv) != "" {
 		startPairs(t)
@@ -35,7 +35,7 @@ func TestNoDevice(t *testing.T) {
 	})
 }
 
-// withoutDevice runs this test binary with the device hidden.
+// withoutDevice runs a command of this test binary with the TUN device hidden.
 func withoutDevice(t *testing.T, command ...string) {
 	temp := filepath.Join(filepath.Dir(command[len(command)-1]), "tmp")
 	if err := errors.Join(os.Mkdir(temp, 0o777), os.Chmod(temp, 0o777)); err != nil {

@@ -22,22 +22,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hundred is a script that starts a hundred programs, and prints the processor time of itself and of them.
+// hundred is a script that starts a hundred programs, and prints the processor time of the shell and of the programs.
 const hundred = `i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done; times`
 
-// listenedEnv makes the test binary run the script above outside of a prison: with the value bare, below a listener that reads nothing,
-// and with reading, below one that makes the system calls of the recorder and keeps nothing.
+// listenedEnv makes the test binary run hundred outside of a prison. With the value bare, the listener reads nothing. With reading, it
+// makes the system calls of the recorder, and keeps nothing.
 const listenedEnv = "LISTENED"
 
 func init() { rolesHere[listenedEnv] = beListened }
 
-// series are the ways in which the programs are started, by turns: in a prison, without and with a record, and outside, without a
-// listener and with two. What the last one costs more than outside is the floor of a record.
+// series are the ways in which the programs are started, in turns: in a prison without and with a record, and outside without a listener
+// and with the two of listenedEnv. The last one shows how much a record must cost at least.
 var series = []string{"plain", "recorded", "outside", "bare", "reading"}
 
 // BenchmarkThousandPrograms measures a shell that starts programs, in each of the series. All results are for a thousand programs: the
-// median of the turns, the fastest tenth of them (fast), which other work disturbs least, and the processor time of shell, programs and
-// listener (cpu), and of the recorder alone.
+// median of the turns, the fastest tenth (fast), which other work disturbs least, and the processor time (cpu) of the shell, the programs
+// and the listener, and that of the recorder alone.
 func BenchmarkThousandPrograms(b *testing.B) {
 	const turns = 10
 	took, used := map[string][]float64{}, map[string]float64{}
@@ -81,7 +81,7 @@ func BenchmarkThousandPrograms(b *testing.B) {
 	}
 }
 
-// listened runs the script outside.
+// listened runs hundred outside of a prison.
 func listened(b *testing.B, kind string) string {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -93,7 +93,7 @@ func listened(b *testing.B, kind string) string {
 	return string(out)
 }
 
-// beListened runs the script, and prints the processor time of the listener after that of the script.
+// beListened runs hundred, and then prints the processor time of the listener.
 func beListened(kind string) int {
 	runtime.LockOSThread()
 	stop := func() time.Duration { return 0 }
@@ -116,8 +116,8 @@ func beListened(kind string) int {
 	return 0
 }
 
-// answerAll lets every call of a listener continue, if wanted after the reads of the recorder. The function that it returns returns the
-// processor time of that so far.
+// answerAll lets every call continue that the listener reports. If reads is true, it first makes the reads of the recorder. The result
+// returns the processor time that this has taken so far.
 func answerAll(fd uintptr, reads bool) func() time.Duration {
 	const setFlags, wakeInSync = 0x40082104, 1
 	unix.Syscall(unix.SYS_IOCTL, fd, setFlags, wakeInSync) // an older kernel is slower
@@ -128,13 +128,13 @@ func answerAll(fd uintptr, reads bool) func() time.Duration {
 		for {
 			var call [80]byte // struct seccomp_notif
 			if _, _, e := unix.RawSyscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&call[0]))); e != 0 {
-				continue // a process that was killed
+				continue // the process was killed
 			}
 			if reads {
 				readLikeRecorder(&call)
 			}
 			answer := [3]uint64{*(*uint64)(unsafe.Pointer(&call[0])), 0, unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE << 32}
-			unix.RawSyscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&answer[0]))) // it is gone
+			unix.RawSyscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&answer[0]))) // the process may be gone
 		}
 	}()
 	id := <-thread
@@ -143,7 +143,7 @@ func answerAll(fd uintptr, reads bool) func() time.Duration {
 	}
 }
 
-// readLikeRecorder makes the system calls with which the recorder reads what a process executes, or has executed.
+// readLikeRecorder makes the system calls with which the recorder reads the program that a process executes or has executed.
 func readLikeRecorder(call *[80]byte) {
 	thread, number := *(*uint32)(unsafe.Pointer(&call[8])), *(*int32)(unsafe.Pointer(&call[16]))
 	file := func(name string) uintptr {
@@ -202,7 +202,7 @@ func threadTime(path string) (ms float64) {
 	return ns / 1e6
 }
 
-// shellTime adds what the command times of a shell prints.
+// shellTime adds up the times that the command times of a shell has printed.
 func shellTime(t testing.TB, text string) (ms float64) {
 	t.Helper()
 	for _, word := range strings.Fields(text) {

@@ -26,7 +26,7 @@ import (
 
 func init() { execs.Begin(mask) }
 
-// secret is masked in the records of these tests.
+// secret is a value that the record must mask.
 const secret = "s3cr3t"
 
 func mask(words []string) []string {
@@ -37,7 +37,7 @@ func mask(words []string) []string {
 	return words
 }
 
-// patience bounds what should take a moment. On a machine with thirty busy processes the agent's programs take fifty times as long.
+// patience limits each step that is usually quick. On a machine with thirty busy processes the agent's programs take fifty times as long.
 const patience = 5 * time.Minute
 
 // recorded starts a prison whose programs are recorded.
@@ -76,7 +76,7 @@ func shell(t testing.TB, p prison.Prison, script string) {
 	}
 }
 
-// records waits until every program in the record has ended and the condition holds, and returns the record.
+// records waits until every program in the record has ended and done returns true, and returns the record.
 func records(t testing.TB, s prison.Spec, done func([]execs.Record) bool) []execs.Record {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -100,7 +100,7 @@ func ended(argv ...string) func([]execs.Record) bool {
 	}
 }
 
-// TestProgramRecord compares the records of one shell's programs. The prison is stopped while one of them runs.
+// TestProgramRecord compares the record with the programs of one shell. The prison is stopped while one of them runs.
 func TestProgramRecord(t *testing.T) {
 	b, s, p := recorded(t)
 	shell(t, p, `printf '#!/usr/bin/env -S sh -e\nexit 5' >t; ln -s t u`)
@@ -114,7 +114,7 @@ sleep 60 & until read -r name </proc/$!/comm && [ "$name" = sleep ]; do :; done;
 		}
 		done <- err
 	}()
-	for _, program := range []string{"60", "read -r line; kill -9 $$"} { // one that runs for a while has a record, too
+	for _, program := range []string{"60", "read -r line; kill -9 $$"} { // a program that still runs must be in the record, too
 		records(t, s, func(all []execs.Record) bool {
 			return slices.ContainsFunc(all, func(r execs.Record) bool { return r.Exe != nil && r.Argv[len(r.Argv)-1] == program })
 		})
@@ -154,11 +154,11 @@ sleep 60 & until read -r name </proc/$!/comm && [ "$name" = sleep ]; do :; done;
 	}
 }
 
-// TestEndsOfAll stops a prison in which many programs run. When Stop returns, the record has the end of each one, also if a signal has
-// stopped the recorder, as a busy machine does for a while.
+// TestEndsOfAll stops a prison in which many programs run. When Stop returns, the record must have the end of each, even if a signal had
+// stopped the recorder. On a busy machine it can stand still, too.
 func TestEndsOfAll(t *testing.T) {
 	b, s, p := recorded(t)
-	const programs = 150 // more than the recorder notices at once
+	const programs = 150 // more than the recorder notices at the same time
 	for _, stopped := range []bool{false, true} {
 		shell(t, p, fmt.Sprintf("for i in $(seq %d); do sleep 600 & done", programs))
 		running := func(all []execs.Record) (sleeping []execs.Record) {
@@ -190,7 +190,7 @@ func TestEndsOfAll(t *testing.T) {
 	}
 }
 
-// TestComplete reads the end of a program in a running prison right after the program has ended.
+// TestComplete reads the end of a program in a running prison immediately after the program has ended.
 func TestComplete(t *testing.T) {
 	_, s, p := recorded(t)
 	for i := range 30 {
@@ -213,7 +213,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// described describes a record, without what depends on the system.
+// described formats a record, without values that depend on the system.
 func described(r execs.Record) string {
 	words := []string{filepath.Base(r.Path), fmt.Sprintf("%q", r.Argv[1:])}
 	if r.Exe != nil {
@@ -232,7 +232,7 @@ func described(r execs.Record) string {
 	return strings.Join(words, " ")
 }
 
-// recorderOf returns the process id of the recorder of a prison, which is another one than the given one.
+// recorderOf waits for a recorder of a prison with another process id than other, and returns its id.
 func recorderOf(t *testing.T, s prison.Spec, other int) int {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -244,7 +244,7 @@ func recorderOf(t *testing.T, s prison.Spec, other int) int {
 	return 0
 }
 
-// TestRecorderKilled kills the recorder again and again while programs start. None of them fails or waits for long.
+// TestRecorderKilled kills the recorder again and again while programs start. No program may fail or wait for long.
 func TestRecorderKilled(t *testing.T) {
 	_, s, p := recorded(t)
 	done := make(chan bool)
@@ -272,7 +272,7 @@ func TestRecorderKilled(t *testing.T) {
 	}
 }
 
-// TestRecorderStopped stops the recorder by a signal. A successor answers the program that waits.
+// TestRecorderStopped stops the recorder with a signal. A successor must answer the program that waits.
 func TestRecorderStopped(t *testing.T) {
 	_, s, p := recorded(t)
 	pid := recorderOf(t, s, 0)
@@ -281,8 +281,8 @@ func TestRecorderStopped(t *testing.T) {
 	records(t, s, ended("/bin/true", "waits"))
 }
 
-// TestCallFailsAfterSuccession lets a call fail in a process that has executed a program while another recorder answered. The successor
-// must not take that program for the result of the call.
+// TestCallFailsAfterSuccession lets execve fail in a process that executed its program under an earlier recorder. The successor must not
+// record that program as the result of the failed call.
 func TestCallFailsAfterSuccession(t *testing.T) {
 	_, s, p := recorded(t)
 	in, line := io.Pipe()
@@ -309,13 +309,13 @@ func TestCallFailsAfterSuccession(t *testing.T) {
 }
 
 // TestKeeperKilledWhileRecording checks that no process inside outlives the keeper, which held the listener, and that the record
-// goes on after the next start.
+// continues after the next start.
 func TestKeeperKilledWhileRecording(t *testing.T) {
 	b, s, p := recorded(t)
 	done := make(chan bool)
 	go func() {
 		defer close(done)
-		p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", "while :; do /bin/true; done"}}) // it is killed
+		p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", "while :; do /bin/true; done"}}) // the keeper's end kills it
 	}()
 	records(t, s, func(all []execs.Record) bool { return len(all) > 20 })
 	state := stateOf(t, s)
@@ -337,7 +337,7 @@ func TestKeeperKilledWhileRecording(t *testing.T) {
 	}
 }
 
-// TestProgramsRefused refuses programs by patterns and by the digest of a file, whatever its name.
+// TestProgramsRefused refuses programs by patterns, and by the digest of a file under any name.
 func TestProgramsRefused(t *testing.T) {
 	b, s := prepared(t)
 	s.Deny = []string{"refused", "echo secret*", "/workspace/*.sh"}
@@ -377,8 +377,8 @@ func TestProgramsRefused(t *testing.T) {
 	}
 }
 
-// TestLinksRefused refuses a file by its path, also where another path leads to it through links. On most systems /bin is a link to usr/bin, so
-// that a shell which may not start /usr/bin/curl goes on to /bin/curl.
+// TestLinksRefused refuses a file by its path, also if another path leads to the file through links. On most systems /bin is a link to
+// usr/bin, so a shell that must not start /usr/bin/curl tries /bin/curl.
 func TestLinksRefused(t *testing.T) {
 	program, err := filepath.EvalSymlinks("/usr/bin/env")
 	if err != nil {
@@ -391,7 +391,7 @@ func TestLinksRefused(t *testing.T) {
 	if target, err := os.Readlink("/bin"); err == nil && target == "usr/bin" && program == "/usr/bin/env" {
 		refused = append(refused, "/bin/env", "cd /tmp; ../bin/env", "env")
 	}
-	if os.Geteuid() == 0 { // others may not follow links in the workspace of the prison's user
+	if os.Geteuid() == 0 { // other users may not follow links in the workspace of the prison's user
 		refused = append(refused, "./link", "folder/"+filepath.Base(program), "folder/../"+filepath.Base(filepath.Dir(program))+"/"+filepath.Base(program))
 	}
 	shell(t, p, "ln -s "+program+" link; ln -s "+filepath.Dir(program)+" folder; /bin/echo other")
@@ -410,7 +410,7 @@ func TestLinksRefused(t *testing.T) {
 	}
 }
 
-// TestContentOfOrdinaryUser checks that a rule which cannot be enforced is refused.
+// TestContentOfOrdinaryUser checks that a start with a rule that cannot be enforced is refused.
 func TestContentOfOrdinaryUser(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root can enforce it")
@@ -423,7 +423,7 @@ func TestContentOfOrdinaryUser(t *testing.T) {
 	}
 }
 
-// TestNoRecord checks that nothing is recorded unless it is asked for.
+// TestNoRecord checks that no program is recorded unless the spec requests it.
 func TestNoRecord(t *testing.T) {
 	b, s := prepared(t)
 	s.Record = false

@@ -26,12 +26,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// execerEnv makes the test binary, run inside, execute as many programs as the value says, and print each of them.
+// execerEnv makes the test binary, inside, execute the given number of programs, and print each of them.
 const execerEnv = "EXECER"
 
 func init() { rolesHere[execerEnv] = beExecer }
 
-// stepEnv makes the test binary, run inside, execute one program in its own process.
+// stepEnv makes the test binary, inside, execute one program in its own process.
 const stepEnv = "EXECER_STEP"
 
 func init() { rolesHere[stepEnv] = beStep }
@@ -39,13 +39,13 @@ func init() { rolesHere[stepEnv] = beStep }
 // longRuns is the variable with the number of programs for a long test.
 const longRuns = "AIRLOCK_TEST_EXECS"
 
-// truth is a call that a process inside has made.
+// truth describes a call that a process inside has made.
 type truth struct {
 	PID  int
 	Path string
 	Argv []string
-	Exit int  // or failed, or between
-	Any  bool // it is not known which of the raced arguments the kernel took
+	Exit int  // exit status, or failed, or between
+	Any  bool // the kernel may have read either of the raced arguments
 }
 
 const (
@@ -75,12 +75,12 @@ func shortELF(code []byte) []byte {
 	return append(f, code...)
 }
 
-// exiting returns a program that ends with a status by a system call.
+// exiting returns a program that calls a system call to end with a status.
 func exiting(call, status byte) []byte {
 	return shortELF([]byte{0xbf, status, 0, 0, 0, 0xb8, call, 0, 0, 0, 0x0f, 0x05})
 }
 
-// otherArchitecture returns a program of the 32-bit architecture.
+// otherArchitecture returns a program for the 32-bit architecture.
 func otherArchitecture() []byte {
 	le := binary.LittleEndian
 	f := append([]byte("\x7fELF\x01\x01\x01"), make([]byte, 9)...)
@@ -108,7 +108,7 @@ func execFiles() map[string][]byte {
 	}
 }
 
-// beExecer executes programs of all kinds, and prints the truth.
+// beExecer executes programs of all kinds, and prints a truth for each.
 func beExecer(count string) int {
 	n, err := strconv.Atoi(count)
 	if err != nil {
@@ -134,7 +134,7 @@ func beExecer(count string) int {
 				found := executeOne(i)
 				mu.Lock()
 				for _, t := range found {
-					out.Encode(t) // the reader misses it then
+					out.Encode(t) // if this fails, the test misses the line
 				}
 				mu.Unlock()
 			}
@@ -144,7 +144,7 @@ func beExecer(count string) int {
 	return 0
 }
 
-// executeOne executes the program of a number. Every hundredth is a process with a step of its own, which is slow.
+// executeOne executes the nth program. Every hundredth one is executed by a process of its own, which is slow.
 func executeOne(i int) []truth {
 	if i%100 == 99 {
 		steps := []string{"at", "memfd", "race", "racearg", "thread", "chain"}
@@ -166,13 +166,13 @@ func executeOne(i int) []truth {
 		{Path: "./p7", Argv: []string{"p7", long}, Exit: 7},
 	}
 	if i%12 == 11 && i%120 != 11 {
-		i-- // the long one is slow, too
+		i-- // a long one is slow, too
 	}
 	t := kinds[i%12]
 	attr := &syscall.ProcAttr{Files: []uintptr{0, 2, 2}}
 	pid, err := syscall.ForkExec(t.Path, t.Argv, attr)
 	if err != nil {
-		return []truth{t} // its process is gone
+		return []truth{t} // the call has replaced its process
 	}
 	t.PID = pid
 	t.Exit = statusOf(pid)
@@ -192,10 +192,10 @@ func statusOf(pid int) int {
 	return ws.ExitStatus()
 }
 
-// stepFD is the descriptor of the program for execveat.
+// stepFD is the descriptor of the program for execveat(2).
 const stepFD = 50
 
-// inStep executes a program in a process that was executed for that.
+// inStep executes a program in a process that was started for that.
 func inStep(step string, i int) []truth {
 	first := truth{Path: "./try", Argv: []string{"./try", step, strconv.Itoa(i)}}
 	cmd := exec.Command(first.Path, first.Argv[1:]...)
@@ -205,7 +205,7 @@ func inStep(step string, i int) []truth {
 		return nil
 	}
 	first.PID = cmd.Process.Pid
-	cmd.Wait() // its status is below
+	cmd.Wait() // the status is read below
 	ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	first.Exit = ws.ExitStatus()
 	second := truth{PID: first.PID, Exit: first.Exit, Path: "./p7", Argv: []string{"p7", step}}
@@ -244,12 +244,12 @@ func beStep(step string) int {
 		return int(e)
 	case "at":
 		fd, _ := unix.Open("/workspace", unix.O_PATH|unix.O_DIRECTORY, 0)
-		unix.Dup2(fd, stepFD) // the next call fails then
+		unix.Dup2(fd, stepFD) // if this fails, the next call fails
 		execveat(stepFD, "p7", []string{"p7", step}, 0)
 	case "memfd":
 		fd, _ := unix.MemfdCreate("hidden", 0)
-		unix.Write(fd, exiting(231, 7)) // the next call fails then
-		unix.Dup2(fd, stepFD)           // the next call fails then
+		unix.Write(fd, exiting(231, 7)) // if this fails, the next call fails
+		unix.Dup2(fd, stepFD)           // if this fails, the next call fails
 		execveat(stepFD, "", []string{"p7", step}, unix.AT_EMPTY_PATH)
 	case "race":
 		path := []byte("./ra\x00\x00\x00\x00")
@@ -300,7 +300,7 @@ func race(changed []byte, to string, path []byte, argv [][]byte) {
 	runtime.KeepAlive(argv)
 }
 
-// TestProgramsAreRecorded compares the record of a prison with the programs that were executed in it.
+// TestProgramsAreRecorded compares the record of a prison with the programs that were executed in the prison.
 func TestProgramsAreRecorded(t *testing.T) {
 	_, s, p := recorded(t)
 	bringSelf(t, p)
@@ -311,7 +311,7 @@ func TestProgramsAreRecorded(t *testing.T) {
 	total := tally{Disputed: map[string]int{}}
 	started := lastNumber(s)
 	for deadline := time.Now().Add(patience); started < 3 && time.Now().Before(deadline); started = lastNumber(s) {
-		time.Sleep(10 * time.Millisecond) // the shell that has brought it, cat and chmod
+		time.Sleep(10 * time.Millisecond) // for the records of the shell that has copied the binary, and of cat and chmod
 	}
 	const round = 20000
 	for done := 0; done < count; done += round {
@@ -328,7 +328,7 @@ func TestProgramsAreRecorded(t *testing.T) {
 	t.Logf("%+v", total)
 }
 
-// tally counts what was compared.
+// tally counts the comparisons.
 type tally struct {
 	Calls, Raced int
 	Disputed     map[string]int
@@ -342,7 +342,7 @@ func lastNumber(s prison.Spec) uint64 {
 	return all[len(all)-1].Seq
 }
 
-// compareTruth compares what was printed inside with the records after a number.
+// compareTruth compares the printed truths with the records after the number last.
 func compareTruth(t *testing.T, s prison.Spec, last uint64, printed []byte, total *tally) {
 	t.Helper()
 	var want []truth
@@ -355,7 +355,7 @@ func compareTruth(t *testing.T, s prison.Spec, last uint64, printed []byte, tota
 	}
 	var got []execs.Record
 	deadline := time.Now().Add(patience)
-	for { // the last lines are written a moment later
+	for { // the last records are written a moment later
 		all, err := execs.Read(s.Dir)
 		if err != nil {
 			t.Fatal(err)
@@ -396,7 +396,7 @@ func compareTruth(t *testing.T, s prison.Spec, last uint64, printed []byte, tota
 	}
 }
 
-// key identifies a call. JSON replaces bytes that are not text.
+// key identifies a call. Bytes that are not text are replaced, as JSON does.
 func key(pid int, path string, argv []string) string {
 	whole := strings.ToValidUTF8(path+"\x00"+strings.Join(argv, "\x00"), "\ufffd")
 	return strconv.Itoa(pid) + " " + whole[:min(len(whole), 2000)]
@@ -435,7 +435,7 @@ func brief(w truth) truth {
 	return w
 }
 
-// checkRecord checks that a record does not say anything that did not happen.
+// checkRecord checks that a record contains nothing that did not happen.
 func checkRecord(t *testing.T, w truth, r execs.Record) {
 	t.Helper()
 	wrong := ""
@@ -462,7 +462,7 @@ func checkRecord(t *testing.T, w truth, r execs.Record) {
 	}
 }
 
-// TestListenerInside installs a listener of its own inside. The kernel allows one for each process.
+// TestListenerInside installs a listener inside. The kernel allows only one for each process.
 func TestListenerInside(t *testing.T) {
 	for record, want := range map[bool]int{false: 0, true: int(unix.EBUSY)} {
 		b, s := prepared(t)

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestQuotas uses up resources inside that the kernel also counts for the user who started the prison, and then
-// uses some outside.
+// TestQuotas uses up resources inside that the kernel also counts for the user who started the prison. Outside, the user must still have
+// some.
 func TestQuotas(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {

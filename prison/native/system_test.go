@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSystemMounts starts a prison where folders and files of the system are mount points.
+// TestSystemMounts starts a prison whose system has folders and files that are mount points.
 func TestSystemMounts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount")
@@ -30,7 +30,7 @@ func TestSystemMounts(t *testing.T) {
 	}
 }
 
-// TestSystemTooDeep starts a prison where the system is an overlay of an overlay. A third level is impossible.
+// TestSystemTooDeep starts a prison whose system is an overlay of an overlay already. The kernel refuses a third level.
 func TestSystemTooDeep(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount")

@@ -14,7 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// toolchains are the tools that agents use. Each script must succeed where its first word exists.
+// toolchains are tools that agents use. Each script must succeed if its first word exists.
 var toolchains = map[string]string{
 	"git":        `git init -q r && cd r && git config user.name a && git config user.email a@b && echo 1 > f && git add f && git commit -qm 1 && git gc -q && git fsck && git worktree add -q ../w && git clone -q . ../c`,
 	"make":       `printf 'all:\n\t@echo made\n' > Makefile && make -j2`,
@@ -33,7 +33,7 @@ var toolchains = map[string]string{
 		GOFLAGS=-mod=mod GOTOOLCHAIN=local CGO_ENABLED=0 go build -o m . && ./m`,
 }
 
-// TestToolchains uses these tools inside, as a developer would.
+// TestToolchains uses the tools inside, as a developer would.
 func TestToolchains(t *testing.T) {
 	b, s := prepared(t)
 	s.Limits = prison.Limits{}
@@ -87,7 +87,7 @@ func TestForeignCalls(t *testing.T) {
 		if err != nil || status == 0 {
 			t.Errorf("%s: status %d, %v", name, status, err)
 		}
-		if status != 159 && status != 126 { // SIGSYS, or a kernel that cannot execute the program at all
+		if status != 159 && status != 126 { // SIGSYS, or the kernel cannot execute such programs at all
 			t.Errorf("%s: status %d", name, status)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// TestWatchTree changes files in a running prison, which sees its workspace through an overlay. The prison reports each folder that was
-// touched, and gives up if the agent uses up the kernel's queue.
+// TestWatchTree changes files in a running prison, whose workspace is an overlay inside. The tree must report each changed folder, and
+// must fail when the agent has filled the kernel's queue.
 func TestWatchTree(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 )
 
-// linkedHolder returns a holder whose network's end of the connection is the second result.
+// linkedHolder returns a holder, and the end of its link that the network's process would have.
 func linkedHolder(t *testing.T, dir string) (*holder, wire.Conn) {
 	t.Helper()
 	ours, theirs, err := wire.Pair()
@@ -39,7 +39,7 @@ func receive(t *testing.T, network wire.Conn) (o control.Order) {
 	return o
 }
 
-// TestHolderWritesRecords checks that records are acknowledged once they are in the ledger, and not before.
+// TestHolderWritesRecords checks that a record is acknowledged only when the ledger contains it.
 func TestHolderWritesRecords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "prison")
 	h, network := linkedHolder(t, dir)
@@ -77,7 +77,7 @@ func TestHolderWritesRecords(t *testing.T) {
 	h.end()
 }
 
-// TestHolderPassesRulesOn replaces the file with the rules.
+// TestHolderPassesRulesOn checks that a holder sends changed rules to the process.
 func TestHolderPassesRulesOn(t *testing.T) {
 	dir := t.TempDir()
 	h, network := linkedHolder(t, dir)
@@ -112,7 +112,7 @@ func TestHolderPassesRulesOn(t *testing.T) {
 	}
 }
 
-// TestHolderReadsAgain checks that a value that a server has refused is read again, if it has a source.
+// TestHolderReadsAgain checks that a value that a server has refused is read again from its source, if it has one.
 func TestHolderReadsAgain(t *testing.T) {
 	h, network := linkedHolder(t, t.TempDir())
 	file := filepath.Join(h.dir, "key")
@@ -133,7 +133,7 @@ func TestHolderReadsAgain(t *testing.T) {
 	}
 }
 
-// TestValueIsKeptForSuccessor reads the new value of a credential while no process is linked.
+// TestValueIsKeptForSuccessor reads the new value of a credential while no process carries packets.
 func TestValueIsKeptForSuccessor(t *testing.T) {
 	h, _ := linkedHolder(t, t.TempDir())
 	file := filepath.Join(t.TempDir(), "value")
@@ -142,7 +142,7 @@ func TestValueIsKeptForSuccessor(t *testing.T) {
 	}
 	h.linked = false
 	h.secrets = []secret.Secret{{Name: "api", Source: secret.Source{File: file}, Value: "old"}}
-	go h.readAgain("api") // pauses at its end
+	go h.readAgain("api") // readAgain pauses before it returns
 	for begun := time.Now(); h.first().Values["api"] != "new"; time.Sleep(5 * time.Millisecond) {
 		if time.Since(begun) > time.Minute {
 			t.Fatalf("a successor gets %q", h.first().Values["api"])
@@ -150,7 +150,7 @@ func TestValueIsKeptForSuccessor(t *testing.T) {
 	}
 }
 
-// TestUsesOutliveTheNetwork checks that a network continues the counts of an earlier one, which has ended or was killed with its holder.
+// TestUsesOutliveTheNetwork checks that a network goes on counting after an earlier one, which has ended or was killed with its holder.
 func TestUsesOutliveTheNetwork(t *testing.T) {
 	dir := t.TempDir()
 	h, _ := linkedHolder(t, dir)
@@ -169,7 +169,7 @@ func TestUsesOutliveTheNetwork(t *testing.T) {
 	}
 }
 
-// TestKilledHolder lets a holder go on for one that was killed. It reads what it can, records what is lost, and takes that later.
+// TestKilledHolder replaces a killed holder. The new one must read what values it can, record the missing ones, and accept those later.
 func TestKilledHolder(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "key")
 	rules := control.Rules{Generation: 1, Credentials: []control.Credential{{Name: "filed", Placeholder: "x"}, {Name: "typed", Placeholder: "y", Source: "env:TYPED"}}}

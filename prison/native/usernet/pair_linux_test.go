@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPairBesideNobody makes a pair, and wants the socket to have the frames of the interface, and the kernel at its other end to be silent.
+// TestPairBesideNobody checks that the socket of a pair has the frames of the interface, and that the kernel at its end is silent.
 func TestPairBesideNobody(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make namespaces without a user namespace")
@@ -37,7 +37,7 @@ func TestPairBesideNobody(t *testing.T) {
 	<-done
 }
 
-// askGateway sends a datagram to the gateway, and wants the socket to get the question for the gateway's hardware address, and nothing else.
+// askGateway sends a datagram to the gateway, and checks that the socket gets only the question for the gateway's hardware address.
 func askGateway(t *testing.T, socket int) {
 	c, err := net.Dial("udp4", net.JoinHostPort(gatewayAddress.String(), "9"))
 	if err != nil {
@@ -66,7 +66,7 @@ func askGateway(t *testing.T, socket int) {
 	}
 }
 
-// seeOther looks at the interface of the socket, in its namespace.
+// seeOther checks the second interface in its namespace.
 func seeOther(t *testing.T, socket int) {
 	there, err := unix.IoctlRetInt(socket, unix.SIOCGSKNS)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestPredictedControllers(t *testing.T) {
 	}
 }
 
-// TestSweep removes what killed prisons have left, also of other airlocks. A folder with content stands for a group with processes.
+// TestSweep removes groups that killed prisons have left, also of other airlocks. A folder with content plays a group with processes.
 func TestSweep(t *testing.T) {
 	above := t.TempDir()
 	for name, stays := range map[string]bool{
@@ -70,7 +70,7 @@ func TestSweep(t *testing.T) {
 	sweep(above)
 }
 
-// TestEnterRemovedGroup removes a group that is still empty, as another process may.
+// TestEnterRemovedGroup enters a group that another process has removed while it was empty.
 func TestEnterRemovedGroup(t *testing.T) {
 	child := exec.Command("sleep", "1000")
 	if err := child.Start(); err != nil {
@@ -87,7 +87,7 @@ func TestEnterRemovedGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, content := range map[string]string{"cgroup.procs": strconv.Itoa(child.Process.Pid), "limit": "1"} {
-		// Nobody may read a file that is made here; a control group has its files already.
+		// Here the file is new and unreadable. In a real control group it exists already.
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() != int64(len(content)) {
 			t.Errorf("%s: %v, %v, want %d bytes", name, info, err, len(content))
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// TestFreeRange checks the first range of ids that no other range touches.
+// TestFreeRange checks that freeRange returns the first range that overlaps no other.
 func TestFreeRange(t *testing.T) {
 	for _, c := range []struct {
 		taken []idRange
@@ -57,7 +57,7 @@ func TestPickID(t *testing.T) {
 	}
 }
 
-// TestGrantID checks that there is a command for ids that nobody has, also if a new range has them, and none for two different ids.
+// TestGrantID checks that there is a command for ids that nobody has, even if a new range contains them, but not for two different ids.
 func TestGrantID(t *testing.T) {
 	_, uids := readRanges("/etc/subuid")
 	_, gids := readRanges("/etc/subgid")

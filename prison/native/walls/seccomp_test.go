@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// argumentsAt is the offset of the arguments in seccomp_data (seccomp(2)). Each has argumentSize bytes.
+// argumentsAt is the offset of the arguments in struct seccomp_data (seccomp(2)). Each has argumentSize bytes.
 const argumentsAt, argumentSize = 16, 8
 
-// verdict runs the filter as the kernel would, for a call of an architecture. The last argument is also the value of
-// those that are not given.
+// verdict runs the filter as the kernel would, for a call on an architecture. Arguments that are not given have the value of the last
+// one.
 func verdict(t *testing.T, p program, arch, number uint32, arguments ...uint32) uint32 {
 	t.Helper()
 	accumulator := uint32(0)
@@ -56,7 +56,7 @@ func verdict(t *testing.T, p program, arch, number uint32, arguments ...uint32) 
 	}
 }
 
-// TestFilterOfEveryCall compares the filter with the list that it is generated from, for every number.
+// TestFilterOfEveryCall compares the filter's verdict with the list of allowed calls, for every number.
 func TestFilterOfEveryCall(t *testing.T) {
 	p := filter()
 	t.Logf("%d instructions for %d calls", len(p), len(allowed))
@@ -136,8 +136,8 @@ func TestFilterOfArguments(t *testing.T) {
 	}
 }
 
-// TestSocketFamilies tries every family of sockets with every protocol. MPTCP is allowed because Go's listeners use it.
-// Its memory is below the limit of TCP. SCTP, DCCP, UDP-Lite and raw sockets are refused, and so are all other families.
+// TestSocketFamilies tries every family of sockets with every protocol. MPTCP is allowed because Go's listeners use it, and its memory
+// counts as TCP's. SCTP, DCCP, UDP-Lite, raw sockets and all other families are refused.
 func TestSocketFamilies(t *testing.T) {
 	const families, protocols = 64, 1024
 	for name, p := range map[string]struct {
@@ -169,7 +169,7 @@ func TestSocketFamilies(t *testing.T) {
 	}
 }
 
-// TestNetworkFilter checks that the network's process cannot do more than read, write and connect.
+// TestNetworkFilter checks that the network's process can only read, write and connect.
 func TestNetworkFilter(t *testing.T) {
 	p := networkFilter()
 	for _, c := range []struct {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapped returns how much of the files that a process has mapped is in memory, in kB. The pages of a file on a tmpfs, where
-// `go test` may put the program, are counted as shared memory (proc(5)).
+// mapped returns how many kB of the files that this process has mapped are in memory. Pages of a file on a tmpfs, where `go test` may put
+// the program, count as shared memory (proc(5)).
 func mapped(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
@@ -30,8 +30,7 @@ func mapped(t *testing.T) int {
 	return sum
 }
 
-// TestRestReleasesMemory checks that a process that has read all of its program keeps little of it mapped after Rest,
-// and still works.
+// TestRestReleasesMemory checks that a process that has read its whole program keeps little of it mapped after Rest, and still works.
 func TestRestReleasesMemory(t *testing.T) {
 	readProgram(t)
 	before := mapped(t)
@@ -42,7 +41,7 @@ func TestRestReleasesMemory(t *testing.T) {
 	}
 }
 
-// readProgram has the kernel map all pages of the program (madvise(2), since Linux 5.14).
+// readProgram makes the kernel map all pages of the program (madvise(2), since Linux 5.14).
 func readProgram(t *testing.T) {
 	t.Helper()
 	program, err := os.Executable()
