@@ -11,8 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestExecBesideStop executes commands while the prison is being stopped. Each command must either succeed, or fail
-// because the prison does not run.
+// TestExecBesideStop executes commands while the prison is being stopped. Each command must succeed, or fail because the prison does not
+// run.
 func TestExecBesideStop(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)

@@ -19,8 +19,7 @@ import (
 	api "github.com/docker/docker/api/types/image"
 )
 
-// marked returns the containers and images, including those of single steps, that contain a word in the commands
-// that created them.
+// marked returns the containers and images, including those of single steps, that were created by a command with the word.
 func marked(t *testing.T, word string) (found []string) {
 	t.Helper()
 	c := engine(t)
@@ -120,7 +119,7 @@ func TestBuildFails(t *testing.T) {
 	}
 }
 
-// TestFailedBuildKeepsImages prints what the builder prints about an image that it has made, with the id of an image of the user.
+// TestFailedBuildKeepsImages has a step print the builder's message about a new image, with the id of an image of the user.
 func TestFailedBuildKeepsImages(t *testing.T) {
 	b := need(t)
 	word := fmt.Sprintf("word%d", time.Now().UnixNano())

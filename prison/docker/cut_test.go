@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestStartCut cuts starts short again and again: no container is made after the prison has been wiped.
+// TestStartCut cancels starts again and again. After the prison has been wiped, the engine must make no container.
 func TestStartCut(t *testing.T) {
 	onEachAsRoot(t, []string{"docker"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
@@ -27,7 +27,7 @@ func TestStartCut(t *testing.T) {
 			if err := errors.Join(b.Stop(t.Context(), s), b.Wipe(t.Context(), s)); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(300 * time.Millisecond) // for an engine that goes on
+			time.Sleep(300 * time.Millisecond) // time for an engine that still makes one
 			if left, rest := labelled(t, s.ID); len(left)+rest > 0 {
 				t.Fatalf("cut after %v: %d containers and %d others are left", after, len(left), rest)
 			}

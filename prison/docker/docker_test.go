@@ -59,7 +59,7 @@ func openAndWait(encoded string) {
 	time.Sleep(time.Hour)
 }
 
-// patience bounds what takes a moment. On a busy machine an engine takes many seconds for it.
+// patience limits each step that is usually quick. On a busy machine an engine takes many seconds for it.
 const patience = 5 * time.Minute
 
 func testImage() string { return docker.ImageForTests() }
@@ -77,8 +77,8 @@ func need(t testing.TB) *docker.Backend {
 
 var phantoms atomic.Int32
 
-// options returns another phantom at each call, whose uid nobody has on this machine: tests run at the same time, and some engines
-// count processes by uid.
+// options returns another phantom at each call. No other process has its uid, since tests run at the same time, and some engines count
+// processes by uid.
 func options() prisontest.Options {
 	uid := 1879100000 + 100*(os.Getpid()%60000) + int(phantoms.Add(1)%100)
 	// root runs these parts already
@@ -90,8 +90,8 @@ func TestBackend(t *testing.T) {
 	prisontest.Run(t, need(t), options())
 }
 
-// engineAlone names the tests of what an engine does alone, with the same phantom for every user. The others also read and write files of the
-// host, or start processes there.
+// engineAlone names tests of work that the engine does alone, in the same way for every user. The other tests also use files or processes
+// of the host.
 const engineAlone = "|^TestBackend$/^exhausting$|^TestBackend$/^working$/^(exec|terminal|watch)$|^TestImages$|^TestImageRemoved$|^TestUnusableSettings$|" +
 	"^TestLateEngine$|^TestLatelyPaused$|^TestFailsOnce$|^TestLaunchHeldUp$|^TestNameTaken$|^TestAbandoned$|^TestVariables$|^TestOwnLimits$|^TestHomeOfEverybody$"
 
@@ -302,7 +302,7 @@ func TestStranger(t *testing.T) {
 func TestNoEngine(t *testing.T) {
 	t.Parallel()
 	for host, mend := range map[string]string{
-		"unix://" + t.TempDir() + "/none.sock": "sudo apt-get install docker.io", // as there is no socket
+		"unix://" + t.TempDir() + "/none.sock": "sudo apt-get install docker.io", // as if there were no socket
 		"tcp://127.0.0.1:1":                    "sudo systemctl start docker",
 		"tcp://192.0.2.1:2375":                 "export DOCKER_HOST=unix:///var/run/docker.sock",
 		"ssh://somewhere":                      "export DOCKER_HOST=unix:///var/run/docker.sock",

@@ -47,8 +47,8 @@ func onEach(t *testing.T, names []string, test func(*testing.T, *docker.Backend,
 	}
 }
 
-// mayUse skips a test of an engine that this user may not use, or with go test -short, of an engine other than Docker's own that is not required. [TestRootlessPodman]
-// tests an ordinary user's Podman.
+// mayUse skips a test of an engine that this user may not use. With go test -short it also skips tests of other engines than Docker's
+// own, unless they are required. [TestRootlessPodman] tests an ordinary user's Podman.
 func mayUse(t *testing.T, engine string) {
 	if testing.Short() && engine != "docker" && !prisontest.Required(engine) {
 		t.Skip("it is tested with Docker's own engine and runtime; the others: scripts/test --everywhere")
@@ -58,8 +58,7 @@ func mayUse(t *testing.T, engine string) {
 	}
 }
 
-// onEachAsRoot is onEach for work that the engine does alone, and in the same way for every user. Only root runs
-// these tests.
+// onEachAsRoot is onEach for work that the engine does alone, in the same way for every user. Only root runs these tests.
 func onEachAsRoot(t *testing.T, names []string, test func(*testing.T, *docker.Backend, prisontest.Options)) {
 	if os.Geteuid() != 0 {
 		t.Skip("root has tried it: what an engine does alone it does for everybody alike")
@@ -75,8 +74,8 @@ func TestOtherEngines(t *testing.T) {
 	})
 }
 
-// TestRootlessPodman checks that an ordinary user's service is refused. In Docker's form of the answer this service
-// does not show that it is rootless.
+// TestRootlessPodman checks that an ordinary user's service is refused. In Docker's form of the answer, the service does not report that
+// it is rootless.
 func TestRootlessPodman(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -118,7 +117,7 @@ func TestRootlessPodman(t *testing.T) {
 	}
 }
 
-// awaitEngine waits until an engine answers. Its socket exists earlier than that.
+// awaitEngine waits until an engine answers. The engine's socket exists before that.
 func awaitEngine(t *testing.T, host string) {
 	t.Helper()
 	c, err := client.NewClientWithOpts(client.WithHost(host))

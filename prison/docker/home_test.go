@@ -18,8 +18,8 @@ import (
 	"github.com/docker/docker/api/types/volume"
 )
 
-// TestHomeRemoved removes the container and the volume of a stopped prison, as cleaning up an engine does. The next
-// start must make both again. Inside, nobody may change the account files.
+// TestHomeRemoved removes the container and the volume of a stopped prison, as a user who cleans up an engine. The next start must make
+// both again. Inside, the account files must be unchangeable.
 func TestHomeRemoved(t *testing.T) {
 	t.Parallel()
 	b := need(t)
@@ -51,8 +51,8 @@ func TestHomeRemoved(t *testing.T) {
 	}
 }
 
-// TestHomeEmptied empties the volume of a stopped prison, and removes a single entry of it. The next start must
-// restore the entries, even if only the engine can read the volume.
+// TestHomeEmptied empties the volume of a stopped prison, and removes a single entry of another. The next start must restore the entries,
+// even if only the engine can read the volume.
 func TestHomeEmptied(t *testing.T) {
 	t.Parallel()
 	b := need(t)
@@ -79,8 +79,8 @@ func homeVolume(t *testing.T, s prison.Spec) string {
 	return left.Volumes[0].Name
 }
 
-// TestImageRemoved removes the image of a stopped prison, with everything created from it. A start must fail with
-// the name of the image, and make nothing. Once the image is back, the next start must make the prison again.
+// TestImageRemoved removes the image of a stopped prison, and everything created from it. A start must fail with the name of the image,
+// and make nothing. When the image exists again, the next start must make the prison again.
 func TestImageRemoved(t *testing.T) {
 	t.Parallel()
 	b, e := need(t), engine(t)
@@ -128,8 +128,8 @@ func TestImageRemoved(t *testing.T) {
 	}
 }
 
-// TestHomeOfEverybody uses an image whose /home is writable for everybody. The volume must not be, and nothing in
-// it can be renamed, so that no start mounts account files written by the agent.
+// TestHomeOfEverybody uses an image whose /home is writable for everybody. In the volume, nobody may create or rename files, so that no
+// start mounts account files written by the agent.
 func TestHomeOfEverybody(t *testing.T) {
 	t.Parallel()
 	b := need(t)

@@ -20,7 +20,7 @@ import (
 	api "github.com/docker/docker/api/types/image"
 )
 
-// TestImages checks that images are refused in which nobody could work.
+// TestImages checks that images without the programs of a prison are refused.
 func TestImages(t *testing.T) {
 	t.Parallel()
 	b := need(t)
@@ -39,7 +39,7 @@ func TestImages(t *testing.T) {
 		if err := b.Prepare(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		// Start returns the error, and leaves nothing running.
+		// Start must return the error, and leave no process.
 		if _, err := b.Start(t.Context(), s); !errors.As(err, &u) || !strings.Contains(u.Reason, want) {
 			t.Errorf("start of %s: %v", ref, err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 )
 
-// TestFailedInterface checks what a user is told about a network that cannot be made, after it has come from the keeper.
+// TestFailedInterface checks the message about a network that cannot be made, when it has come from the keeper.
 func TestFailedInterface(t *testing.T) {
 	const none = "git airlock start --network none"
 	down := dialect.Unavailable("the engine does not run", "sudo systemctl start docker")

@@ -22,8 +22,8 @@ import (
 	"github.com/docker/docker/pkg/stdcopy"
 )
 
-// TestLateEngine executes a command in a container that has ended without the engine's knowledge: the engine reports that
-// it runs, and its runtime starts nothing. A busy engine is in that state for seconds.
+// TestLateEngine executes a command in a container that has ended, while the engine reports that the container runs and its runtime
+// starts nothing. A busy engine is in that state for seconds.
 func TestLateEngine(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -50,7 +50,7 @@ func TestLateEngine(t *testing.T) {
 	}
 }
 
-// TestLatelyPaused attaches to a container that the engine takes for paused a moment longer, and executes a command in it.
+// TestLatelyPaused executes a command in a container that the engine still reports as paused.
 func TestLatelyPaused(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -75,8 +75,8 @@ func TestLatelyPaused(t *testing.T) {
 	}
 }
 
-// TestFailsOnce executes commands that the engine's runtime cannot start at the first try. A part of the input of one is lost then, and
-// the other one runs.
+// TestFailsOnce executes commands that the engine's runtime cannot start at the first try. A command with input that is lost fails,
+// another command is tried again.
 func TestFailsOnce(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -98,7 +98,7 @@ func TestFailsOnce(t *testing.T) {
 	}
 }
 
-// TestImageRemovedWhileBuilding builds an image whose first step another command removes before the second one begins.
+// TestImageRemovedWhileBuilding builds an image. Before the second step begins, another command removes the image of the first one.
 func TestImageRemovedWhileBuilding(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -117,22 +117,22 @@ func TestImageRemovedWhileBuilding(t *testing.T) {
 	}
 }
 
-// refusal is what a runtime prints for a command in a container that has ended.
+// refusal is the message of a runtime about a command in a container that has ended.
 const refusal = "cannot exec in a stopped state"
 
-// lateEngine passes requests to the engine. While it is late, it reports the last known state of a container, and refuses
-// to start commands.
+// lateEngine passes requests to the engine. While it is late, it reports the last known state of a container, and refuses to start
+// commands.
 type lateEngine struct {
 	address string
 	engine  http.Handler
 
 	mu        sync.Mutex
 	late      bool
-	state     []byte // of the container that was inspected last
-	conflicts int    // so many starts of commands are refused
-	paused    int    // so many reports say that the container is paused
-	failures  int    // so many commands cannot be started
-	losses    int    // so many builds lose the image of a step
+	state     []byte // the state of the container that was inspected last
+	conflicts int    // how many starts of commands are refused with a conflict
+	paused    int    // how many reports still say that the container is paused
+	failures  int    // how many commands cannot be started
+	losses    int    // how many builds lose the image of a step
 }
 
 func newLateEngine(t *testing.T) *lateEngine {
@@ -199,7 +199,7 @@ func (e *lateEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.conflicts--
 	}
 	e.mu.Unlock()
-	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/") // without the version
+	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/") // without the API's version
 	answer := func(status int, body []byte) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -229,7 +229,7 @@ func (e *lateEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers as an engine whose runtime could not start a command.
+// refuse answers like an engine whose runtime could not start a command.
 func refuse(w http.ResponseWriter, r *http.Request) {
 	io.Copy(io.Discard, r.Body)
 	c, _, err := http.NewResponseController(w).Hijack()
@@ -240,5 +240,5 @@ func refuse(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(c, "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
 	io.WriteString(stdcopy.NewStdWriter(c, stdcopy.Stdout), refusal+": unknown\r\n")
 	c.(*net.UnixConn).CloseWrite()
-	io.Copy(io.Discard, c) // until the client has closed it
+	io.Copy(io.Discard, c) // wait until the client has closed the connection
 }

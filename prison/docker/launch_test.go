@@ -8,8 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// TestLaunchHeldUp puts a pipe in place of the file for a command's status. Launch must fail, and must not block
-// for ever.
+// TestLaunchHeldUp puts a pipe in the place of the file for a command's status. Launch must fail, and not block for ever.
 func TestLaunchHeldUp(t *testing.T) {
 	t.Parallel()
 	b := need(t)

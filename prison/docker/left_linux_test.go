@@ -12,8 +12,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// TestLeftByEngine has processes in the container's control group that the engine does not know, as a killed engine can leave them. They
-// end at a stop, at a start and at a wipe, also frozen ones. A process of the phantom that is in no container stays: it reads the
+// TestLeftByEngine puts processes into the container's control group that the engine does not know, as after it was killed. A stop, a
+// start and a wipe must end them, even if they are frozen. A process of the phantom in no container must stay, since it reads the
 // workspace.
 func TestLeftByEngine(t *testing.T) {
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestLeftByEngine(t *testing.T) {
 	}
 }
 
-// asPhantom starts a process as the phantom that only a signal ends.
+// asPhantom starts a process as the phantom. Only a signal ends it.
 func asPhantom(t *testing.T, s prison.Spec) *exec.Cmd {
 	t.Helper()
 	c := exec.Command("sleep", "4444")
@@ -81,7 +81,7 @@ func leave(t *testing.T, container string, pid int) {
 	}
 }
 
-// killed waits for the end of a process, which must be a signal that ends every process.
+// killed waits until a process has ended, which must be because of SIGKILL.
 func killed(t *testing.T, what string, c *exec.Cmd) {
 	t.Helper()
 	var exit *exec.ExitError

@@ -12,8 +12,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestCoreDumps lowers the core dump limit with both system calls. The limit must stay the one with which the
-// kernel starts no program on the host, and the calls must report success.
+// TestCoreDumps changes the core dump limit with both system calls. The limit must stay the one with which the kernel starts no program
+// on the host, and the calls must report success.
 func TestCoreDumps(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		p := startedWith(t, b, o)
@@ -22,8 +22,7 @@ func TestCoreDumps(t *testing.T) {
 			scripts = append(scripts, lowering+"; echo $?; grep core /proc/self/limits; prlimit --core --raw --noheadings -o SOFT,HARD")
 			wanted = append(wanted, "0 Max core file size 1 1 bytes 1 1")
 		}
-		// The older call, a number that resembles the limit's only in its low half, and a call that only reads the
-		// limit.
+		// The older call, a number that equals the limit's only in the low half, and a call that only reads the limit.
 		for _, call := range []string{`160, 4, $new`, `302, 0, 4 | 1 << 32, $new, 0`, `302, 0, 4, 0, $old`} {
 			scripts = append(scripts, "perl -e '$| = 1; $new = pack(q(QQ), 0, 0); $old = $new; print syscall("+call+"); exec qw(grep core /proc/self/limits)'")
 			wanted = append(wanted, "0Max core file size 1 1 bytes")
@@ -40,8 +39,8 @@ func TestCoreDumps(t *testing.T) {
 	})
 }
 
-// TestKernelTells checks that the kernel's files reveal nothing about disks, devices and users of the machine, and
-// that files that programs need are there.
+// TestKernelTells checks that the kernel's files reveal nothing about the machine's disks, devices and users, and that the files that
+// programs need exist.
 func TestKernelTells(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		p := startedWith(t, b, o)
@@ -71,8 +70,8 @@ func TestKernelTells(t *testing.T) {
 	})
 }
 
-// TestOwnLimits checks that every resource that uses the kernel's memory is limited, whatever the engine's own
-// limits are, and that no limit can be raised.
+// TestOwnLimits checks that all resources that use the kernel's memory are limited, for any limits of the engine, and that no limit can
+// be raised.
 func TestOwnLimits(t *testing.T) {
 	onEach(t, []string{"docker", "podman", "runsc"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		p := startedWith(t, b, o)

@@ -27,8 +27,8 @@ func TestReach(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) { prisontest.Reach(t, b, o) })
 }
 
-// TestNetworkKilled kills the processes of an open network on the host. What is inside must not change, and packets must lead
-// nowhere until they are carried again. Then the prison is started with the other network.
+// TestNetworkKilled kills the processes of an open network on the host. The interface inside must not change, and no packet may leave
+// until packets are carried again. Then the prison is started with the other network.
 func TestNetworkKilled(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
@@ -38,7 +38,7 @@ func TestNetworkKilled(t *testing.T) {
 		}
 		p := again(t, b, s)
 		const inside = "cat /proc/net/route /proc/net/arp /etc/resolv.conf | grep -v 00:00:00; hostname"
-		carried := func() bool { // an address that is closed refuses at once, and without an answer the wait is killed
+		carried := func() bool { // the process refuses a closed address at once; without that process, the wait is killed
 			status, _ := sh(t, p, "timeout -s KILL 300 bash -c 'exec 3<>/dev/tcp/169.254.169.254/80' 2>/dev/null")
 			return status == 1
 		}
@@ -98,7 +98,7 @@ func TestNetworkKilled(t *testing.T) {
 		<-mended
 		await("the network's keeper outlives the prison", func() bool { return parentOf(t, keeper) == 0 })
 		if strings.HasSuffix(t.Name(), "podman") {
-			return // a restart is the same for all engines, and takes Podman five times as long
+			return // a restart is the same with all engines, and takes five times as long with Podman
 		}
 		s.Network = prison.NetworkAllowlist
 		if p = again(t, b, s); !carried() {
@@ -106,7 +106,7 @@ func TestNetworkKilled(t *testing.T) {
 		}
 		sh(t, p, "timeout -s KILL 20 bash -c 'exec 3<>/dev/tcp/198.51.100.10/4180' 2>/dev/null")
 		await("an address that no rule allows is not refused for that", func() bool {
-			ledger, _ := os.ReadFile(filepath.Join(s.Dir, control.LedgerFile)) // it may not exist yet
+			ledger, _ := os.ReadFile(filepath.Join(s.Dir, control.LedgerFile)) // the file may not exist yet
 			return bytes.Contains(ledger, []byte(`"address":"198.51.100.10"`)) && bytes.Contains(ledger, []byte("no rule allows it"))
 		})
 		if err := control.WriteRules(s.Dir, control.Rules{Generation: 7}); err != nil {
@@ -132,7 +132,7 @@ func kill(t *testing.T, pid int) {
 
 func signal(t *testing.T, pid int, s syscall.Signal) {
 	t.Helper()
-	if pid <= 0 { // a process that has ended, and not all processes of this group
+	if pid <= 0 { // the process has ended; 0 would kill this process group
 		t.Fatalf("process %d", pid)
 	}
 	if err := syscall.Kill(pid, s); err != nil {

@@ -19,8 +19,7 @@ func everything() system.Info {
 	}
 }
 
-// TestWeaker removes one ability after the other from an engine. Each must be reported as a weakness, and none may
-// cause a failure.
+// TestWeaker removes one ability after the other from an engine. A plan must report each as a weakness, and must not fail.
 func TestWeaker(t *testing.T) {
 	const always = "mountinfo"
 	for what, c := range map[string]struct {
@@ -57,7 +56,7 @@ func TestWeaker(t *testing.T) {
 	}
 }
 
-// TestZeroSpec checks that the container for a spec without any loosening is as restricted as possible.
+// TestZeroSpec checks that a spec without any loosening has the strictest container.
 func TestZeroSpec(t *testing.T) {
 	p, err := planner{Platform: &dialect.Platform{Info: everything()}, Spec: prison.Spec{UID: 7, GID: 8}, state: &state{Key: "k"}, home: home{source: "/v"}}.prison()
 	if err != nil {
@@ -75,7 +74,7 @@ func TestZeroSpec(t *testing.T) {
 		t.Errorf("%+v", p.config)
 	}
 	for _, m := range h.Mounts {
-		own := strings.HasPrefix(m.Source, "/v/") && m.ReadOnly // in its volume
+		own := strings.HasPrefix(m.Source, "/v/") && m.ReadOnly // the mount is in the home's volume
 		if m.Type == "bind" && m.Target != prison.Workspace && !own {
 			t.Errorf("shared with the host: %+v", m)
 		}

@@ -25,7 +25,7 @@ import (
 
 func init() { execs.Begin(func(words []string) []string { return words }) }
 
-// recorded starts a prison with a rule and a variable. A user other than root has none.
+// recorded starts a prison with a rule for programs and a variable. If this user is not root, it has no rule.
 func recorded(t *testing.T, b *docker.Backend, o prisontest.Options) (prison.Spec, prison.Prison) {
 	t.Helper()
 	s := prisontest.NewSpec(t, b, o)
@@ -36,7 +36,7 @@ func recorded(t *testing.T, b *docker.Backend, o prisontest.Options) (prison.Spe
 	return s, again(t, b, s)
 }
 
-// recordedPrograms waits until the condition holds for the record, and returns a line for each program that ran or was refused.
+// recordedPrograms waits until done returns true for the record, and returns a line for each program that ran or was refused.
 func recordedPrograms(t *testing.T, s prison.Spec, done func(lines []string) bool) (lines []string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -70,7 +70,7 @@ func has(line string) func([]string) bool {
 	return func(lines []string) bool { return slices.Contains(lines, line) }
 }
 
-// TestProgramsOfContainers compares the record of commands, of a launched one and of a watch with what they have executed.
+// TestProgramsOfContainers compares the record with the programs that commands, a launched command and a watch have executed.
 func TestProgramsOfContainers(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s, p := recorded(t, b, o)
@@ -129,7 +129,7 @@ func recordState(t *testing.T, s prison.Spec) (recorder int) {
 	return state.Recorder
 }
 
-// keeperOf returns the process that has started a recorder.
+// keeperOf returns the parent of a recorder, which keeps it.
 func keeperOf(t *testing.T, recorder int) (pid int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", recorder))
@@ -192,7 +192,7 @@ func TestRecorderOfContainerKilled(t *testing.T) {
 	})
 }
 
-// TestEntranceIsClosed has the agent look into a process that waits for its listener.
+// TestEntranceIsClosed checks that the agent cannot read the process that waits until its listener is taken.
 func TestEntranceIsClosed(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -211,14 +211,14 @@ func TestEntranceIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The arguments of a shell with this script have the name, too, but do not begin with it.
+	// The arguments of a shell that runs this script contain the name, but do not begin with it.
 	const find = `p=; for i in $(seq 3000); do p=$(grep -l -a '^/home/.enter' /proc/[0-9]*/cmdline | head -1); [ "$p" ] && break; sleep 0.1; done; p=${p%/cmdline}; `
 	if status, out := sh(t, p, find+`! ls $p/fd 2>&1 && ! cat $p/mem 2>&1 && ! readlink $p/exe && grep ^Uid $p/status`); status != 0 || strings.Count(out, "Permission denied") != 2 || !strings.Contains(out, fmt.Sprint(s.UID)) {
 		t.Errorf("status %d: %s", status, out)
 	}
 }
 
-// TestUnrecordedContainers checks that a container whose programs cannot be recorded reports that, and has no rules.
+// TestUnrecordedContainers checks that a container whose programs cannot be recorded reports this weakness, and refuses rules.
 func TestUnrecordedContainers(t *testing.T) {
 	names := []string{"runsc"}
 	if os.Geteuid() != 0 {
@@ -242,7 +242,7 @@ func TestUnrecordedContainers(t *testing.T) {
 	})
 }
 
-// TestContainerWithoutRecord checks that nothing watches the programs of a container unless it is asked for.
+// TestContainerWithoutRecord checks that no process watches a container's programs unless the spec requests a record.
 func TestContainerWithoutRecord(t *testing.T) {
 	t.Parallel()
 	b := need(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/docker/docker/api/types/build"
 )
 
-// recipes returns Dockerfiles that recipes generate, with all kinds of steps.
+// recipes returns the Dockerfiles of recipes with all kinds of steps.
 func recipes(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../recipe/testdata/*.Dockerfile")
@@ -33,8 +33,8 @@ func recipes(t *testing.T) map[string]string {
 	return all
 }
 
-// TestRecipesAreParsed has the engine's own parser read the Dockerfiles of recipes. The engine parses a whole file
-// before it builds the requested stage, which is empty here.
+// TestRecipesAreParsed checks that the engine can parse the Dockerfiles of recipes. The engine parses a whole file before it builds the
+// requested stage, which is empty here.
 func TestRecipesAreParsed(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -70,9 +70,8 @@ func TestRecipesAreParsed(t *testing.T) {
 	}
 }
 
-// TestRecipeSteps runs the steps that would download languages. In place of apt-get, curl and mise there are
-// programs that create tools which print the requested version. Every installed tool must be found, linked and
-// checked by the steps.
+// TestRecipeSteps runs the steps that download languages. Instead of apt-get, curl and mise there are programs that make tools which
+// print the requested version. The steps must find, link and check each tool.
 func TestRecipeSteps(t *testing.T) {
 	t.Parallel()
 	b := need(t)
@@ -98,7 +97,7 @@ func TestRecipeSteps(t *testing.T) {
 	if err := b.BuildImage(t.Context(), w); err != nil {
 		t.Fatalf("%v\n%s", err, strings.Join(said, "\n"))
 	}
-	// The output of the last step shows that it has checked the tools.
+	// The output of the last step proves that the tools were checked.
 	for _, want := range []string{"8.0.404", "temurin-21.0.2", "1.8.3", "1.9.8", "0.15.10"} {
 		if !strings.Contains("\n"+strings.Join(said, "\n")+"\n", "\n"+want+"\n") {
 			t.Errorf("no %s in %q", want, said)

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSizesThatArriveTogether joins a terminal while conmon sleeps, so that it reads two sizes at once, and drops the second.
+// TestSizesThatArriveTogether joins a terminal while conmon is stopped. So conmon then reads two sizes at once, and drops the second.
 func TestSizesThatArriveTogether(t *testing.T) {
 	onEachAsRoot(t, []string{"podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
@@ -46,7 +46,7 @@ func TestSizesThatArriveTogether(t *testing.T) {
 	})
 }
 
-// conmonOf returns the conmon of a launched command.
+// conmonOf returns the conmon process of a launched command.
 func conmonOf(t *testing.T, s prison.Spec) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.Dir, "command.json"))

@@ -19,8 +19,8 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// TestAbandoned removes a container that the engine continued to create for a start that was killed. The volumes
-// that were created with it must be removed, too, but not an existing volume with an agent's files.
+// TestAbandoned removes a container that the engine created although the start was killed. The volumes that were created with it must be
+// removed, but not an existing volume with an agent's files.
 func TestAbandoned(t *testing.T) {
 	t.Parallel()
 	c, err := dialect.Connect(cmp.Or(os.Getenv("DOCKER_HOST"), client.DefaultDockerHost))
@@ -67,8 +67,8 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// TestLeftOver checks which containers that do not run are removed: only those of a killed command, and no
-// container of another program, whatever its labels are.
+// TestLeftOver checks which containers are removed: those of a killed command that do not run, but never a container of another program,
+// with any labels.
 func TestLeftOver(t *testing.T) {
 	r := newState("")
 	of := func(role string) map[string]string { return r.labels(prison.Spec{ID: "id"}, role) }

@@ -11,8 +11,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// TestVariables searches for values where an engine would store and show them, and restarts the container without
-// this package.
+// TestVariables searches for values where an engine could store or show them, and restarts the container through the engine alone.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	b := need(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestWatchEnds kills containers while they are watched. Under some runtimes the engine does not learn that the
-// container has ended, or does not report it.
+// TestWatchEnds kills containers while they are watched. Under some runtimes the engine does not notice or report that the container has
+// ended.
 func TestWatchEnds(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "runsc"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)

@@ -19,8 +19,7 @@ import (
 	"github.com/docker/docker/api/types/system"
 )
 
-// TestRefuse checks the error for each engine that cannot have the phantom: it must name the engine, and a way to
-// get one that can.
+// TestRefuse checks the error for each engine that cannot have the phantom. The error must name the engine, and a way to get another one.
 func TestRefuse(t *testing.T) {
 	for what, c := range map[string]struct {
 		is              Platform
@@ -87,7 +86,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// TestPlatformIsOneCall reads the abilities of an engine. Podman's service takes seconds for each answer about itself.
+// TestPlatformIsOneCall checks that reading an engine's abilities takes one call. Podman's service takes seconds for each.
 func TestPlatformIsOneCall(t *testing.T) {
 	for _, c := range []struct {
 		header, answer, reason string
@@ -122,7 +121,7 @@ func TestPlatformIsOneCall(t *testing.T) {
 	}
 }
 
-// TestAbilitiesAreReused reads the abilities of an engine that goes on, and of one that did not answer in between.
+// TestAbilitiesAreReused checks that the abilities are read again only if the engine has not answered in between.
 func TestAbilitiesAreReused(t *testing.T) {
 	read, down := 0, false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -158,7 +157,7 @@ func TestAbilitiesAreReused(t *testing.T) {
 	}
 }
 
-// TestImpatientCaller asks an engine after another caller has given up. The engine answers, and the error of the other caller is forgotten.
+// TestImpatientCaller checks that the error of a caller that has given up is not reused for the next caller.
 func TestImpatientCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 )
 
-// TestPrintedStepsAreOutput checks that a step cannot print the beginning of another step.
+// TestPrintedStepsAreOutput checks that lines of a step which look like the beginning of another step are output.
 func TestPrintedStepsAreOutput(t *testing.T) {
 	var told []Step
 	f := follower{progress: func(s Step) { told = append(told, s) }}
@@ -30,7 +30,7 @@ func TestPrintedStepsAreOutput(t *testing.T) {
 	}
 }
 
-// TestSweptContainerStays builds while the engine can neither remove nor describe containers that killed builds left.
+// TestSweptContainerStays builds while the engine can neither remove nor describe the containers that killed builds have left.
 func TestSweptContainerStays(t *testing.T) {
 	var removed []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -34,8 +34,8 @@ func engineAnswering(t *testing.T, answer string) *dialect.Engine {
 	return e
 }
 
-// TestStateOfLaunched reads the state of a launched command from answers of an engine. An engine opens the streams of a
-// command before it starts a process, and meanwhile reports that the command does not run.
+// TestStateOfLaunched reads the state of a launched command from an engine's answers. An engine opens the streams of a command before it
+// starts the process, and until then reports that the command does not run.
 func TestStateOfLaunched(t *testing.T) {
 	for what, c := range map[string]struct {
 		answer string

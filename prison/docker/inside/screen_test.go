@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// TestSlowJoinerGetsAll ends a command while a joiner has not read its last piece.
+// TestSlowJoinerGetsAll ends a command before a joiner has read the last piece of output.
 func TestSlowJoinerGetsAll(t *testing.T) {
 	log, err := openTail(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	ours, theirs := net.Pipe() // a write ends when it was read
+	ours, theirs := net.Pipe() // a write ends when its data was read
 	s := &shared{log: log}
 	j := newJoiner(ours)
 	s.add(j)
@@ -23,7 +23,7 @@ func TestSlowJoinerGetsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	begins := make([]byte, 4)
-	if _, err := io.ReadFull(theirs, begins); err != nil { // the piece has left the queue
+	if _, err := io.ReadFull(theirs, begins); err != nil { // now the piece is no longer in the queue
 		t.Fatal(err)
 	}
 	read := make(chan string)

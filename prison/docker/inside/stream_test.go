@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestAnswerTooLong writes an endless line in place of an answer. That is not an answer, and it must not use
-// memory.
+// TestAnswerTooLong writes an endless line instead of an answer. The answer must be empty, and the line must not use memory.
 func TestAnswerTooLong(t *testing.T) {
 	said := make(chan string, 1)
 	var out bytes.Buffer
@@ -38,7 +37,7 @@ func TestAnswerTooLong(t *testing.T) {
 	}
 }
 
-// TestAnswer writes an answer and the output after it, split at every position.
+// TestAnswer writes an answer and output after it, split at every position.
 func TestAnswer(t *testing.T) {
 	const text = "p123\nfirst\nsecond"
 	for cut := range len(text) {
