@@ -8,7 +8,7 @@ import (
 )
 
 // TestPlanAgain interrupts random restores, damages the workspace once more, as an agent may before the second try, and restores the
-// rest. The result is that of a restore without an interruption, and the checkpoint of the first try undoes both.
+// rest. The result must be that of an uninterrupted restore, and the checkpoint of the first try must undo both.
 func TestPlanAgain(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {

@@ -39,11 +39,11 @@ func newWorld(t *testing.T, most int64) *world {
 	w.store = store
 	w.Client = serve(t, w.dir)
 	t.Cleanup(func() {
-		w.Close() // a test may have made it fail
+		w.Close() // a test may have made Close fail
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
-		exec.Command("chmod", "-R", "u+rwx", w.dir).Run() // for t.TempDir
+		exec.Command("chmod", "-R", "u+rwx", w.dir).Run() // so that t.TempDir can remove it
 	})
 	return w
 }
@@ -121,7 +121,7 @@ func listing(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// difference returns the lines that only one of two listings has, cut.
+// difference returns lines that only one of two listings has, up to a limit.
 func difference(got, want string) string {
 	var b strings.Builder
 	for _, side := range []struct{ mark, has, other string }{{"+", got, want}, {"-", want, got}} {
@@ -134,7 +134,7 @@ func difference(got, want string) string {
 	return b.String()
 }
 
-// hostile are names that git, shells or our own formats could take for something else.
+// hostile are names that git, shells or our own formats could misread.
 var hostile = []string{".git", ".GIT", "git~1", ".g\u200cit", ".git ", ".git.", ".git\\x", "%2Egit", "%meta", "%", "a b", "new\nline", "\xff\xfe", "-rf", "*",
 	"\x1b[31m", ".gitmodules", ".gitattributes", "meta", "files", "~", "a", "b", "c", "é", strings.Repeat("n", 255), "dot.", "\"", ":x", "\x01"}
 
@@ -162,7 +162,7 @@ func damage(t *testing.T, r *rand.Rand, dir string, steps int) {
 	for range steps {
 		path := filepath.Join(folders[r.IntN(len(folders))], hostile[r.IntN(len(hostile))])
 		content := bytes.Repeat([]byte{byte(r.IntN(256))}, r.IntN(3000))
-		// Errors are fine: a file may exist already, or its folder may be gone.
+		// Errors do not matter: a file may exist already, or its folder may be gone.
 		switch r.IntN(12) {
 		case 0, 1, 2, 3:
 			root.WriteFile(path, content, fs.FileMode(r.IntN(0o1000)|0o400))
@@ -194,7 +194,7 @@ func harm(r *rand.Rand, root *os.Root, path, other string, content []byte) {
 	case 1:
 		root.Rename(path, other)
 	case 2:
-		root.Chmod(path, fs.FileMode(r.IntN(0o1000))|readable()|fs.FileMode(r.IntN(2))<<20) // sometimes sticky
+		root.Chmod(path, fs.FileMode(r.IntN(0o1000))|readable()|fs.FileMode(r.IntN(2))<<20) // sometimes with the sticky bit
 	case 3:
 		root.Chtimes(path, time.Time{}, begin.Add(-time.Duration(r.Int64N(1<<60))))
 	case 4:
@@ -207,7 +207,7 @@ func harm(r *rand.Rand, root *os.Root, path, other string, content []byte) {
 	}
 }
 
-// readable returns the bits that every mode has, so that an ordinary user can list what a restore made. Root can list all files.
+// readable returns the bits that every mode gets, so that an ordinary user can list the result of a restore. Root can list all files.
 func readable() fs.FileMode {
 	if os.Getuid() == 0 {
 		return 0
@@ -215,14 +215,14 @@ func readable() fs.FileMode {
 	return 0o700
 }
 
-// TestDamageAndRestore restores random states after random damage, with names that git refuses, and compares each with an
-// independent listing. AIRLOCK_CHECKPOINT_CYCLES sets the number of cycles, and AIRLOCK_CHECKPOINT_SEED the first seed.
+// TestDamageAndRestore restores random states after random damage, with names that git refuses, and compares each with an independent
+// listing. AIRLOCK_CHECKPOINT_CYCLES sets the number of cycles, and AIRLOCK_CHECKPOINT_SEED the first seed.
 func TestDamageAndRestore(t *testing.T) {
 	cycles := 40
 	if n, err := strconv.Atoi(os.Getenv("AIRLOCK_CHECKPOINT_CYCLES")); err == nil {
 		cycles = n
 	}
-	first, _ := strconv.Atoi(os.Getenv("AIRLOCK_CHECKPOINT_SEED")) // without one, 0
+	first, _ := strconv.Atoi(os.Getenv("AIRLOCK_CHECKPOINT_SEED")) // 0 if it is not set
 	const perWorld = 20
 	for n := range (cycles + perWorld - 1) / perWorld {
 		seed := first + n
@@ -261,8 +261,8 @@ func TestDamageAndRestore(t *testing.T) {
 	}
 }
 
-// TestRace restores while a program swaps folders with links to a folder outside. Nothing outside changes, and a restore whose
-// result differs says so.
+// TestRace restores while a program replaces folders by links to a folder outside. Nothing outside may change, and a restore with another
+// result must report that.
 func TestRace(t *testing.T) {
 	w := newWorld(t, DefaultBytes)
 	outside := t.TempDir()
@@ -293,7 +293,7 @@ func TestRace(t *testing.T) {
 	}()
 	for round := range 30 {
 		r, err := w.store.Plan(t.Context(), w.Client, taken.Checkpoint, RestoreOptions{Options: Options{Now: begin}})
-		if err == nil && round%2 == 1 { // the second try of an interrupted restore
+		if err == nil && round%2 == 1 { // as the second try of an interrupted restore
 			r, err = w.store.PlanAgain(t.Context(), w.Client, r.Before.Checkpoint, taken.Checkpoint, RestoreOptions{Options: Options{Now: begin}})
 		}
 		if unreadable := new(Unreadable); errors.As(err, &unreadable) {
@@ -314,8 +314,7 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// TestRestoreOfPart restores a part of the workspace, with files that the checkpoint does not contain, and with new files
-// that stay.
+// TestRestoreOfPart restores a part of the workspace: with files that the checkpoint does not contain, and with new files that must stay.
 func TestRestoreOfPart(t *testing.T) {
 	w := newWorld(t, DefaultBytes)
 	write := func(name, content string) {
@@ -390,7 +389,7 @@ func TestRestoreOfPart(t *testing.T) {
 	}
 }
 
-// TestCaps checks that the oldest checkpoints go when the store is too large, and that the rest stays whole.
+// TestCaps checks that the oldest checkpoints are removed when the store is too large, and that the others stay complete.
 func TestCaps(t *testing.T) {
 	w := newWorld(t, 300_000)
 	var last Taken

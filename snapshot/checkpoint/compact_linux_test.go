@@ -12,8 +12,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// TestCompact removes the older half of many checkpoints, and packs the rest into one pack, which has what git expects. A byte that has
-// changed on the disk ends that, and nothing is removed.
+// TestCompact removes the older half of many checkpoints, and packs the rest into one pack, which git must accept. If a byte has changed
+// on the disk, that fails, and no file is removed.
 func TestCompact(t *testing.T) {
 	w := newWorld(t, DefaultBytes)
 	r := rand.New(rand.NewPCG(7, 26))

@@ -25,6 +25,6 @@ func FuzzNames(f *testing.F) {
 		if back, err := fileNameOf(name); err == nil && treeNameOf(back) != name {
 			t.Errorf("%q is an escaped form of %q", name, back)
 		}
-		parseMeta([]byte(name)) // it must not panic
+		parseMeta([]byte(name)) // must not panic
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison/native/inotify"
 )
 
-// TestCheckpointOfTouchedFolders makes checkpoints for which only touched folders are looked at, and compares their ids with those of a store that has
-// seen nothing before. AIRLOCK_CHECKPOINT_CYCLES sets the number of cycles.
+// TestCheckpointOfTouchedFolders makes checkpoints that list only touched folders, and compares their ids with those of a new store.
+// AIRLOCK_CHECKPOINT_CYCLES sets the number of cycles.
 func TestCheckpointOfTouchedFolders(t *testing.T) {
 	cycles := 300
 	if n, err := strconv.Atoi(os.Getenv("AIRLOCK_CHECKPOINT_CYCLES")); err == nil {
@@ -41,7 +41,7 @@ func TestCheckpointOfTouchedFolders(t *testing.T) {
 				if want := w.fromScratch(); taken.IDs != want {
 					t.Fatalf("ids %v, from scratch %v, partial %t, touched %q", taken.IDs, want, taken.Partial, touched)
 				}
-				if r.IntN(20) == 0 { // another process makes one, which has no memory
+				if r.IntN(20) == 0 { // a process without a Recent makes a checkpoint in between
 					damage(t, r, w.dir, 3)
 					if err := w.store.Save(recent); err != nil {
 						t.Fatal(err)
@@ -67,7 +67,7 @@ func watched(t *testing.T, dir string) *inotify.Tree {
 }
 
 // TestHintedRace makes checkpoints while a program changes files and moves folders. When the program has ended, the next checkpoint must
-// be exact, although only touched folders are looked at.
+// be exact, although it lists only touched folders.
 func TestHintedRace(t *testing.T) {
 	for seed := range 10 {
 		r := rand.New(rand.NewPCG(uint64(seed), 25))
@@ -98,7 +98,7 @@ func TestHintedRace(t *testing.T) {
 				racing = false
 			default:
 			}
-			take() // it may fail: files vanish
+			take() // an error is accepted, since files vanish
 		}
 		taken, err := take()
 		if err != nil {
@@ -110,7 +110,7 @@ func TestHintedRace(t *testing.T) {
 	}
 }
 
-// TestSecondName changes a file through a name in another folder. Only a folder with the name that was used is reported.
+// TestSecondName changes a file through its name in another folder. Only the folder with the used name is reported.
 func TestSecondName(t *testing.T) {
 	w := newWorld(t, DefaultBytes)
 	at := func(name string) string { return filepath.Join(w.dir, name) }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fromScratch returns the ids of the workspace that a store computes which has seen nothing before.
+// fromScratch returns the ids of the workspace that a new store computes.
 func (w *world) fromScratch() IDs {
 	w.Helper()
 	store, err := OpenStore(filepath.Join(w.TempDir(), "scratch"), DefaultBytes)
@@ -28,8 +28,8 @@ func (w *world) fromScratch() IDs {
 	return r.ids()
 }
 
-// TestSameAsFromScratch compares the ids of checkpoints, which take over what has not changed, with those of a store that has seen
-// nothing before. AIRLOCK_CHECKPOINT_CYCLES sets the number of cycles.
+// TestSameAsFromScratch compares the ids of checkpoints, which do not read unchanged files again, with those of a new store.
+// AIRLOCK_CHECKPOINT_CYCLES sets the number of cycles.
 func TestSameAsFromScratch(t *testing.T) {
 	cycles := 100
 	if n, err := strconv.Atoi(os.Getenv("AIRLOCK_CHECKPOINT_CYCLES")); err == nil {

@@ -17,12 +17,12 @@ import (
 
 var publicOf = flag.String("public", "", "repositories, separated by commas, whose newest commit is searched")
 
-// tolerated is the accepted number of high findings in a thousand files of public repositories. For each of them, a
-// user has to type a line before the first start.
+// tolerated is the accepted number of high findings in a thousand files of public repositories. For each finding, a user must type a line
+// before the first start.
 const tolerated = 0.5
 
-// TestPublic counts the findings in public repositories, whose owners know what they have published, and the planted
-// secrets that are found. scripts/alarms runs it.
+// TestPublic counts the findings in public repositories, whose owners know what they have published, and the planted secrets that a scan
+// finds. scripts/alarms runs it.
 func TestPublic(t *testing.T) {
 	if *publicOf == "" {
 		t.Skip("no -public: scripts/alarms gives some")

@@ -17,7 +17,7 @@ func detect(path string, text []byte) []Match {
 	return found
 }
 
-// key makes a private key. The text is put together here, so that this file itself has no finding.
+// key makes a text in the form of a private key. It is put together here, so that a scan of this file finds nothing.
 func key(kind string) string {
 	const line = "MIIEpAIBAAKCAQEA0zxYQ8Jr5vN2kW7bT4mD9cF1hL6pS3gXuE8aR\n"
 	return "-----BEGIN " + kind + "PRIVATE " + "KEY-----\n" + strings.Repeat(line, 4) + "-----END " + kind + "PRIVATE " + "KEY-----\n"
@@ -30,8 +30,8 @@ const (
 	chance          = "q7Vx2Kp9" + "Lm4Rt8Wz3Nb6Yc1Hd5Gf0JsA"
 )
 
-// planted are files with the expected findings. A file marked as missed contains a secret that is not found. Such
-// files keep the count honest.
+// planted are files with the expected findings. A file marked as missed contains a secret that a scan does not find, so that the count is
+// honest.
 var planted = []struct {
 	path, text string
 	want       Severity
@@ -132,7 +132,7 @@ var planted = []struct {
 	{path: "doc.md", text: "export AWS_ACCESS_KEY_ID=AKIAIOSFODNN7" + "EXAMPLE\n", want: none},
 	{path: "a.html", text: "<input type=\"password\" name=\"password\" autocomplete=\"current-password\">\n", want: none},
 	{path: "img.png", text: "\x89PNG\r\n\x1a\n\x00" + strings.Repeat("k", 100), want: none},
-	// The same among tests, in third-party code, in templates.
+	// The same, among tests, in third-party code and in templates.
 	{path: "pkg/testdata/key.pem", text: key("RSA "), want: Medium},
 	{path: "src/FooTests/key.pem", text: key("RSA "), want: Medium},
 	{path: "t/lib/key.pem", text: key("RSA "), want: Medium},
@@ -220,7 +220,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// An allowed finding hides no other one in its line.
+// A finding beside an allowed one in its line is still reported.
 func TestAllowedBesideAnother(t *testing.T) {
 	var s Settings
 	if !s.addAllowance("aws-access-token:/app.py # a key for tests") {

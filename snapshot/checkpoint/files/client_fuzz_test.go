@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzAnswers checks that a client accepts only names that are names, whatever comes out of a prison.
+// FuzzAnswers checks that a client accepts no invalid name from any answers of a prison.
 func FuzzAnswers(f *testing.F) {
 	var b bytes.Buffer
 	w := newWriter(&b)
@@ -23,7 +23,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte("e"))
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		run := func(_ context.Context, _ []string, in io.Reader, out, _ io.Writer) (int, error) {
-			go io.Copy(io.Discard, in) // it ends with the client
+			go io.Copy(io.Discard, in) // ends with the client
 			_, err := out.Write(answer)
 			return 0, err
 		}
@@ -37,6 +37,6 @@ func FuzzAnswers(f *testing.F) {
 		if err == nil && !bytes.HasSuffix(answer, []byte{isEnd}) && !bytes.Contains(answer, []byte{isEnd}) {
 			t.Error("an answer without an end is accepted")
 		}
-		c.Close() // the answer may have been wrong
+		c.Close() // an error is accepted, since the answer may have been invalid
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestErrorOutputIsBounded brings the program into a prison whose shell writes without end.
+// TestErrorOutputIsBounded copies the program into a prison whose shell writes errors without end.
 func TestErrorOutputIsBounded(t *testing.T) {
 	flood := bytes.Repeat([]byte("x"), 1<<20)
 	run := func(_ context.Context, _ []string, _ io.Reader, _, stderr io.Writer) (int, error) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestListWhileReplaced lists a folder while a program replaces it by a file, and removes both. Each answer must be an honest one: a
-// wrong one ends the process inside.
+// TestListWhileReplaced lists a folder while a program replaces it by a file, and removes both. Each answer must be valid: after an
+// invalid one, the client ends the process inside.
 func TestListWhileReplaced(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "folder")
