@@ -10,14 +10,14 @@ import (
 )
 
 var (
-	// loginPattern is shadow's rule for names (useradd(8), CAVEATS), without the names that only some systems allow.
+	// loginPattern is shadow's rule for login names (useradd(8), CAVEATS), without names that only some systems allow.
 	loginPattern = regexp.MustCompile(`^[a-z][a-z0-9]{0,31}$`)
 	hostPattern  = regexp.MustCompile(`^[a-z]+[0-9]{2}$`)
 	namePattern  = regexp.MustCompile(`^[A-Z][a-z]+ [A-Z][a-z]+$`)
 	mailPattern  = regexp.MustCompile(`^[a-z]+(?:[._][a-z]+)?[0-9]{2}@example\.(?:com|net|org)$`)
 )
 
-// telling are words that must not be visible inside a prison.
+// telling are words that must not be readable inside a prison.
 var telling = []string{"airlock", "prison", "jail", "sandbox", "container", "docker", "agent", "ghost", "phantom", "inner", "guest"}
 
 func mustNotTell(t *testing.T, shown string) {
@@ -60,8 +60,8 @@ func TestGhosts(t *testing.T) {
 	}
 }
 
-// TestLoginsAreUnused tries every combination. A login that already exists on common systems would give the agent
-// the name of another account.
+// TestLoginsAreUnused tries every combination of names. If a login already exists on common systems, the agent would have another
+// account's name.
 func TestLoginsAreUnused(t *testing.T) {
 	system := strings.Fields(`root daemon bin sys sync games man lp mail news uucp proxy backup list irc gnats
 		nobody operator systemd messagebus sshd tss polkitd avahi colord sudo adm wheel staff users input
@@ -143,7 +143,7 @@ func TestGhostAvoidsTheUser(t *testing.T) {
 			t.Fatalf("ghost %q of users anna and keller", g)
 		}
 	}
-	t.Setenv("USER", "e") // part of every ghost, so that NewGhost must give up
+	t.Setenv("USER", "e") // a part of every ghost, so NewGhost must give up
 	if NewGhost() == (Ghost{}) {
 		t.Error("no ghost")
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// few makes a set of small ids, and a table with the same ids.
+// few returns a set of small ids, and a table with the same ids.
 func few(r *rand.Rand) (idSet, [64]bool) {
 	var spans []span
 	var table [64]bool
@@ -72,14 +72,14 @@ func TestRandom(t *testing.T) {
 		counts[random(10)]++
 	}
 	for n, count := range counts {
-		if count < 800 || count > 1200 { // more than six standard deviations
+		if count < 800 || count > 1200 { // more than six standard deviations from the mean
 			t.Errorf("%d came %d times of 10000", n, count)
 		}
 	}
 }
 
-// TestPhantomsOnRandomHosts checks the promise itself: a phantom is never an account's, never in a foreign range, and
-// always in a range of the user.
+// TestPhantomsOnRandomHosts checks that a phantom is never an account's, never in another user's range, and always in a range of the
+// user.
 func TestPhantomsOnRandomHosts(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))

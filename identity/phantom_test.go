@@ -53,7 +53,7 @@ func within(id int, spans ...span) bool {
 }
 
 func TestRootsPhantoms(t *testing.T) {
-	// Only [1879050000,1879050100) is left, without the accounts in it.
+	// All ids except [1879050000,1879050100) are taken, and some ids in it are accounts'.
 	h := host{
 		passwd: anna + "high:x:1879050001:1879050002::/:/bin/sh\n",
 		group:  "high:x:1879050003:\n",
@@ -106,8 +106,7 @@ func TestKnownAccountsAreAvoided(t *testing.T) {
 	}
 }
 
-// TestOwnPhantoms chooses many times on each host. Every phantom must be in the wanted ids, and for a small range
-// every id must occur.
+// TestOwnPhantoms chooses many times on each host. Every phantom must be among the wanted ids. In a small range every id must occur.
 func TestOwnPhantoms(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -156,7 +155,7 @@ func TestOwnPhantoms(t *testing.T) {
 
 func TestOwnPhantomsTaken(t *testing.T) {
 	c := host{passwd: anna, subuid: "anna:5000:1001\n", subgid: "anna:5000:1001\n", uid: 1000}.chooser(t)
-	// The one id above the first 1000 is taken: one of the first 1000 is better than none.
+	// The only id above the first 1000 is taken, so one of the first 1000 is chosen.
 	p, err := c.choose(func(uid int) bool { return uid != 5500 })
 	if err != nil || p != (Phantom{5500, 5500}) {
 		t.Errorf("%+v, %v", p, err)
@@ -206,7 +205,7 @@ func TestNoRange(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.host.uid = 1000
 			if c.host.passwd == "" {
-				c.host.uid = 987654 // does not exist on the machine that runs the tests either
+				c.host.uid = 987654 // no account has this uid on the machine that runs the tests
 			}
 			p, err := c.host.chooser(t).choose(nil)
 			var none *NoRange

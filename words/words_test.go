@@ -14,7 +14,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestCut checks that a text that was cut has the length that was asked for, and is cut at a character.
+// TestCut checks that a cut text has the requested length, and is not cut inside a character.
 func TestCut(t *testing.T) {
 	text := strings.Repeat("é", 50)
 	for most := range 120 {

@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/apart"
 )
 
-// TestStart starts processes while the terminal's ^C comes again and again: none of them is ended by it.
+// TestStart starts processes while the terminal sends ^C again and again. No process may be ended by ^C.
 func TestStart(t *testing.T) {
 	if os.Getenv("APART_TEST") == "" {
 		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStart$", "-test.v")

@@ -16,7 +16,7 @@ import (
 func TestRunnerElsewhere(t *testing.T) {
 	emulator, err := exec.LookPath("qemu-aarch64-static")
 	if err != nil {
-		// The test suite that lists the requirements imports this package.
+		// This test cannot use prisontest, which imports this package.
 		if slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), "native") {
 			t.Fatal(err)
 		}

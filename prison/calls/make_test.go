@@ -42,7 +42,7 @@ func (h *hostile) Exec(ctx context.Context, p prison.Process) (int, error) {
 	return 0, nil
 }
 
-// TestHostileAgent makes calls while the agent interferes in every way. Make must end with an error about the results.
+// TestHostileAgent makes calls while the agent interferes in every way. Make must return an error about the results.
 func TestHostileAgent(t *testing.T) {
 	if ownRunner() == nil {
 		t.Skip("no program for this processor")

@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 )
 
-// TestReplace writes concurrently: a reader sees one complete content, and no other file stays.
+// TestReplace writes concurrently. A reader must get one complete content, and no other file may stay.
 func TestReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.json")
 	var got string
@@ -36,7 +36,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestRunning writes a file about processes, and reads one that a power loss has left empty.
+// TestRunning writes a file about processes, and reads a file that a power loss has left empty.
 func TestRunning(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	var got string
@@ -57,8 +57,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// TestFailure checks that the old content stays if the new one cannot be written, and that the error names the broken
-// file.
+// TestFailure checks that the old content stays if the new one cannot be written, and that an error names the broken file.
 func TestFailure(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.json")
 	if err := hostfile.Write(path, make(chan int)); err == nil {

@@ -69,7 +69,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveDeep removes a tree that is too deep for a path to its bottom, with fewer descriptors than it has levels.
+// TestRemoveDeep removes a tree that is deeper than a path can be long, with fewer descriptors than the tree has levels.
 func TestRemoveDeep(t *testing.T) {
 	tree := filepath.Join(t.TempDir(), "tree")
 	if err := os.Mkdir(tree, 0o700); err != nil {

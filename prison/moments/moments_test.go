@@ -9,7 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// TestRead reads what was noted, for a log that has lost its beginning.
+// TestRead reads the times of a log that has lost its beginning.
 func TestRead(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "times")
 	if _, err := Read(name); !errors.Is(err, prison.ErrNotLaunched) {
@@ -19,7 +19,7 @@ func TestRead(t *testing.T) {
 	l := New(name)
 	defer l.Close()
 	l.Add(10, begun)
-	l.Add(10, begun.Add(pause/2)) // belongs to the one before
+	l.Add(10, begun.Add(pause/2)) // so soon that it gets no line
 	l.Add(10, begun.Add(pause))
 	check := func(want ...int64) {
 		t.Helper()

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestForms hides a value in each form, wherever it is in a text, and nothing else.
+// TestForms checks that a value is hidden in each form, anywhere in a text, and that nothing else is hidden.
 func TestForms(t *testing.T) {
 	const value = `zebra's "4477" <a&b> 100%/$x\y+z`
 	var v Values
@@ -43,7 +43,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestFind compares with a search for the values themselves.
+// TestFind compares Find with a search for the values themselves.
 func TestFind(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -73,7 +73,7 @@ func TestFind(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q in %q: %v, want %v", values, text, got, want)
 		}
-		// In parts it is covered as at once, except that a part begins a mask again.
+		// Covering in parts must give the same text as covering at once, except that each part begins its own mask.
 		whole, parts := Cover(nil, []byte(text), 0, got), []byte(nil)
 		for at := 0; at < len(text); at += 7 {
 			parts = Cover(parts, []byte(text[at:min(at+7, len(text))]), at, got)
@@ -90,7 +90,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestValuesAreNotKept checks the stored form.
+// TestValuesAreNotKept checks that the stored form contains no value.
 func TestValuesAreNotKept(t *testing.T) {
 	var v, again Values
 	v.Learn([]string{"plainvaluezebra4477"})

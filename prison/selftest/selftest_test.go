@@ -25,7 +25,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
 )
 
-// bare is a prison without isolation: it runs commands directly on this machine.
+// bare is a prison without isolation. It runs commands directly on this machine.
 type bare struct {
 	prison.Prison
 	dir    string
@@ -74,13 +74,13 @@ func unprotected(t *testing.T) Subject {
 	}
 }
 
-// TestEachCanFail runs every probe on a subject without isolation. Each must fail.
+// TestEachCanFail runs every probe without isolation. Each must fail.
 func TestEachCanFail(t *testing.T) {
 	needRoot(t)
 	s := unprotected(t)
 	for _, p := range probes() {
 		if slices.Contains([]string{"system-calls", "metadata", "other-metadata", "own-addresses"}, p.name) {
-			continue // see TestCallsGoThrough and TestConnect
+			continue // TestCallsGoThrough and TestConnect test these
 		}
 		r, err := p.run(t.Context(), s)
 		if err != nil {
@@ -93,7 +93,7 @@ func TestEachCanFail(t *testing.T) {
 	}
 }
 
-// TestCallsGoThrough makes every call where none is refused, as a child of its own PID 1.
+// TestCallsGoThrough makes every call without isolation, as a child of its own PID 1. The kernel must process each.
 func TestCallsGoThrough(t *testing.T) {
 	needRoot(t)
 	s := unprotected(t)
@@ -159,7 +159,7 @@ func TestEverySourceIsRead(t *testing.T) {
 	}
 	s := unprotected(t)
 	s.Prison = bare{dir: dir, env: []string{"X=planted-in-environment", "TZ=Asia/Tokyo", "HOME=/tmp"},
-		// Large folders and other processes are hidden, so that only a little is read.
+		// Large folders and other processes are hidden, so that there is only little to read.
 		prefix: []string{"unshare", "-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", `mount --bind "$0" /tmp && cd /tmp || exit 1
 			for d in /root /home /var /opt /srv /work /usr/local /usr/include /usr/lib/google-cloud-sdk /dev/shm; do [ -d $d ] && mount -t tmpfs empty $d; done
 			sleep 1000.125 >/dev/null 2>&1 </dev/null & exec "$@"`, dir}}
@@ -363,7 +363,7 @@ func TestNative(t *testing.T) {
 
 func TestOrdinaryUser(t *testing.T) { prisontest.AsOrdinaryUser(t, "native", "") }
 
-// full is a prison that has no room for another process at first.
+// full is a prison that at first has no room for another process.
 type full struct {
 	bare
 	refusals *int
