@@ -17,8 +17,8 @@ import (
 
 // running is the host's end of a running prison. It sends requests to the prison's init.
 type running struct {
-	connect func() (wire.Conn, error)
-	close   func() error
+	connect func() (wire.Conn, error) // opens a connection to init
+	close   func() error              // releases the prison, or ends one made by Open
 }
 
 func (r *running) Close() error { return r.close() }

@@ -26,9 +26,9 @@ import (
 type folderTask struct {
 	UID, GID int
 	Make     []string // folders to create with mode 0700, owned by the phantom; an existing one is an error
-	Remove   []string
-	Trial    bool // only try the steps that every prison needs
-	Pair     bool // only try to make a pair of interfaces
+	Remove   []string // folders to remove with everything in them
+	Trial    bool     // only try the steps that every prison needs
+	Pair     bool     // only try to make a pair of interfaces
 }
 
 func (t folderTask) pack() folderTask {

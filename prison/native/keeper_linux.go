@@ -40,9 +40,9 @@ type keeper struct {
 	link     wire.Conn
 	network  *usernet.Network     // set for an open network
 	programs *recorders.Recorders // set for a prison whose programs are recorded
-	command  *wire.Command
+	command  *wire.Command        // the launched command, or nil
 	log      *os.File
-	logged   int64
+	logged   int64        // bytes in log
 	times    *moments.Log // when the bytes in log came
 }
 

@@ -42,7 +42,7 @@ func (s state) elsewhere(dir string) bool {
 type processID struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start"` // proc_pid_stat(5), field 22
-	Boot  string `json:"boot"`
+	Boot  string `json:"boot"`  // identifies the boot of the machine
 	Space string `json:"space"` // identifies the pid namespace of PID; empty means the reader's
 }
 

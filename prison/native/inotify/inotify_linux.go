@@ -31,14 +31,14 @@ var ErrLost = errors.New("changes may have been missed")
 // Tree watches the folders below a folder.
 type Tree struct {
 	top string
-	as  func(func())
+	as  func(func()) // calls a function that opens files
 
 	mu      sync.Mutex
 	fd      int
 	file    *os.File
 	folders map[int32]*folder // by watch descriptor
-	touched map[string]bool
-	lost    error
+	touched map[string]bool   // paths, from the top
+	lost    error             // set when the watching has ended
 }
 
 // folder is a watched folder.

@@ -19,9 +19,9 @@ type initConfig struct {
 	Env     []string // variables of every process, in addition to Given
 	Given   []string // the variables of the spec
 	Weaker  []prison.Weakness
-	Listens bool
-	Agent   int // the agent's uid, or 0 if init has the same uid
-	Record  bool
+	Listens bool // serve connections to the inherited socket
+	Agent   int  // the agent's uid, or 0 if init has the same uid
+	Record  bool // record the programs
 }
 
 // server is the state of init, which answers one request for each connection.

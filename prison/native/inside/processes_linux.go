@@ -18,7 +18,7 @@ import (
 // os/exec, which waits for its own children only, and would miss them because the reaper waits for all.
 type processes struct {
 	agent phantom
-	forks chan func()
+	forks chan func() // calls for the one thread that starts processes
 	mu    sync.Mutex
 	waits map[int]chan int // channels for exit statuses, by pid
 	child chan os.Signal

@@ -15,8 +15,8 @@ import (
 
 // sources holds the descriptors of the root file system and the tools in a spec.
 type sources struct {
-	root  int // -1 if the system folders are the host's
-	tools []int
+	root  int    // -1 if the system folders are the host's
+	tools []int  // folders
 	files []bool // for each tool, whether it is a single file
 	asIs  []int  // the tools themselves; for a file, the entry in tools is its folder
 }

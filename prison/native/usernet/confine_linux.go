@@ -19,7 +19,7 @@ const memoryEnv = "GOMEMLIMIT=256MiB"
 
 // confineConfig is the configuration of [Confine].
 type confineConfig struct {
-	UID, GID int
+	UID, GID int  // of the process after [Confine]
 	Open     bool // see [wire.Wiring]
 }
 

@@ -27,11 +27,11 @@ const (
 // holder does the work that the process with the packets must not do: it reads the rules from a file, and writes the ledger and the
 // state. See package control.
 type holder struct {
-	dir, session string
+	dir, session string // the prison's folder and ID
 
 	mu     sync.Mutex
 	link   wire.Conn // to the process that carries packets now
-	linked bool
+	linked bool      // link is open
 	rules  control.Rules
 	seen   fileID // the version of the rules file that was read last
 	fault  string // the error of reading that file, or empty
@@ -54,7 +54,7 @@ func newHolder(dir, session string, secrets []secret.Secret) *holder {
 
 // fileID identifies a version of a file. It changes when the file is replaced.
 type fileID struct {
-	inode, size, changed int64
+	inode, size, changed int64 // changed is the time of the last change in nanoseconds
 }
 
 // identify returns the fileID of a file, or zero if the file does not exist.

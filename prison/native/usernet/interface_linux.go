@@ -97,7 +97,7 @@ func configure(create bool, device int) error {
 type Request struct {
 	Step     string // the name of the step, for errors
 	ToDevice bool   // the request goes to the device's descriptor, and not to a socket
-	Number   uint
+	Number   uint   // number of the ioctl(2)
 	Argument []byte
 }
 

@@ -94,9 +94,9 @@ func Finding(tryPair func() error) prison.Finding {
 // While no process carries packets, no packet leaves, and the interface inside stays.
 type Network struct {
 	spec  prison.Spec
-	note  func(pid int) error
-	names *os.File // known addresses of names, which a successor reads
-	tap   *os.File
+	note  func(pid int) error // called with the pid of each process; may be nil
+	names *os.File            // known addresses of names, which a successor reads
+	tap   *os.File            // the interface's other end
 	held  *holder
 
 	first     func() carrier // starts the first process; later calls return the same process

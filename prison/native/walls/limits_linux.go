@@ -36,13 +36,13 @@ type Limits struct {
 
 // group is a control group to create, with the contents of its files.
 type group struct {
-	dir      string
+	dir      string // path
 	settings []setting
 }
 
 type setting struct {
-	file, value string
-	optional    bool // the file does not exist in every kernel
+	file, value string // a file of the group, and its content
+	optional    bool   // the file does not exist in every kernel
 }
 
 // ReadOnlyLimits plans the limits of a prison that ends with its caller. Where possible, such a prison gets its own control groups beside

@@ -32,8 +32,8 @@ type Mapping struct{ Inside, Outside int }
 
 // Child describes how to run this program again as the first process of new namespaces.
 type Child struct {
-	Role       string
-	Config     any
+	Role       string  // name of the role
+	Config     any     // the role's configuration
 	Namespaces uintptr // flags of clone(2); if zero, UIDs and GIDs are not used
 	UIDs, GIDs []Mapping
 	Files      []*os.File // inherited descriptors that follow the link

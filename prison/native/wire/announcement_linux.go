@@ -15,7 +15,7 @@ import (
 // Announcement is a message over the link between parent and child. An empty one from the parent means "go on", and one from the child
 // "ready".
 type Announcement struct {
-	Error  string            `json:",omitempty"`
+	Error  string            `json:",omitempty"` // the failure of the child
 	Weaker []prison.Weakness `json:",omitempty"`
 	Runs   bool              `json:",omitempty"` // the keeper's prison runs, with the weaknesses in Weaker, and its network is not ready yet
 	Tap    bool              `json:",omitempty"` // the other end of the interface comes with this message
@@ -31,7 +31,7 @@ type Announcement struct {
 type Command struct {
 	Argv   []string `json:"argv"`
 	Exited bool     `json:"exited"`
-	Status int      `json:"status"`
+	Status int      `json:"status"` // exit status, if Exited
 }
 
 // Handed are functions for what a child sends before it is ready. A descriptor without a function for it is an error.

@@ -116,7 +116,7 @@ func CloseAll(files []*os.File) {
 
 // Request is one request to init.
 type Request struct {
-	Kind     string
+	Kind     string    // one of the kinds below
 	Argv     []string  `json:",omitempty"`
 	Env      []string  `json:",omitempty"`
 	Dir      string    `json:",omitempty"`
@@ -124,7 +124,7 @@ type Request struct {
 	// Stdin, Stdout and Stderr request the caller's ends of these streams.
 	Stdin, Stdout, Stderr bool
 	Merged                bool     // standard error goes to the same pipe as standard output
-	Paths                 []string `json:",omitempty"`
+	Paths                 []string `json:",omitempty"` // for KindWatch
 	Frozen                bool     `json:",omitempty"` // the process runs while all others are frozen
 	Bare                  bool     `json:",omitempty"` // without the variables of the spec
 }
@@ -155,9 +155,9 @@ const (
 // Reply is an answer of init. The first reports that the process was started, and carries descriptors; the second
 // reports how the process ended.
 type Reply struct {
-	Status int
+	Status int      // exit status
 	Code   string   `json:",omitempty"` // one of NotFound, NotExecutable, NotLaunched and Flooded
-	Error  string   `json:",omitempty"`
+	Error  string   `json:",omitempty"` // the failure, in words
 	Paths  []string `json:",omitempty"` // the answer to KindTree, packed as by [PackAll]
 }
 

@@ -38,8 +38,8 @@ const (
 
 // envelope is the content of the sealed memory file.
 type envelope struct {
-	Role      string
-	Inherited int // number of descriptors after ConfigFD
+	Role      string // name of the role
+	Inherited int    // number of descriptors after ConfigFD
 	Config    json.RawMessage
 }
 
