@@ -17,10 +17,10 @@ import (
 
 // helper is a container for one short task. It has no network, a read-only root, and only the named capabilities.
 type helper struct {
-	image    string
+	image    string // id or name
 	argv     []string
 	uid, gid int
-	caps     []string
+	caps     []string // names of its only capabilities
 	mounts   []mount.Mount
 	// the key of the prison, see [state]: if this process is killed, the helper is removed with the prison
 	key     string

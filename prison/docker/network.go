@@ -52,8 +52,8 @@ type networkOrder struct {
 	Secrets []secret.Secret // the secrets of Spec, which is sent without them
 	Host    string          // address of the engine
 	Key     string          // see [state]
-	Image   string
-	Owner   string // id of the container whose network it is
+	Image   string          // id of the image for helpers
+	Owner   string          // id of the container whose network it is
 }
 
 func (o networkOrder) path(name string) string { return filepath.Join(o.Spec.Dir, name) }

@@ -13,10 +13,10 @@ import (
 
 // Entry is a file in an archive, or a folder if Mode says so.
 type Entry struct {
-	Name     string
+	Name     string // path from the archive's top
 	Content  string
 	Link     string // target of a symbolic link; empty for other entries
-	Mode     int64
+	Mode     int64  // as in tar: permission bits
 	UID, GID int
 }
 

@@ -46,7 +46,7 @@ const (
 // Engine is the connection to an engine on this machine.
 type Engine struct {
 	*client.Client
-	Host string
+	Host string // address of the engine
 
 	mu    sync.Mutex
 	asked time.Time // when the engine was last pinged

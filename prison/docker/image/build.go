@@ -37,7 +37,7 @@ type File struct {
 	Name    string // path from the top of the context
 	Content []byte
 	Link    string // target of a symbolic link, which has no content
-	Mode    int64
+	Mode    int64  // permission bits
 }
 
 // Step is a step of a build or of a download.
@@ -50,7 +50,7 @@ type Step struct {
 // BuildError is the error of a failed build.
 type BuildError struct {
 	Step
-	Reason string
+	Reason string   // the engine's message
 	Output []string // the last lines of the step's output
 }
 
@@ -196,8 +196,8 @@ func proxies() map[string]*string {
 type follower struct {
 	progress func(Step)
 	step     Step
-	output   []string
-	cached   bool
+	output   []string // the last lines of the step
+	cached   bool     // the step's image existed before
 	image    string   // the id of the last step's image, unless a step has printed such a line
 	made     []string // ids of the steps' images, the newest last; steps can print such lines, so an id may be wrong
 }

@@ -51,7 +51,7 @@ func (s Store) connect(ctx context.Context) (engine, error) {
 type Image struct {
 	Name    string
 	ID      string
-	Size    int64
+	Size    int64 // bytes
 	Created time.Time
 	Used    bool // a container uses it
 }

@@ -67,7 +67,7 @@ func (r *Container) Close() error {
 type execution struct {
 	*Container
 	prison.Process
-	id     string
+	id     string // the engine's id of the command
 	stream types.HijackedResponse
 	said   chan string   // receives the script's answer; closed without one if the script never started
 	begun  chan struct{} // closed when the command's terminal has its size, and the command begins; may be nil

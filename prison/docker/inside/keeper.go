@@ -50,12 +50,12 @@ func Reexec() {
 
 // order is what the keeper reads from its standard input. Arguments and variables are bytes, since they need not be text.
 type order struct {
-	Host      string // address of the engine
-	Container string
-	User      string
+	Host      string   // address of the engine
+	Container string   // id of the container
+	User      string   // see [Container]
 	Base      [][]byte // see [Container]
-	Variables bool
-	Recorded  bool
+	Variables bool     // see [Container]
+	Recorded  bool     // see [Container]
 	Argv, Env [][]byte
 	Dir, Term string
 	Size      prison.Size

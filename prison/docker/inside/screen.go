@@ -21,7 +21,7 @@ type shared struct {
 
 	mu           sync.Mutex
 	joined       []*joiner
-	disconnected bool
+	disconnected bool // nobody can join any more
 }
 
 // joiner is a caller that has joined, with a queue of output that it has not received yet.
@@ -113,9 +113,9 @@ func (s *shared) disconnect() {
 
 // tail keeps the end of what is written in two files: at least tailSize bytes, and at most about twice as many.
 type tail struct {
-	name  string
+	name  string // path of the newer file
 	file  *os.File
-	size  int
+	size  int // bytes in the newer file
 	times *moments.Log
 }
 
