@@ -4,7 +4,7 @@ package prison
 // process of a native prison.
 type Block struct {
 	Address [4]byte
-	Bits    int
+	Bits    int // number of these bits
 }
 
 // Closed lists the IPv4 addresses that an open network never reaches, except a backend's own name server: the host's

@@ -49,7 +49,7 @@ var (
 
 // Unavailable reports that a backend cannot provide the requested isolation on this machine.
 type Unavailable struct {
-	Backend string
+	Backend string   // name of the backend
 	Reason  string   // what is missing, in words
 	Mend    []string // commands that solve the problem, ready to paste
 	Frozen  bool     // the prison runs and could continue; the error then is also an [ErrFrozen]
@@ -242,7 +242,7 @@ type Timer interface {
 // Moment is the time at which a part of an output came: the part from Offset up to the next moment's Offset. If several moments have the
 // offset 0, the last of them is right.
 type Moment struct {
-	Offset int64
+	Offset int64 // bytes from the beginning of Shown's output
 	At     time.Time
 }
 
@@ -417,7 +417,7 @@ type Launched struct {
 // Capped keeps the first Max bytes that are written to it and discards the rest. It is needed because a process in the prison can write
 // without end.
 type Capped struct {
-	Max  int
+	Max  int          // bytes
 	kept bytes.Buffer // not embedded, because io.Copy would use its ReadFrom, which has no limit
 }
 

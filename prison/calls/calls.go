@@ -35,7 +35,7 @@ const (
 
 // Call is a system call with the number and arguments of syscall(2).
 type Call struct {
-	Name   string
+	Name   string // for messages
 	Number uintptr
 	Args   [6]uintptr
 	Data   []byte // at the address [Pointer], at most 200 bytes

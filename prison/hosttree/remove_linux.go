@@ -39,9 +39,9 @@ func Remove(path string) error {
 
 // level is a folder on the way down from the top.
 type level struct {
-	name     string // name of the folder in its parent
-	dev, ino uint64 // identify the parent
-	left     []string
+	name     string   // name of the folder in its parent
+	dev, ino uint64   // identify the parent
+	left     []string // folders in it that must still be emptied
 }
 
 // emptyTree removes everything below a folder. It goes down into a folder, and up again when that folder is empty.

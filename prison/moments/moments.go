@@ -25,9 +25,9 @@ const (
 // Log writes such a file. After an error it writes nothing more.
 type Log struct {
 	file  *os.File
-	total int64 // bytes of output so far
-	size  int64 // bytes in the file
-	last  time.Time
+	total int64     // bytes of output so far
+	size  int64     // bytes in the file
+	last  time.Time // the time of the last line
 }
 
 // New creates a file, or empties it.

@@ -45,10 +45,10 @@ type Values struct {
 
 // form recognises one form of a value. Line ends are removed from the form before.
 type form struct {
-	Length int `json:"length"`
+	Length int `json:"length"` // in bytes
 	// Filter is a part of the form's rolling hash, which can be computed quickly for each part of a text.
 	Filter uint16 `json:"filter"`
-	Sum    []byte `json:"sum"`
+	Sum    []byte `json:"sum"` // SHA-256 of the salt and the form
 }
 
 // maxForms is how many forms are kept, about those of a hundred values. The oldest ones are dropped.

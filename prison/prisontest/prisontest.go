@@ -67,7 +67,7 @@ func Run(t *testing.T, b prison.Backend, o Options) {
 // box is a prison under test.
 type box struct {
 	backend   prison.Backend
-	brief     bool
+	brief     bool // repeat less often
 	spec      prison.Spec
 	isolation prison.Isolation
 	prison.Prison

@@ -21,16 +21,16 @@ type Meter struct {
 
 // Leak is a place where a word can be read.
 type Leak struct {
-	Kind  string `json:"kind"`
-	Where string `json:"where"`
-	Seen  string `json:"seen"` // partly written by the agent: escape it
+	Kind  string `json:"kind"`  // the kind of the word
+	Where string `json:"where"` // the name of the source
+	Seen  string `json:"seen"`  // partly written by the agent: escape it
 }
 
 // source is a source of text inside. The system's own texts (names of files and users) may contain short words by chance, so only long
 // words are searched for in them.
 type source struct {
 	name, script string
-	system       bool
+	system       bool // the text is the system's own
 }
 
 var sources = []source{

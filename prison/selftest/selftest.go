@@ -60,8 +60,8 @@ type Word struct {
 // Result describes the test of one promise.
 type Result struct {
 	Name    string `json:"name"`
-	Promise string `json:"promise"`
-	Tried   string `json:"tried"`
+	Promise string `json:"promise"` // in words
+	Tried   string `json:"tried"`   // what the probe does
 	// Seen is the observed result. The agent has written a part of it: escape it.
 	Seen string `json:"seen"`
 	Kept bool   `json:"kept"`

@@ -16,8 +16,8 @@ type World struct {
 	// Host is the path of a program that runs its arguments in the namespace that plays this machine. There, the DNS server is that of
 	// the other namespace, and the certificates of the other namespace's servers are trusted.
 	Host    string
-	near    string
-	far     string
+	near    string // namespace that plays this machine
+	far     string // namespace with the servers
 	servers []*exec.Cmd
 }
 
