@@ -57,8 +57,8 @@ type copier struct {
 // place is the part of a pack that contains an object, from its first offset up to its end.
 type place struct {
 	in       packed
-	from, to int64
-	crc      uint32
+	from, to int64  // offsets in bytes
+	crc      uint32 // CRC-32 of these bytes
 }
 
 // find stores the places of all objects of the store in places.

@@ -161,7 +161,7 @@ func appendMeta(list []byte, n *node, escaped string) []byte {
 // meta is a line of a folder's list.
 type meta struct {
 	mode  uint32
-	mtime int64
+	mtime int64 // nanoseconds since 1970
 }
 
 // parseMeta reads a folder's list.

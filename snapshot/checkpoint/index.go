@@ -106,7 +106,7 @@ func appendNode(b []byte, n *node) []byte {
 // indexDecoder reads the index file. Only this program writes the file, and its checksum is right. So the decoder must only not crash.
 type indexDecoder struct {
 	rest   []byte
-	broken bool
+	broken bool // the file has another form
 	free   []node
 }
 

@@ -13,7 +13,7 @@ import (
 type looked struct {
 	top     *node
 	unread  []unread
-	partial bool
+	partial bool // only the touched folders were listed
 }
 
 // unread is a regular file whose content must still be read.

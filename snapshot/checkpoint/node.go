@@ -13,7 +13,7 @@ import (
 type node struct {
 	name     string
 	kind     files.Kind
-	mode     uint32
+	mode     uint32 // permission, set-id and sticky bits
 	mtime    int64  // nanoseconds since 1970
 	target   string // of a symbolic link
 	blob     oid    // the content of a regular file

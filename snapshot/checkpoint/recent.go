@@ -12,7 +12,7 @@ import (
 // Recent keeps the state of the last checkpoint in memory, for a process that makes many checkpoints. The zero value knows nothing.
 type Recent struct {
 	index
-	again []string
+	again []string // folders to list next time, see [Taken]
 }
 
 func (r *Recent) forget() { *r = Recent{} }

@@ -16,10 +16,10 @@ import (
 type Restoring struct {
 	Before  Taken    // the checkpoint of the state before, which can undo the restore
 	Write   []string // paths to write: contents, links, folders, modes or times
-	Remove  []string
+	Remove  []string // paths to remove
 	Missing []string // paths of the scope that neither the workspace nor the checkpoint has
 	Whole   bool     // the workspace will be exactly as in the checkpoint
-	want    *node
+	want    *node    // the planned state
 	operate []files.Operation
 	blobs   []oid // for each operation, the content to write
 	to      Checkpoint

@@ -17,8 +17,8 @@ import (
 // Store is the repository with the checkpoints of one airlock. The caller must hold a lock that keeps other processes away.
 type Store struct {
 	objects
-	dir   string
-	most  int64
+	dir   string           // path of the repository
+	most  int64            // bytes that the store may use
 	known []int            // the numbers of all checkpoints, sorted; valid while the caller holds the lock
 	sizes map[string]int64 // sizes in bytes of the files with packs, which never change
 }
@@ -41,7 +41,7 @@ type Checkpoint struct {
 	Time    time.Time
 	Message string
 	commit  oid
-	root    oid
+	root    oid // the tree of the commit
 }
 
 const (

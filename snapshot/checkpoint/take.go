@@ -17,7 +17,7 @@ import (
 type Unreadable struct {
 	Paths  []string // the first few paths; the agent has chosen the names
 	Reason string   // why the first one cannot be read
-	Count  int
+	Count  int      // number of all these files
 }
 
 func (u *Unreadable) Error() string {
@@ -57,7 +57,7 @@ type Taken struct {
 // Options are the options of making a checkpoint.
 type Options struct {
 	Message string
-	Now     time.Time
+	Now     time.Time // the time of the checkpoint
 	// Opens gives the owner access to files that the agent has closed. No process of the agent may run then.
 	Opens bool
 	// Whole reads the contents of all files again.

@@ -78,7 +78,7 @@ const saidLimit = 1 << 12
 // bounded keeps the first left bytes that are written, and drops the others.
 type bounded struct {
 	*bytes.Buffer
-	left int
+	left int // bytes
 }
 
 func (b *bounded) Write(p []byte) (int, error) {

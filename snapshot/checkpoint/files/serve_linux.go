@@ -88,8 +88,8 @@ func (s *server) listAll(deep bool) {
 
 type walk struct {
 	*server
-	opens   bool
-	shallow bool
+	opens   bool              // open files that are closed to their owner
+	shallow bool              // list only the entries of a folder
 	opened  map[uint64]uint32 // the modes from before, by inode, of the regular files that this walk has opened
 	names   []byte            // buffer of getdents64(2)
 }

@@ -166,7 +166,7 @@ func (k Kind) String() string {
 // Stat are the properties of a file that reveal a change of its content, see inode(7).
 type Stat struct {
 	Device, Inode uint64
-	Size          int64
+	Size          int64 // bytes
 	Mtime, Ctime  int64 // nanoseconds since 1970
 }
 
@@ -261,9 +261,9 @@ type Operation struct {
 	Kind   Kind   // for Set: the kind that the file must have
 	Path   string // the path from the workspace; empty for the workspace itself
 	Mode   uint32
-	Mtime  int64 // nanoseconds since 1970
-	Target string
-	Size   int64 // the bytes of content, for Write
+	Mtime  int64  // nanoseconds since 1970
+	Target string // the target of a link, for MakeLink
+	Size   int64  // the bytes of content, for Write
 }
 
 func (w writer) operation(o Operation) {
