@@ -20,10 +20,10 @@ const rootMessage = "Initial commit\n"
 type Snapshot struct {
 	Root    gitops.OID // the tip of the inner branch main; after Take it is the only commit
 	Partial bool       // files were left out
-	format  string
+	format  string     // object format of the repository
 	ghost   identity.Ghost
 	commit  []byte
-	pack    string
+	pack    string // path of the pack, without extension
 }
 
 // Take creates the quarantine in dir. It copies the tree of base into it, without the excluded files, and adds a root

@@ -11,8 +11,8 @@ import (
 
 // known is a kind of file that is known to contain secrets.
 type known struct {
-	rule  string
-	what  string
+	rule  string   // name of the rule
+	what  string   // what such a file contains, for messages
 	files []string // file names; with a slash, the end of a path; with a star, the end or the beginning of a name
 	// value matches a secret in its last group. If it is nil, the file itself counts as the secret.
 	value  *regexp.Regexp

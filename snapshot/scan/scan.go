@@ -22,10 +22,10 @@ const textLimit = 4 << 20
 
 // Match is a place in a text that a [Detector] found.
 type Match struct {
-	Rule  string
-	Line  int  // counted from 1
-	Last  int  // the line in which the match ends
-	Guess bool // the words around the value indicate a secret, not the form of the value
+	Rule  string // name of the rule
+	Line  int    // counted from 1
+	Last  int    // the line in which the match ends
+	Guess bool   // the words around the value indicate a secret, not the form of the value
 	// Encoded reports that the secret is inside Base64 that begins on the line.
 	Encoded bool
 }
@@ -56,21 +56,21 @@ func (s Severity) lowered() Severity { return max(s-1, Low) }
 // Finding is one place that may hold a secret.
 type Finding struct {
 	Path     string
-	Line     int // 0 means the whole file
-	Rule     string
+	Line     int    // 0 means the whole file
+	Rule     string // name of the rule
 	Severity Severity
 	Reason   string // why it may be a secret, in words
 	Ignored  bool   // an ignore file names the path, so somebody did not mean to commit the file
 	Loose    bool   // the file is not committed, and goes into the prison because the user wants it
 	Allowed  string // the user's reason to allow it; empty if it is not allowed
-	guess    bool
+	guess    bool   // as in [Match]
 }
 
 // Report is the result of a search.
 type Report struct {
-	Files    int
-	Excluded int // files that the snapshot leaves out
-	Bytes    int64
+	Files    int       // files that were searched
+	Excluded int       // files that the snapshot leaves out
+	Bytes    int64     // bytes of their different contents
 	Findings []Finding // the worst first
 	Partial  []string  // paths of files of which only the first part was searched
 	Archives []string  // paths of archives, which are not searched
@@ -165,9 +165,9 @@ func (s Scanner) applySettings(ctx context.Context, r *Report) error {
 // job is one content to search, with the paths of the files that have it.
 type job struct {
 	paths []string
-	text  []byte
-	size  int64
-	loose bool
+	text  []byte // the first part of the content
+	size  int64  // bytes of the whole content
+	loose bool   // as in [Finding]
 }
 
 // search is the state of one search through files.
@@ -176,7 +176,7 @@ type search struct {
 	jobs    chan job
 	lock    sync.Mutex
 	report  Report
-	done    int
+	done    int // files that were searched
 
 	searched atomic.Int64 // bytes of text
 }
@@ -302,7 +302,7 @@ func asText(content []byte) []byte {
 
 // archive is the signature of an archive format.
 type archive struct {
-	at    int
+	at    int // offset of magic
 	magic string
 }
 
