@@ -1,5 +1,5 @@
-// Package inside contains the roles that run within a native prison. The builder makes the file system, puts up the
-// walls, and becomes init. Init starts the agent's processes and watches files on request.
+// Package inside contains the roles that run within a native prison. The builder makes the file system, puts up the walls, and becomes
+// init. Init starts the agent's processes and watches files on request. Begin reading at [Build] and [Serve].
 package inside
 
 import (

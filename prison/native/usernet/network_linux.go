@@ -1,6 +1,6 @@
-// Package usernet gives a prison a network without privileges: an interface inside, and a process on the host that
-// has the other end of the interface (package egress). The process has a uid that no other process has, and nothing
-// that an attacker could use, because it reads the agent's packets.
+// Package usernet gives a prison a network without privileges: an interface inside, and a process on the host that has the other end of
+// the interface (package egress). The process reads the agent's packets, so it has a uid that no other process has, and no rights that an
+// attacker could use. Begin reading at [New] and [Network.Await].
 package usernet
 
 import (

@@ -1,6 +1,5 @@
-// Package walls keeps a prison apart from its host: namespaces and phantom ids, control groups and other limits,
-// Landlock, the system call filter, and dropped privileges. It reports which of these the machine lacks, and how to
-// fix that.
+// Package walls keeps a prison apart from its host: namespaces and phantom ids, control groups and other limits, Landlock, the system call
+// filter, and dropped privileges. It reports which of these the machine lacks, and how to fix that. Begin reading at [Child.Start].
 package walls
 
 import (

@@ -1,9 +1,9 @@
 // Package wire starts the roles of a native prison and carries the messages between them.
 //
-// A role is this program, run again as a part of a prison. The name of the role is argv[0]. Its configuration is a
-// sealed memory file on descriptor 3, and the next descriptor is the link to the process that started the role.
-// Links, and the socket through which requests reach init, carry messages in JSON after their length, with
-// descriptors as ancillary data.
+// A role is this program, run again as a part of a prison. The name of the role is argv[0]. Its configuration is a sealed memory file on
+// descriptor 3. The next descriptor is the link to the process that started the role. Messages go over such links, and over the socket
+// through which requests reach init. A message is its length and a value in JSON, with descriptors as ancillary data. Begin reading at
+// [Begin] and [Conn.Send].
 package wire
 
 import (
