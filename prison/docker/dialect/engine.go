@@ -1,6 +1,6 @@
-// Package dialect talks to a container engine of this machine. It determines the engine's address, version and
-// product (Docker or Podman), and what the engine can do for prisons. It also contains the parts of the API that
-// all rooms need: kinds of errors, time limits, and archives.
+// Package dialect talks to a container engine of this machine. It determines the engine's address, version and product (Docker or
+// Podman), and what the engine can do for prisons. It also contains the parts of the API that all rooms need: kinds of errors, time
+// limits, and archives. Begin reading at [Connect] and [Engine.Platform].
 package dialect
 
 import (
@@ -50,10 +50,10 @@ type Engine struct {
 
 	mu    sync.Mutex
 	asked time.Time // when the engine was last pinged
-	said  error     // the result of that ping
+	said  error     // the result of the last ping
 
 	facts *Platform // the last known abilities of the engine
-	told  time.Time // when they were read
+	told  time.Time // when facts were read
 }
 
 // Connect returns a connection to the engine at an address. It does not contact the engine yet.

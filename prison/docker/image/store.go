@@ -1,5 +1,5 @@
-// Package image builds, downloads, lists and removes the images of an engine, and reads the volumes that an image
-// declares.
+// Package image builds, downloads, lists and removes the images of an engine, and reads the volumes that an image declares. Begin reading
+// at [Store.BuildImage].
 package image
 
 import (

@@ -1,5 +1,5 @@
-// Package inside runs programs in a container: commands, through a script of ours, with their streams and
-// terminals; the launched command and the keeper of its terminal; and watches of files.
+// Package inside runs programs in a container, with their streams and terminals. A command is started by a shell script. The launched
+// command has a keeper, which holds its terminal. The package also watches files. Begin reading at [Container.Exec].
 package inside
 
 import (
