@@ -22,7 +22,7 @@ const (
 	pause = 20 * time.Millisecond
 )
 
-// Log writes such a file. After an error it writes nothing more.
+// Log writes such a file. If the file cannot be created, it writes nothing.
 type Log struct {
 	file  *os.File
 	total int64     // bytes of output so far
