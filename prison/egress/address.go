@@ -29,9 +29,9 @@ func closedPrefixes() (list []netip.Prefix) {
 	return list
 }
 
-// Vet returns an error that names the address unless the internet routes it: an address is refused that is local to a
-// host or a network, private, reserved, or a cloud's metadata ([prison.Closed]), also where IPv6 carries it. Documentation
-// ranges are not refused. The own addresses of this machine are not known here.
+// Vet returns an error that names the address unless the internet routes it. It refuses an address that is local to a host or a network,
+// private, reserved, or a cloud's metadata service ([prison.Closed]), and an IPv6 address that carries such an IPv4 address. It does not
+// refuse documentation ranges. It does not know this machine's own addresses: see package route.
 func Vet(a netip.Addr) error {
 	if !public(a) {
 		return fmt.Errorf("address %v is not public", a)
@@ -53,14 +53,14 @@ func public(a netip.Addr) bool {
 	case sixToFour.Contains(a):
 		return public(netip.AddrFrom4([4]byte(b[2:6])))
 	case teredo.Contains(a):
-		var client [4]byte // is there with all its bits inverted
+		var client [4]byte // the client's address, with all its bits inverted
 		binary.BigEndian.PutUint32(client[:], ^binary.BigEndian.Uint32(b[12:]))
 		return public(netip.AddrFrom4([4]byte(b[4:8]))) && public(netip.AddrFrom4(client))
 	}
 	return globalUnicast.Contains(a)
 }
 
-// IsAddress reports whether a text is an address as [Rule.AboutAddress] takes it, and not a name.
+// IsAddress reports whether a text is an IP address without a zone, and not a name.
 func IsAddress(text string) bool {
 	a, err := netip.ParseAddr(text)
 	return err == nil && a.Zone() == ""

@@ -15,7 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/pending"
 )
 
-// answers has the buffers for the content of answers. The size is that of the content of a TLS record.
+// answers is the pool of buffers for the content of answers. A buffer is as large as the content of a TLS record.
 type answers struct{}
 
 var answerBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
@@ -26,8 +26,8 @@ func (answers) Get() []byte { return answerBuffers.Get().(*[16 << 10]byte)[:] }
 // Put implements [httputil.BufferPool].
 func (answers) Put(b []byte) { answerBuffers.Put((*[16 << 10]byte)(b)) }
 
-// secret is a credential of a server with its value, which no answer of the server may contain: the server can know the value although
-// a request does not have it.
+// secret is a credential of a server with its value, which no answer of the server may contain: the server can know the value even if the
+// request does not have it.
 type secret struct {
 	boundCredential
 	value  string
@@ -44,7 +44,7 @@ func (e *Engine) secretsOf(rules *Policy, name string) (all []secret) {
 	return all
 }
 
-// answered checks an answer. One that contains the value of a credential of the server is cut, and an alarm is recorded.
+// answered checks an answer. If it contains the value of a credential of the server, answered cuts it and records an alarm.
 func (p *requests) answered(r *http.Response) error {
 	x := roundTripOf(r.Request.Context())
 	if x.status = r.StatusCode; x.used != nil {
@@ -67,7 +67,7 @@ func (p *requests) answered(r *http.Response) error {
 	return nil
 }
 
-// judged reports what a server says about the value of a credential with the status of its answer.
+// judged stores whether a server has refused the value of a credential, as the status of its answer says, and reports it to the holder.
 func (p *requests) judged(name string, status int) {
 	if changed := p.engine.credentials.Answered(name, status); credential.IsRefusal(status) {
 		p.engine.awaitRefusal(changed)
@@ -77,12 +77,12 @@ func (p *requests) judged(name string, status int) {
 	if status == http.StatusUnauthorized {
 		select {
 		case p.engine.stale <- name:
-		default: // another one is reported, and this one with its next 401
+		default: // another name waits to be reported; this one is reported with its next 401
 		}
 	}
 }
 
-// finalOnly does not pass on what a server sends before its answer, such as early hints.
+// finalOnly drops the answers that a server sends before the final one, such as early hints.
 type finalOnly struct{ http.ResponseWriter }
 
 func (w finalOnly) WriteHeader(status int) {
@@ -109,8 +109,8 @@ func (p *requests) fail(w http.ResponseWriter, r *http.Request, err error) {
 	fmt.Fprintln(w, clip(x.failed)) // the client may be gone
 }
 
-// reason describes why a request failed. net/http quotes the server in its errors, which therefore are not described where the server
-// can know the value of a credential.
+// reason describes why a request failed. Errors of net/http quote the server, so if the server can know the value of a credential, reason
+// returns known texts only.
 func (x *roundTrip) reason(err error) string {
 	const untrusted = "the server's certificate is not trusted"
 	wrong, isWrong := errors.AsType[*tls.CertificateVerificationError](err)

@@ -31,7 +31,7 @@ func (e *Engine) copyBoth(f *flow, n end, near *gonet.TCPConn, far net.Conn) {
 		once.Do(func() {
 			n.Abort()
 			if c, ok := far.(interface{ SetLinger(int) error }); ok {
-				c.SetLinger(0) //nolint:errcheck // it then ends in a more friendly way
+				c.SetLinger(0) //nolint:errcheck // if it fails, the connection ends without a reset
 			}
 			far.Close()
 		})
@@ -58,10 +58,10 @@ func (e *Engine) copyBoth(f *flow, n end, near *gonet.TCPConn, far net.Conn) {
 	out.Wait()
 }
 
-// buffers are for one copy each: a connection that is silent has none.
+// buffers has the buffers for copying. A silent connection holds none.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
 
-// copyOut copies what comes from the prison until its end, and passes that on.
+// copyOut copies the bytes from the prison until their end, and then closes far for writing.
 func copyOut(far net.Conn, n end, active func(int)) error {
 	entry, ready := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
 	n.queue.EventRegister(&entry)
@@ -84,7 +84,7 @@ func copyOut(far net.Conn, n end, active func(int)) error {
 	}
 }
 
-// passOut copies what there is at the moment. The stack of a goroutine that waits in copyOut does not have its large frame.
+// passOut copies the bytes that are there. Its large frame is not on the stack of a goroutine that waits in copyOut.
 //
 //go:noinline
 func passOut(far net.Conn, n end, active func(int)) (end tcpip.Error, failed error) {
@@ -99,7 +99,7 @@ func passOut(far net.Conn, n end, active func(int)) (end tcpip.Error, failed err
 	return end, failed
 }
 
-// copyIn copies what comes from the world until its end, and passes that on.
+// copyIn copies the bytes from the world until their end, and then closes near for writing.
 func copyIn(near *gonet.TCPConn, far net.Conn, active func(int)) error {
 	for {
 		buf, n, err := readSome(far)
@@ -127,7 +127,7 @@ func closeWrite(c net.Conn) error {
 	return errors.New("a connection that cannot end in one direction")
 }
 
-// readSome reads what is there into one of the [buffers]. For a socket it takes the buffer when there is something to read.
+// readSome reads the bytes that are there into one of the buffers. For a socket, it takes a buffer only when there is something to read.
 func readSome(c net.Conn) (buf *[]byte, n int, err error) {
 	socket, ok := c.(syscall.Conn)
 	if !ok {
@@ -165,7 +165,7 @@ func readSome(c net.Conn) (buf *[]byte, n int, err error) {
 type countedConn struct {
 	*gonet.TCPConn
 	flow   *flow
-	before []byte // was read already
+	before []byte // bytes that were read already, and that Read returns first
 	active func() // called when bytes were read or written
 }
 

@@ -153,7 +153,7 @@ func TestUnrecordedRequestIsNotCounted(t *testing.T) {
 	}
 }
 
-// talk sends bytes and returns all that comes.
+// talk sends bytes and returns all bytes that come back.
 func talk(t testing.TB, c io.ReadWriteCloser, sent string) string {
 	t.Helper()
 	if _, err := io.WriteString(c, sent); err != nil {
@@ -163,8 +163,8 @@ func talk(t testing.TB, c io.ReadWriteCloser, sent string) string {
 	return string(text)
 }
 
-// TestRawCredentials sends what an HTTP library does not, inside TLS and to a service that is reached without TLS inside. The server,
-// which speaks TLS alone, must see each request as it was decided about.
+// TestRawCredentials sends requests that an HTTP library does not send, inside TLS and to a service that is reached without TLS inside. The
+// server, which speaks TLS alone, must see each request as it was decided about.
 func TestRawCredentials(t *testing.T) {
 	e, s := newCredentialed(t, show)
 	const first, end = "GET /v1/x HTTP/1.1\r\nHost: api.test\r\n", "Connection: close\r\n\r\n"
@@ -425,7 +425,7 @@ func FuzzCredentials(f *testing.F) {
 	fuzzRequests(f, &policy, 443, func(t *testing.T, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		x := roundTripOf(r.Context())
-		x.credentials(r)
+		x.putCredential(r)
 		want := ""
 		if x.used != nil {
 			want = "Bearer " + realKey

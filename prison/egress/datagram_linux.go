@@ -15,12 +15,11 @@ import (
 const (
 	// maxSilence ends an exchange of datagrams, which has no end of its own (RFC 4787, REQ-5).
 	maxSilence = 2 * time.Minute
-	// maxDatagram is the largest.
+	// maxDatagram is the maximum size of a datagram in bytes.
 	maxDatagram = 1<<16 - 1
 )
 
-// datagrams takes the first datagram of an exchange. It reports false for one that leads nowhere: the sender then hears that the
-// port is unreachable.
+// datagrams takes the first datagram of an exchange. It reports false for one that is refused; the stack then answers "port unreachable".
 func (e *Engine) datagrams(r *udp.ForwarderRequest) bool {
 	id := r.ID()
 	from := netip.AddrFrom4(id.RemoteAddress.As4())
@@ -34,7 +33,7 @@ func (e *Engine) datagrams(r *udp.ForwarderRequest) bool {
 		return false
 	}
 	if !e.add(f) {
-		return true // it will be sent again
+		return true // the program may send it again
 	}
 	queue := new(waiter.Queue)
 	end, err := r.CreateEndpoint(queue)
@@ -57,7 +56,7 @@ func (e *Engine) datagrams(r *udp.ForwarderRequest) bool {
 	return true
 }
 
-// exchange copies datagrams both ways until there was silence for long, or one way fails.
+// exchange copies datagrams both ways until both were silent for maxSilence, or one fails.
 func (f *flow) exchange(near, far net.Conn) {
 	var once sync.Once
 	stop := func() {

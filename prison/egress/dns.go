@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxQuestion is longer than a message with one question and no extensions can be, and than those with the usual ones.
+	// maxQuestion is the maximum size of a question in bytes. A message with one question and the usual extensions is shorter.
 	maxQuestion = 4 << 10
-	// maxAnswer is the largest message of DNS.
+	// maxAnswer is the maximum size of a DNS message in bytes.
 	maxAnswer = 1<<16 - 1
 	// nameTTL is how long, in seconds, programs may remember the address of a name. The address does not change.
 	nameTTL = 60
@@ -36,7 +36,7 @@ type resolver struct {
 	forward func(ctx context.Context, question []byte) ([]byte, error)
 }
 
-// answer returns the answer to a message, nil for a message that gets none.
+// answer returns the answer to a message, or nil if the message gets none.
 func (r resolver) answer(ctx context.Context, message []byte) []byte {
 	var p dnsmessage.Parser
 	header, err := p.Start(message)
@@ -69,8 +69,8 @@ func (r resolver) answer(ctx context.Context, message []byte) []byte {
 	return build(reply, &question, found)
 }
 
-// passedOn reports whether a question of a type may leave. Addresses are ours to give, and so are records that hold
-// addresses or keys for an encrypted name (HTTPS and SVCB, RFC 9460); a whole zone is nobody's business here.
+// passedOn reports whether questions of a type are sent to a resolver of the host. Questions for addresses, for records with addresses or
+// keys for an encrypted name (HTTPS and SVCB, RFC 9460), and for whole zones are not.
 func passedOn(t dnsmessage.Type) bool {
 	const svcb, axfr, ixfr = 64, 252, 251
 	switch t {
@@ -80,8 +80,8 @@ func passedOn(t dnsmessage.Type) bool {
 	return true
 }
 
-// find returns the address for a question, if it asks for one. Without an open network every name has an address, also one that
-// no rule allows: see [Engine.addressFor]. The connection to it is then refused.
+// find returns the address for a question, if it asks for one. In a network that is not open, every name has an address, even if no rule
+// allows it (see [Engine.addressFor]): the engine refuses the connection instead.
 func (r resolver) find(ctx context.Context, q dnsmessage.Question) (netip.Addr, dnsmessage.RCode) {
 	name, err := Canonical(q.Name.String())
 	if err != nil || !isASCII(q.Name.String()) || q.Class != dnsmessage.ClassINET {
@@ -104,7 +104,7 @@ func isASCII(text string) bool {
 	return !slices.ContainsFunc([]byte(text), func(c byte) bool { return c >= 0x80 })
 }
 
-// build writes an answer; it is nil if that cannot be.
+// build returns an answer as a message, or nil if it cannot be encoded.
 func build(h dnsmessage.Header, q *dnsmessage.Question, address netip.Addr) []byte {
 	b := dnsmessage.NewBuilder(nil, h)
 	b.EnableCompression()
@@ -126,7 +126,7 @@ func build(h dnsmessage.Header, q *dnsmessage.Question, address netip.Addr) []by
 	return message
 }
 
-// serveStream answers the questions that come over a connection (RFC 7766), until it ends or is silent for too long.
+// serveStream answers the questions that come over a connection (RFC 7766), until the connection ends or is silent for too long.
 func (r resolver) serveStream(ctx context.Context, c net.Conn) {
 	defer c.Close()
 	for {

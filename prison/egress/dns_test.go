@@ -29,7 +29,7 @@ func question(t testing.TB, name string, kind dnsmessage.Type) []byte {
 
 var standsFor = netip.MustParseAddr("198.18.0.7")
 
-// known is a resolver that knows files.test, and that broken.test cannot be had now.
+// known is a resolver that finds files.test, and fails for broken.test.
 var known = resolver{address: func(_ context.Context, name string) (netip.Addr, error) {
 	switch name {
 	case "files.test":
@@ -80,7 +80,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestForwardedQuestions passes on what does not ask for an address, and nothing else.
+// TestForwardedQuestions checks that only questions that do not ask for an address are passed on.
 func TestForwardedQuestions(t *testing.T) {
 	var asked int
 	r := known
@@ -97,7 +97,7 @@ func TestForwardedQuestions(t *testing.T) {
 			t.Errorf("%v: passed on %d times", kind, asked)
 		}
 	}
-	r.forward = func(context.Context, []byte) ([]byte, error) { return []byte{1, 2, 3}, nil } // another question's
+	r.forward = func(context.Context, []byte) ([]byte, error) { return []byte{1, 2, 3}, nil } // the answer to another question
 	var m dnsmessage.Message
 	if err := m.Unpack(r.answer(t.Context(), question(t, "files.test.", dnsmessage.TypeTXT))); err != nil || m.RCode != dnsmessage.RCodeServerFailure {
 		t.Errorf("%+v, %v", m, err)

@@ -1,33 +1,34 @@
-// Package egress is the other end of a prison's only network interface: the one way out.
+// Package egress is a prison's only way out: it makes the connections of programs inside that the rules allow.
 //
-// The interface inside is an Ethernet device, tap(4) or one of a pair, and its other end is a descriptor in a process on the host. There an
-// [Engine], a TCP/IP stack in user space (gVisor's), takes every packet. It routes none: for each connection that a program
-// inside makes, the engine makes one of its own and copies what comes, or refuses with a reset, which the program sees in
-// connect(2). Datagrams go the same way, or are answered with "port unreachable". DNS questions are answered by the engine
-// itself. Nothing listens on the host, and programs inside need no proxy and no settings.
+// Begin with [Engine]: connect in stack_linux.go takes a connection, reach in guard_linux.go decides about it and connects it to the
+// world, and carry copies its bytes. A [Policy] decides, by its [Rule] values. Package control describes how the host steers the engine.
 //
-// Each name gets an address of its own, from a range that no public network has ([RFC 2544]), so that a connection shows for which
-// name the program asked. The address that the name has in the world is looked up when a program connects, and never seen
-// inside.
+// The interface inside is an Ethernet device, tap(4) or one of a veth(4) pair. Its other end is a descriptor in a process on the host,
+// where an Engine, a TCP/IP stack in user space (gVisor's), reads every packet. The engine routes no packets. For each connection that a
+// program inside makes, it makes a connection of its own and copies the bytes, or refuses with a reset, which the program sees in
+// connect(2). It treats datagrams in the same way, but refuses them with "port unreachable". It answers DNS questions itself. No port is
+// open on the host, and programs inside need no proxy and no settings.
 //
-// What may be reached is decided by a [Policy] of rules, by name and port, before anything is looked up. Then the name is looked
-// up once, and [Vet] checks each address. If one is not public, or is this machine's own for the kernel at the moment of connecting,
-// the name is refused. In an open network every public address is allowed that no rule denies.
+// Each name gets its own address inside, from a range that no public network has ([RFC 2544]), so that a connection shows for which name
+// the program asked. The engine looks up the name's address in the world when a program connects. Programs inside never see that address.
 //
-// In a network by names, TLS at port 443 must name the same server ([ReadHello]) and hide no other, and each request at port 80
-// has a decision of its own. Clients of both are told about a refusal: by an alert, or by an answer with the status 403. Other
-// connections are refused with a reset, and datagrams with "port unreachable".
+// A Policy decides by name and port before any look-up. Then the engine looks the name up once, and [Vet] checks each address. If one is
+// not public, or is this machine's own according to the kernel just before connecting, the engine refuses the name. An open network
+// allows every public address that no rule denies.
 //
-// Where rules are about methods or paths, requests inside TLS are seen, too: the engine answers in the place of the server, with a
-// certificate that programs inside trust (package authority), and makes a connection with TLS of its own, which must prove the
-// server's name to this machine. A path is compared only if it has one meaning, and a denial counts for each way in which a server may
-// read it (package request). Headers by which servers replace what was decided about are removed. Servers without such rules are not
-// answered for.
+// In any other network, a TLS client at port 443 must name the same server ([ReadHello]) and hide no other name, and the engine decides
+// about each request at port 80. It refuses with an alert in TLS, and with the status 403 in HTTP.
 //
-// Records of connections and refusals wait in this process until its holder has written them (package control). While the
-// holder cannot write, no connection is made. New rules end the connections that they do not allow.
+// If rules are about methods or paths, or a server has a credential (package credential), the engine sees requests inside TLS, too. It
+// answers in place of the server, with a certificate that programs inside trust (package authority), and makes its own TLS connection, in
+// which the server must prove its name to this machine. It compares only paths that have one meaning, and a rule that denies applies to
+// every way in which a server may read the path (package request). It removes headers with which some servers replace the method, the
+// path or the host. It does not decrypt connections to other servers.
 //
-// Everything that comes from inside is an attacker's: frames, questions, names.
+// The engine keeps records of connections and refusals (package pending) until its holder, the process that steers it, has written them
+// (package ledger). While the holder cannot write, the engine makes no connection. New rules end the connections that they do not allow.
+//
+// Frames, questions, names and all other input from inside are an attacker's.
 //
 // [RFC 2544]: https://www.rfc-editor.org/rfc/rfc2544
 package egress

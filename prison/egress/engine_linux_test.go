@@ -36,7 +36,7 @@ var (
 	resolves = netip.MustParseAddr("10.0.2.3")
 )
 
-// fakeWorld is reached over pipes: what is connected to echoes.
+// fakeWorld connects to servers in this process: serve for TCP, and echo for datagrams.
 type fakeWorld struct {
 	mu      sync.Mutex
 	reached []string
@@ -73,7 +73,7 @@ func (w *fakeWorld) Connect(_ context.Context, target Target) (net.Conn, error) 
 	return elsewhere{near.(*net.TCPConn)}, nil
 }
 
-// elsewhere is a connection to a public address, as far as its user knows.
+// elsewhere is a connection whose remote address looks public.
 type elsewhere struct{ *net.TCPConn }
 
 func (elsewhere) RemoteAddr() net.Addr {
@@ -100,7 +100,7 @@ func echo(c net.Conn) {
 	io.Copy(c, c)
 }
 
-// writable are the first orders of a holder that can write.
+// writable returns the first order of a holder that can write.
 func writable(rules control.Rules) control.Order {
 	return control.Order{Rules: &rules, Written: &control.Written{}}
 }
@@ -146,7 +146,7 @@ func full(a netip.AddrPort) tcpip.FullAddress {
 	return tcpip.FullAddress{NIC: nicID, Addr: tcpip.AddrFrom4(a.Addr().As4()), Port: a.Port()}
 }
 
-// patience bounds what takes an instant on an idle machine.
+// patience bounds each step of a test, which takes an instant on an idle machine.
 const patience = time.Minute
 
 func dialInside(t testing.TB, s *stack.Stack, to string) (*gonet.TCPConn, error) {
@@ -265,7 +265,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestEnds passes on how a connection ends, both ways.
+// TestEnds checks that each side of a connection sees how the other one has ended it.
 func TestEnds(t *testing.T) {
 	served := make(chan net.Conn, 1)
 	_, s := newPair(t, &fakeWorld{serve: func(c net.Conn) { served <- c }})
@@ -302,7 +302,7 @@ func TestEnds(t *testing.T) {
 	far.Close()
 }
 
-// TestDatagrams exchanges some.
+// TestDatagrams exchanges datagrams with an echo.
 func TestDatagrams(t *testing.T) {
 	_, s := newPair(t, &fakeWorld{})
 	to := full(netip.MustParseAddrPort("192.0.2.1:123"))
@@ -333,7 +333,7 @@ func TestOtherProtocols(t *testing.T) {
 			t.Fatal(err)
 		}
 		for begun := time.Now(); err == nil && time.Since(begun) < patience; time.Sleep(time.Millisecond) {
-			_, err = c.Write([]byte("x")) // reports what the one before led to
+			_, err = c.Write([]byte("x")) // reports the error of the datagram before
 		}
 		if err == nil || !strings.Contains(err.Error(), "refused") {
 			t.Errorf("%s: %v", to, err)
@@ -342,7 +342,7 @@ func TestOtherProtocols(t *testing.T) {
 	}
 }
 
-// asked is an interface in which frames wait until somebody reads them.
+// asked is an interface in which frames wait until a stack is attached.
 type asked struct {
 	*channel.Endpoint
 	waiting [][]byte

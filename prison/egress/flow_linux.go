@@ -14,27 +14,27 @@ import (
 type flow struct {
 	id       uint64
 	begun    time.Time
-	network  string // "tcp" or "udp"
-	proto    string
-	name     string
+	network  string         // "tcp" or "udp"
+	proto    string         // see [control.Record]
+	name     string         // canonical; empty for an address
 	to       netip.AddrPort // as seen inside, with the port at which it leaves
 	secured  bool           // the client speaks HTTP without TLS, and the network TLS with the server
 	sent     atomic.Int64   // bytes from inside
-	received atomic.Int64
+	received atomic.Int64   // bytes from outside
 
 	mu       sync.Mutex
 	decision Decision
-	address  netip.Addr // connected to
+	address  netip.Addr // connected to; invalid before
 	ended    bool
 	closed   string // why a policy ended it
 	failed   string // why it failed after it was made
-	opaque   bool   // its contents are copied and not seen
+	opaque   bool   // its bytes are copied, and its requests not seen
 	// trips are the requests at this moment.
 	trips map[*roundTrip]struct{}
 	stop  func() // ends both halves at once
 }
 
-// abort ends a flow, also one that has not begun.
+// abort ends a flow, even before stopWith was called.
 func (f *flow) abort() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,7 +49,7 @@ func (f *flow) end() {
 	}
 }
 
-// stopWith sets what ends a flow, and ends one that was ended before.
+// stopWith sets the function that ends a flow, and calls it at once if the flow has ended already.
 func (f *flow) stopWith(stop func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,7 +58,7 @@ func (f *flow) stopWith(stop func()) {
 	}
 }
 
-// decide sets the decision about a flow by the policy of the moment.
+// decide decides about a flow by the policy in force, and stores the decision.
 func (f *flow) decide(current func() *Policy) Decision {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +66,7 @@ func (f *flow) decide(current func() *Policy) Decision {
 	return f.decision
 }
 
-// connected sets where a flow leads to, and decides once more: other rules may be in force since it was decided.
+// connected stores the address to which a flow is connected, and decides again, because the rules may have changed meanwhile.
 func (f *flow) connected(far net.Addr, current func() *Policy) Decision {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *flow) connected(far net.Addr, current func() *Policy) Decision {
 	return f.decision
 }
 
-// decisionBy decides about a flow that leads to an address. The caller has the lock.
+// decisionBy decides about a flow and the address to which it is connected, if any. The caller has the lock.
 func (f *flow) decisionBy(p *Policy) Decision {
 	d := p.Decide(f.name, f.to)
 	if d.Allowed && f.address.IsValid() {
@@ -88,7 +88,7 @@ func (f *flow) decisionBy(p *Policy) Decision {
 	return d
 }
 
-// enforce ends an allowed flow that a policy does not allow. It reports whether it did.
+// enforce ends an allowed flow, or requests on it, if a policy does not allow them. It reports whether it ended the flow.
 func (f *flow) enforce(p *Policy) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,7 +114,7 @@ func (f *flow) enforce(p *Policy) bool {
 	return true
 }
 
-// carryAs decides whether the requests of a connection with TLS are seen and decided about, rather than copied.
+// carryAs reports whether the engine decides about each request of a connection. The bytes of any other TLS connection are only copied.
 func (f *flow) carryAs() (perRequest bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +130,7 @@ func (f *flow) mayHide() bool {
 	return f.decision.Rule.hidden
 }
 
-// begin counts a request; it reports false if the flow has ended.
+// begin adds a request to trips. It reports false if the flow has ended.
 func (f *flow) begin(x *roundTrip) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,14 +141,14 @@ func (f *flow) begin(x *roundTrip) bool {
 	return !f.ended
 }
 
-// finish is called when a request has ended.
+// finish removes a request that has ended from trips.
 func (f *flow) finish(x *roundTrip) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.trips, x)
 }
 
-// fail sets why a flow that was made has failed.
+// fail stores why a flow failed after it was connected.
 func (f *flow) fail(reason string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +179,7 @@ func (f *flow) record(kind, verdict, reason string) control.Record {
 	return r
 }
 
-// last describes the end of a flow that was allowed.
+// last returns the record of the end of an allowed flow.
 func (f *flow) last() control.Record {
 	f.mu.Lock()
 	closed, failed := f.closed, f.failed

@@ -22,8 +22,8 @@ var (
 // A deniedError is a refusal by the policy or of an address.
 type deniedError struct {
 	reason string
-	told   string // what the agent hears, if not the reason
-	allow  string // the rule that would allow it, quoted; empty: the one about all requests to the host
+	told   string // what the agent is told instead of the reason, if not empty
+	allow  string // the rule that would allow it, quoted; empty: the rule for all requests to the host
 	final  bool   // no rule would allow it
 	status int    // of the answer to a request that no rule would allow; 0 means 403
 }
@@ -33,7 +33,7 @@ func (e *deniedError) Error() string { return e.reason }
 // refusal returns the error of a decision that refuses.
 func (d Decision) refusal() *deniedError { return &deniedError{reason: d.Reason, final: d.Final} }
 
-// reasonOf returns the reason of a refusal for the ledger. Limits, and what is no error of the policy, end without a rule.
+// reasonOf returns the reason of a refusal for the ledger. The reason says so if no rule can lift the refusal, such as one at a limit.
 func reasonOf(refusal error) string {
 	if denied, ok := errors.AsType[*deniedError](refusal); ok && !denied.final {
 		return clip(denied.reason)
@@ -43,8 +43,8 @@ func reasonOf(refusal error) string {
 
 func (e *Engine) current() *Policy { return e.policy.Load() }
 
-// reach decides about a flow, makes room for its records and connects it to the world. After success, the caller must write its
-// last record with [pending.Queue.End].
+// reach decides about a flow, makes room for its record and connects it to the world. After success, the caller must write its last record
+// with [pending.Queue.End].
 func (e *Engine) reach(f *flow) (net.Conn, error) {
 	if f.to.Addr() == e.wire.Gateway || f.to.Addr() == e.wire.Resolver {
 		return nil, &deniedError{reason: "nothing is there", final: true}
@@ -105,7 +105,7 @@ func (e *Engine) way() *upstream.Way {
 	return &upstream.Way{Proxy: p, Password: password, Roots: e.roots}
 }
 
-// note writes why a flow was refused. A failure has been written already.
+// note records why a flow was refused. It ignores other errors, which reach has recorded.
 func (e *Engine) note(f *flow, err error) {
 	var denied *deniedError
 	if !errors.As(err, &denied) && !errors.Is(err, pending.ErrUnrecorded) && !errors.Is(err, errTooMany) && !errors.Is(err, errDatagrams) {
@@ -148,8 +148,8 @@ func (e *Engine) refuse(r *tcp.ForwarderRequest, f *flow, refusal error) {
 	near.Close()
 }
 
-// carry accepts a connection whose other half is made, and copies. It reports whether the connection was refused after all. For as
-// long as a connection lasts, so does the stack of this function, which therefore leaves what needs much of it to others.
+// carry accepts a connection whose other half exists, and copies bytes until it ends. It reports whether the connection was refused after
+// all. Its stack exists as long as the connection, so work that needs a large stack is in other functions.
 func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused bool) {
 	defer far.Close()
 	n, near, err := e.accept(r)
@@ -176,14 +176,14 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused 
 		}
 		f.sent.Add(int64(len(hello)))
 	case control.ProtoHTTP:
-		e.serveHTTP(f, n, &countedConn{TCPConn: near, flow: f}, far, nil) //nolint:errcheck // only a handshake fails
+		e.serveHTTP(f, n, &countedConn{TCPConn: near, flow: f}, far, nil) //nolint:errcheck // the client sees the connection end
 		return false
 	}
 	e.copyBoth(f, n, near, far)
 	return false
 }
 
-// hear reads the beginning of a connection with TLS, and refuses one for another name.
+// hear reads the client hello of a TLS connection, and refuses one for another name.
 func (e *Engine) hear(f *flow, near net.Conn) ([]byte, error) {
 	hello, err := ReadHello(near)
 	if err == nil {
@@ -196,7 +196,7 @@ func (e *Engine) hear(f *flow, near net.Conn) ([]byte, error) {
 	return hello.Bytes, err
 }
 
-// finish writes the last record of a connection that was carried, or gives its room back.
+// finish writes the last record of a connection, or gives back the record's room if the connection was refused.
 func (e *Engine) finish(f *flow, refused bool) {
 	if refused {
 		e.journal.Release()
@@ -265,7 +265,7 @@ func (e *Engine) lastRules() control.Rules {
 	return e.rules
 }
 
-// changed lets the state be sent again.
+// changed makes reportState send the state again.
 func (e *Engine) changed() {
 	select {
 	case e.dirty <- struct{}{}:

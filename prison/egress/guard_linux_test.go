@@ -301,7 +301,7 @@ func TestSilentFlowsEnd(t *testing.T) {
 	}
 }
 
-// TestRulesEnd gives a rule for a moment.
+// TestRulesEnd checks that a connection ends at the end of the rule that allows it.
 func TestRulesEnd(t *testing.T) {
 	e, s := newGuarded(t, &fakeWorld{serve: echo})
 	r := rules(2, "a.test:22")

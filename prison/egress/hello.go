@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxHello bounds what a client sends before it has named the server.
+	// maxHello is how many bytes a client may send until it has named the server.
 	maxHello = 64 << 10
-	// helloPatience is how long that may take.
+	// helloPatience is how long a client may take to name the server.
 	helloPatience = 10 * time.Second
 	// encryptedHello is the extension of a client that hides the name (RFC 9849).
 	encryptedHello = 0xfe0d
@@ -26,19 +26,19 @@ var accessDenied = []byte{21, 3, 3, 0, 2, 2, 49}
 
 var (
 	errHelloRead = errors.New("hello is read")
-	// errEncrypted is the only refusal of a hello that a rule ends.
+	// errEncrypted is the only refusal of a hello that a rule can lift, with the option "ech".
 	errEncrypted = errors.New("encrypted client hello")
 )
 
-// Hello is how a TLS connection begins: what the client says before anything is encrypted.
+// Hello is a client hello, the first message of a TLS connection, which is not encrypted.
 type Hello struct {
 	Name      string // the server's, as the client sent it; empty if it names none
-	Encrypted bool   // another name may be hidden
-	Bytes     []byte // all that was read
+	Encrypted bool   // the client may hide another name
+	Bytes     []byte // all bytes that were read
 }
 
-// ReadHello reads the beginning of a TLS connection, however it is cut into records and packets. What it has read is in the
-// result also after an error. Nothing is written.
+// ReadHello reads the client hello of a TLS connection, which may be split into several records and packets. After an error, too, the
+// result has the bytes that were read. ReadHello writes nothing.
 func ReadHello(c net.Conn) (h Hello, err error) {
 	if err := c.SetReadDeadline(time.Now().Add(helloPatience)); err != nil {
 		return h, err
@@ -53,19 +53,19 @@ func ReadHello(c net.Conn) (h Hello, err error) {
 	if !errors.Is(err, errHelloRead) {
 		return h, fmt.Errorf("no TLS: %w", err)
 	}
-	c.SetReadDeadline(time.Time{}) // where that fails, reading on does
+	c.SetReadDeadline(time.Time{}) // if this fails, the next read fails, too
 	return h, nil
 }
 
-// Check returns an error unless the client wants the server of a name, which is canonical, and hides no other. With hidden, it
-// may hide one.
+// Check returns an error unless the client names the server of a canonical name and hides no other name. If hidden is true, it may hide
+// one.
 func (h Hello) Check(name string, hidden bool) error {
 	switch said, err := Canonical(h.Name); {
 	case h.Name == "":
 		return errors.New("the client names no server")
 	case err != nil:
 		return err
-	case !isASCII(h.Name): // a server compares it as it is
+	case !isASCII(h.Name): // a server compares the name without converting it
 		return errors.New("the client names the server in characters other than ASCII")
 	case said != name:
 		return fmt.Errorf("the client names %q", clip(said))
@@ -75,7 +75,7 @@ func (h Hello) Check(name string, hidden bool) error {
 	return nil
 }
 
-// helloReader remembers what is read, up to a limit, and drops what is written.
+// helloReader keeps the bytes that are read, up to maxHello, and discards the bytes that are written.
 type helloReader struct {
 	net.Conn
 	read bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// helloOf returns what a client of this library sends first.
+// helloOf returns the client hello of crypto/tls.
 func helloOf(t testing.TB, config *tls.Config) []byte {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -29,7 +29,7 @@ func helloOf(t testing.TB, config *tls.Config) []byte {
 	return buf[:n]
 }
 
-// sent is a connection over which this came, in pieces; then it is closed.
+// sent returns a connection that delivers content in pieces and is then closed.
 func sent(t testing.TB, content []byte, piece int) net.Conn {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -130,7 +130,7 @@ func TestEncryptedHello(t *testing.T) {
 	}
 }
 
-// extensionsAt returns where the length of the extensions is: after version, random, session id, ciphers and compressions.
+// extensionsAt returns the position of the length of the extensions, which is after version, random, session id, ciphers and compressions.
 func extensionsAt(record []byte) int {
 	at := 5 + 4 + 2 + 32
 	at += 1 + int(record[at])
@@ -150,7 +150,7 @@ func TestNoHello(t *testing.T) {
 	}
 }
 
-// TestAccessDenied is what a client is told.
+// TestAccessDenied checks the error of a TLS client that is refused.
 func TestAccessDenied(t *testing.T) {
 	ours, theirs := net.Pipe()
 	go func() {

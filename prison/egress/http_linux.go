@@ -22,11 +22,12 @@ import (
 )
 
 const (
+	// maxHeaders bounds the headers of a request, in bytes.
 	maxHeaders = 64 << 10
-	// maxAnswerHeaders bounds what a server says before its content.
+	// maxAnswerHeaders bounds the headers of an answer, in bytes.
 	maxAnswerHeaders = 1 << 20
-	// maxStreams is how many requests a client may send at a time over one connection, and maxUpstream how many
-	// connections they may need where the server takes one at a time.
+	// maxStreams is how many requests a client may send at a time over one connection, and maxUpstream how many connections to the server
+	// they may use if the server takes one request at a time.
 	maxStreams, maxUpstream = 64, 16
 	// flushAfter is how long content of a known length may wait for more, so that a short answer is written at once. Events and
 	// other content without a length do not wait: see [httputil.ReverseProxy].
@@ -35,8 +36,8 @@ const (
 
 var quiet = log.New(io.Discard, "", 0)
 
-// serveRequests answers the HTTP requests of one connection, and returns when it is closed. With a configuration for TLS, the
-// error is that of the handshake.
+// serveRequests answers the HTTP requests of one connection, and returns when it is closed. Only the handshake with the TLS configuration
+// secure, which can be nil, returns an error.
 func serveRequests(ctx context.Context, c net.Conn, secure *tls.Config, h http.Handler) error {
 	one := &oneConn{Conn: c, closed: make(chan struct{})}
 	s := http.Server{
@@ -79,7 +80,7 @@ func (c *oneConn) Close() error {
 	return err
 }
 
-// CloseWrite passes on that nothing follows.
+// CloseWrite closes the connection for writing.
 func (c *oneConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // oneListener has one connection, and ends with it.
@@ -102,9 +103,9 @@ func (*oneListener) Close() error { return nil }
 
 func (l *oneListener) Addr() net.Addr { return l.conn.LocalAddr() }
 
-// serveHTTP passes requests on, and decides about each. They are read and written anew, so that both sides agree on where
-// each ends. With secure, client and server speak TLS; the network answers the client in the place of the server. For a flow that
-// is secured, only the server speaks TLS.
+// serveHTTP passes requests on, and decides about each. It parses and rewrites each request, so that both sides agree on where it ends.
+// With secure, client and server speak TLS, and the engine answers the client in place of the server. In a flow that is secured, only the
+// server speaks TLS.
 func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secure *tls.Config) error {
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
@@ -112,7 +113,7 @@ func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secu
 		n.Abort()
 		cancel()
 	})
-	// A server's timeouts count between requests alone, and a request may stop in its middle.
+	// The timeouts of http.Server apply only between requests, and a request may stop in its middle.
 	idle := time.AfterFunc(e.idle, f.abort)
 	defer idle.Stop()
 	near.active = func() {
@@ -140,7 +141,7 @@ func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secu
 	}))
 }
 
-// transport makes the connections to the server, and checks the server's certificate.
+// transport returns a transport that connects to the server and checks its certificate.
 func (p *requests) transport() (*http.Transport, error) {
 	t := &http.Transport{
 		DialContext: p.dial, DisableCompression: true, MaxIdleConnsPerHost: 1, MaxConnsPerHost: 1,
@@ -161,7 +162,7 @@ func (p *requests) transport() (*http.Transport, error) {
 	return t, nil
 }
 
-// rewrite makes the request to the server of an allowed one, with its credential.
+// rewrite turns an allowed request into the request to the server, with its credential.
 func (p *requests) rewrite(r *httputil.ProxyRequest) {
 	x := roundTripOf(r.In.Context())
 	switch port := strings.HasSuffix(r.In.Host, p.port); {
@@ -171,25 +172,25 @@ func (p *requests) rewrite(r *httputil.ProxyRequest) {
 		r.Out.Host = p.flow.name + p.port
 	}
 	r.Out.URL.Scheme, r.Out.URL.Host = p.scheme, p.flow.name
-	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, also what Go cannot parse
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // unchanged, even if Go cannot parse it
 	for _, name := range forwarding {
 		if values, ok := r.In.Header[name]; ok {
 			r.Out.Header[name] = values
 		}
 	}
-	r.Out.Trailer = r.In.Trailer // has its values when the content is read
+	r.Out.Trailer = r.In.Trailer // gets its values when the content is read
 	if x.perRequest {
 		removeHeaders(r.Out.Header, overrides)
 		removeVariants(r.Out.Header)
 		r.Out.Trailer = nil // some servers read it as headers
 		if x.tunnel {
-			removeHeaders(r.Out.Header, []string{"connection", "upgrade"}) // a server may ignore it, so it need not be refused
+			removeHeaders(r.Out.Header, []string{"connection", "upgrade"}) // a server may ignore an upgrade, so the request goes on without it
 		}
 	}
-	x.credentials(r.Out)
+	x.putCredential(r.Out)
 }
 
-// forwarding are headers of which [httputil.ReverseProxy] would keep those of its own only, although this proxy adds none.
+// forwarding are headers that [httputil.ReverseProxy] removes from a request. This proxy passes them on, since it adds none of its own.
 var forwarding = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
 // overrides are headers by which some servers replace the method, the path or the host of a request.
@@ -203,7 +204,7 @@ var overrides = []string{
 // framing are headers by which servers find the end of a request, or the site that it is for.
 var framing = []string{"content-length", "transfer-encoding", "te", "trailer", "connection", "upgrade", "expect", "host", "content-encoding"}
 
-// removeVariants removes what is spelled almost as one of the headers of framing, such as Transfer_Encoding, and could be taken for it.
+// removeVariants removes headers whose names a server could take for one of framing, such as Transfer_Encoding.
 func removeVariants(h http.Header) {
 	maps.DeleteFunc(h, func(name string, _ []string) bool {
 		plain := credential.PlainName(name)
@@ -211,12 +212,12 @@ func removeVariants(h http.Header) {
 	})
 }
 
-// removeHeaders removes headers by their names, which are [credential.PlainName]'s, however they are written.
+// removeHeaders removes headers in any spelling of their names, which are in the form of [credential.PlainName].
 func removeHeaders(h http.Header, names []string) {
 	maps.DeleteFunc(h, func(name string, _ []string) bool { return slices.Contains(names, credential.PlainName(name)) })
 }
 
-// serveTLS answers a client in the place of a server whose requests are seen.
+// serveTLS answers a TLS client in place of the server, so that the engine sees the requests.
 func (e *Engine) serveTLS(f *flow, n end, near *countedConn, far net.Conn) {
 	err := e.serveHTTP(f, n, near, far, &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true,
@@ -227,26 +228,26 @@ func (e *Engine) serveTLS(f *flow, n end, near *countedConn, far net.Conn) {
 	}
 }
 
-// requests are those of one connection.
+// requests handles the requests of one connection.
 type requests struct {
 	engine *Engine
 	flow   *flow
-	port   string // that a client may append to the name in a request
+	port   string // a client may append it to the name in a request
 	scheme string // of the requests to the server
 
 	mu    sync.Mutex
-	first net.Conn // made before the connection was accepted
+	first net.Conn // to the server, made before the client's connection was accepted; nil once it is used
 }
 
 // roundTrip is a request and its answer.
 type roundTrip struct {
-	method, path string // the path is decoded
-	target       string // the path to which WebDAV copies or moves; empty for none
-	unclear      error  // why rules about requests cannot describe the request
-	tunnel       bool   // a protocol other than WebSocket may follow, such as one with more requests
-	perRequest   bool   // the rules are about some requests to this server
-	guarded      bool   // there is a credential for this server
-	end          context.CancelFunc
+	method, path string             // the path is decoded
+	target       string             // the path to which WebDAV copies or moves; empty for none
+	unclear      error              // why rules about requests cannot describe the request
+	tunnel       bool               // a protocol other than WebSocket may follow, such as one with more requests
+	perRequest   bool               // the rules are about some requests to this server
+	guarded      bool               // there is a credential for this server
+	end          context.CancelFunc // cancels the request
 
 	used    *credential.Credential // that the request gets; nil for none
 	value   string                 // of used
@@ -254,7 +255,7 @@ type roundTrip struct {
 	secrets []secret               // of the server
 
 	status int    // of the answer
-	failed string // why there was no answer
+	failed string // why the request failed
 }
 
 // roundTripKey is the key of the roundTrip of a request in its context.
@@ -299,7 +300,7 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 		answerDenied(w, r, p.flow, err)
 		return
 	}
-	w.Header()["Content-Type"], w.Header()["Date"] = nil, nil // none but the server's
+	w.Header()["Content-Type"], w.Header()["Date"] = nil, nil // so that only the server's are sent
 	defer func() {
 		record.Time, record.Millis, record.Status = time.Now().UTC(), time.Since(begun).Milliseconds(), x.status
 		if x.failed != "" {
@@ -308,7 +309,7 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 		p.engine.journal.End(record)
 	}()
 	whole := false
-	defer func() { // the client gets what there is of an answer that is cut, and does not take it for one that never began
+	defer func() { // if an answer is cut, send its beginning, so that the client does not take it for one that never began
 		if !whole {
 			http.NewResponseController(w).Flush() //nolint:errcheck // the client may be gone
 		}
@@ -317,12 +318,12 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 	whole = true
 }
 
-// decide returns the decision about a request, or why it may not be passed on. New rules end a request that they do not allow.
+// decide returns the decision about a request, or an error that says why it may not be passed on.
 func (p *requests) decide(r *http.Request, x *roundTrip) (Decision, error) {
 	if err := p.checkForm(r); err != nil {
 		return Decision{}, &deniedError{reason: err.Error(), final: true}
 	}
-	// Other rules may come into force at any moment. From here on they end the request.
+	// From here on, new rules end the request if they do not allow it.
 	if x.read(r); !p.flow.begin(x) {
 		return Decision{}, &deniedError{reason: "the connection has ended", final: true}
 	}
@@ -342,7 +343,7 @@ func (p *requests) decide(r *http.Request, x *roundTrip) (Decision, error) {
 	return d, nil
 }
 
-// read reads what rules about requests describe.
+// read reads the parts of a request that rules can describe.
 func (x *roundTrip) read(r *http.Request) {
 	x.path, x.unclear = request.Path(r.URL.EscapedPath())
 	upgrade := strings.Join(r.Header.Values("Upgrade"), ",")
@@ -354,7 +355,7 @@ func (x *roundTrip) read(r *http.Request) {
 	}
 }
 
-// judge decides about a request by rules about requests.
+// judge decides about a request on a connection with [Decision.PerRequest].
 func (x *roundTrip) judge(rules *Policy, f *flow) Decision {
 	d := rules.Request(f.name, f.to.Port(), x.method, x.path)
 	if d.Allowed && x.target != "" {
@@ -404,8 +405,8 @@ func (p *requests) spend(x *roundTrip) error {
 	return nil
 }
 
-// credentials writes the credential of a request into it, and removes all others.
-func (x *roundTrip) credentials(r *http.Request) {
+// putCredential writes the credential of a request into it, and removes all others.
+func (x *roundTrip) putCredential(r *http.Request) {
 	if !x.guarded {
 		return
 	}
@@ -424,7 +425,7 @@ func (x *roundTrip) credentials(r *http.Request) {
 // variants are headers that ask for a part of an answer, or for another form of it, in which a value would not be found.
 var variants = []string{"accept-encoding", "accept-charset", "range", "request-range", "x-range", "if-range", "a-im"}
 
-// ruleFor returns the rule about a request and no other, quoted, if the rules are about requests and there is such a rule.
+// ruleFor returns the rule about this request only, quoted. It is empty if the rules are not about requests or cannot describe this one.
 func ruleFor(x *roundTrip, name, path string) string {
 	text := x.method + " " + name + path
 	if _, err := ParseRule(text); !x.perRequest || err != nil || strings.ContainsAny(path, "'*") {
@@ -433,10 +434,10 @@ func ruleFor(x *roundTrip, name, path string) string {
 	return "'" + text + "'"
 }
 
-// checkForm returns why a request is not one for the server of the connection.
+// checkForm returns an error for a request that is not for the server of the connection.
 func (p *requests) checkForm(r *http.Request) error {
 	host, err := Canonical(strings.TrimSuffix(r.Host, p.port))
-	second := r.Header.Get("Host") // HTTP/2 has a name of its own for the first
+	second := r.Header.Get("Host") // in HTTP/2, r.Host is the pseudo-header :authority
 	switch {
 	case r.Method == http.MethodConnect, !strings.HasPrefix(r.RequestURI, "/") && r.RequestURI != "*":
 		return errors.New("the request is one for a proxy")
@@ -454,7 +455,7 @@ func upgrades(r *http.Request, to string) bool {
 	return slices.ContainsFunc(r.Header.Values("Upgrade"), func(value string) bool { return strings.Contains(strings.ToLower(value), to) })
 }
 
-// dial returns the connection that was made first, and later ones by a look-up of their own.
+// dial returns the connection that was made first, and makes another one, with its own look-up, for each later call.
 func (p *requests) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	p.mu.Lock()
 	c := p.first

@@ -24,20 +24,20 @@ const (
 	lookupPatience  = 10 * time.Second
 )
 
-// Internet is every public address. What is local to this machine or to a network is not reached, whatever its name.
+// Internet is the [World] of public addresses. It refuses addresses of private networks, unless a rule opens them, and of this machine.
 type Internet struct {
 	lookup func(ctx context.Context, name string) ([]netip.Addr, error)
-	check  func(netip.Addr) error // for addresses that this machine keeps to itself at this moment
+	check  func(netip.Addr) error // returns an error for an address that is this machine's own at this moment
 }
 
-// NewInternet returns the internet as the resolver and the routes of this machine lead to it.
+// NewInternet returns an Internet that uses the resolver and the routes of this machine.
 func NewInternet() *Internet { return &Internet{lookup: lookup, check: route.Check} }
 
-// lookup asks the resolver of this machine for a name that is absolute: nothing is appended to it.
+// lookup asks the resolver of this machine for an absolute name, to which it appends no search domain.
 func lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
-	r := net.Resolver{PreferGo: true} // the other way loads libraries, which a confined process cannot
+	r := net.Resolver{PreferGo: true} // the resolver of libc loads libraries, which a confined process cannot
 	found, err := r.LookupNetIP(ctx, "ip", name+".")
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 		return nil, ErrNoName
@@ -54,7 +54,7 @@ func (n *Internet) Exists(ctx context.Context, name string) error {
 	return err
 }
 
-// Datagrams implements [World]: a name may be one with public addresses.
+// Datagrams implements [World]. It allows every name, since only Connect learns the name's addresses.
 func (*Internet) Datagrams(name string, to netip.AddrPort) bool {
 	return name != "" || Vet(to.Addr()) == nil
 }
@@ -66,11 +66,11 @@ func (e *ClosedError) Error() string { return e.cause.Error() }
 
 func (e *ClosedError) Unwrap() error { return e.cause }
 
-// Connect implements [World]. It looks a name up once and checks every address; one that is closed spoils the name. Just
-// before it connects, the address is checked again.
+// Connect implements [World]. It looks a name up once and checks every address. If one is closed, it refuses the name. It checks an address
+// again just before it connects.
 //
-// A proxy looks names up by itself. It gets a name only if the user's rules are about the name, which then need not exist for this
-// machine. In place of a name that an agent chose it gets the address that was checked.
+// A proxy looks names up itself. It gets a name only if a rule of the user allows the name; this machine need not be able to look it up.
+// Otherwise, an agent may have chosen the name, and the proxy gets the checked address instead.
 func (n *Internet) Connect(ctx context.Context, t Target) (net.Conn, error) {
 	addresses := []netip.Addr{t.To.Addr()}
 	named := t.Name != "" && t.Rule.host != "" && !t.Rule.addresses.IsValid()
@@ -112,7 +112,7 @@ func (n *Internet) Connect(ctx context.Context, t Target) (net.Conn, error) {
 	return nil, err
 }
 
-// dial connects to an address that is checked just before.
+// dial connects to an address, and checks the address just before.
 func dial(ctx context.Context, network string, to netip.AddrPort, check func(netip.Addr) error) (net.Conn, error) {
 	d := net.Dialer{
 		Timeout: connectPatience,
@@ -130,7 +130,7 @@ func dial(ctx context.Context, network string, to netip.AddrPort, check func(net
 // resolverFile names the resolvers of this machine, see resolv.conf(5).
 const resolverFile = "/etc/resolv.conf"
 
-// Forward implements [World]: the first resolver of this machine that answers does.
+// Forward implements [World]. It returns the answer of the first resolver of this machine that gives one.
 func (*Internet) Forward(ctx context.Context, question []byte) ([]byte, error) {
 	content, err := os.ReadFile(resolverFile)
 	if err != nil {
@@ -149,7 +149,7 @@ func (*Internet) Forward(ctx context.Context, question []byte) ([]byte, error) {
 	return nil, err
 }
 
-// nameServers returns the addresses that questions are sent to, at most three as resolv.conf(5) has it.
+// nameServers returns the addresses that questions are sent to, at most three, see resolv.conf(5).
 func nameServers(content string) (servers []string) {
 	for line := range strings.Lines(content) {
 		fields := strings.Fields(line)
@@ -163,7 +163,7 @@ func nameServers(content string) (servers []string) {
 	return servers
 }
 
-// truncated is a bit in the third byte of a DNS message: there is more to be had over TCP.
+// truncated is the bit in the third byte of a DNS message that says that the whole message needs TCP.
 const truncated = 2
 
 // exchange sends a question to a resolver and returns the answer.
@@ -197,7 +197,7 @@ func exchange(ctx context.Context, network, server string, question []byte) ([]b
 	return answer, err
 }
 
-// VetAddress returns an error for an address to which no connection is made, although the rule is about it.
+// VetAddress returns an error for an address of the rule to which the engine would not connect.
 func (r Rule) VetAddress(text string) error {
 	a, err := netip.ParseAddr(text)
 	if err == nil {
@@ -213,8 +213,8 @@ func (r Rule) VetAddress(text string) error {
 	return err
 }
 
-// LookUp looks a name up as a connection that the rule allows would, and vets each address. It connects to none. The errors are
-// those of the addresses.
+// LookUp looks a name up as for a connection that the rule allows, and vets each address. It does not connect. vetted has an error, or nil,
+// for each address.
 func (r Rule) LookUp(ctx context.Context, name string) (addresses []string, vetted []error, err error) {
 	found, err := lookup(ctx, name)
 	for _, a := range found {

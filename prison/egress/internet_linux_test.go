@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 )
 
-// TestConnectChecksEveryAddress has names with closed addresses, one of which only becomes closed on the way.
+// TestConnectChecksEveryAddress connects to names with closed addresses, one of which becomes closed after the look-up.
 func TestConnectChecksEveryAddress(t *testing.T) {
 	public, private := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("10.9.9.9")
 	dialled := 0

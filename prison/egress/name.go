@@ -16,14 +16,14 @@ const (
 	maxLabel = 63
 )
 
-// profile maps a name to the form in which look-ups have it (UTS #46). Underscores are in the names of many hosts.
+// profile converts a name to the form that look-ups use (UTS #46). It allows underscores, which many host names have.
 var profile = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false))
 
-// errAddress reports that an address stands where a name must.
+// errAddress reports an address in a place that needs a name.
 var errAddress = errors.New("an address is not a name")
 
-// Canonical returns the one form of a host name that rules and look-ups use: lower case, ASCII (Punycode), no dot at the
-// end. It refuses what is not a host name, as well as what programs take for an address ("127.1", "0x7f000001", "::1").
+// Canonical returns the one form of a host name that rules and look-ups use: lower case, ASCII (Punycode), no dot at the end. It refuses a
+// text that is not a host name, or that programs take for an address ("127.1", "0x7f000001", "::1").
 func Canonical(name string) (string, error) {
 	if !utf8.ValidString(name) {
 		return "", fmt.Errorf("name %q: not UTF-8", clip(name))
@@ -38,7 +38,7 @@ func Canonical(name string) (string, error) {
 	return ascii, nil
 }
 
-// checkName refuses a name that is not in its canonical form, as far as that can be seen without decoding Punycode.
+// checkName refuses a name that is not canonical. It does not decode Punycode.
 func checkName(name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("longer than %d bytes", maxName)
@@ -55,7 +55,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// isLoopback reports whether a name is every machine's own (RFC 6761).
+// isLoopback reports whether a name means the machine that looks it up (RFC 6761).
 func isLoopback(name string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
@@ -76,5 +76,5 @@ func isNumber(label string) bool {
 	return strings.Trim(digits, base) == ""
 }
 
-// clip shortens what comes from inside, for messages.
+// clip shortens a text from inside for messages.
 func clip(text string) string { return words.Clip(text, 80) }

@@ -9,39 +9,40 @@ import (
 	"sync"
 )
 
-// synthetic is where the addresses that stand for names are from: RFC 2544, which no public network has.
+// synthetic is the range of the addresses that stand for names inside. No public network uses it (RFC 2544).
 var synthetic = netip.MustParsePrefix("198.18.0.0/15")
 
 const (
-	// maxNames is how many names have addresses that rules allow, maxOthers how many others have.
+	// maxNames is how many names that rules allow can have an address at a time, and maxOthers how many other names.
 	maxNames, maxOthers = 1 << 16, 1 << 12
-	// slotSize holds a name after its length. An address's slot is at the same place in the file as the address in its network.
+	// slotSize is the size of a slot in bytes: a name after its length. The nth slot of the file has the name of the nth address of the
+	// range.
 	slotSize = 256
-	// firstSlot keeps the network's own address free. The others begin with firstOther.
+	// firstSlot leaves out the network's own address. The slots of names that no rule allows begin with firstOther.
 	firstSlot  = 1
 	firstOther = firstSlot + maxNames
 )
 
-// A NameFile keeps the names of a process for its successor: programs inside remember addresses. It is read and written as
-// a whole by one process at a time.
+// A NameFile keeps the names of a network process for its successor, because programs inside remember addresses. One process uses it at a
+// time.
 type NameFile interface {
 	io.ReaderAt
 	io.WriterAt
 }
 
-// names gives each name an address of its own, and remembers those that were used last.
+// names gives each name its own address. If none is left, a new name gets the address that was not used for the longest time.
 type names struct {
 	file  NameFile
-	first int // slot
-	most  int // names
+	first int // the first slot
+	most  int // how many slots
 
 	mu     sync.Mutex
-	byName map[string]*list.Element // of slot numbers
+	byName map[string]*list.Element // elements of used
 	slots  map[int]string
-	used   *list.List // the number used last is in front
+	used   *list.List // slot numbers, the one used last in front
 }
 
-// loadNames reads the names that a process before this one has given addresses to, from a slot on.
+// loadNames reads the names to which an earlier process gave addresses, from the slot first on.
 func loadNames(file NameFile, first, most int) (*names, error) {
 	n := &names{file: file, first: first, most: most, byName: map[string]*list.Element{}, slots: map[int]string{}, used: list.New()}
 	buf := make([]byte, slotSize)
@@ -52,11 +53,11 @@ func loadNames(file NameFile, first, most int) (*names, error) {
 			return nil, fmt.Errorf("read names: %w", err)
 		}
 		if buf[0] == 0 {
-			break // slots are written one after the other
+			break // slots are filled in order
 		}
 		name := string(buf[1 : 1+min(int(buf[0]), maxName)])
 		if checkName(name) != nil || n.byName[name] != nil {
-			name = "" // a slot that was never whole
+			name = "" // the slot was not written completely
 		}
 		n.slots[slot] = name
 		e := n.used.PushFront(slot)
@@ -67,7 +68,7 @@ func loadNames(file NameFile, first, most int) (*names, error) {
 	return n, nil
 }
 
-// address returns the address of a name, which is canonical.
+// address returns the address of a canonical name, and gives it one if it has none.
 func (n *names) address(name string) (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -94,7 +95,7 @@ func (n *names) address(name string) (netip.Addr, error) {
 	return slotAddress(slot), nil
 }
 
-// name returns the name that an address stands for; empty if it was given to none.
+// name returns the name that an address stands for, empty if there is none.
 func (n *names) name(a netip.Addr) string {
 	if !synthetic.Contains(a) {
 		return ""

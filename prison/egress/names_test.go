@@ -37,7 +37,7 @@ func mustLoad(t *testing.T, file NameFile) *names {
 	return n
 }
 
-// TestNamesKeepTheirAddresses gives more names than fit addresses, and loads them anew on the way.
+// TestNamesKeepTheirAddresses gives addresses to more names than fit, and loads them again several times.
 func TestNamesKeepTheirAddresses(t *testing.T) {
 	file := &memory{make([]byte, 0, (maxNames+1)*slotSize)}
 	n := mustLoad(t, file)

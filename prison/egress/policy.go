@@ -15,17 +15,18 @@ import (
 
 // Policy is the set of rules that decides which names and addresses a prison may connect to. The zero value allows none.
 type Policy struct {
-	Generation uint64
+	Generation uint64 // see [control.Rules]
 	// Open and Learn allow every public name that no rule denies; Open allows public addresses as well.
 	Open, Learn bool
 	// Lockdown refuses everything.
 	Lockdown    bool
 	Allow, Deny []Rule
 	credentials []boundCredential
-	proxy       upstream.Proxy // that all connections go through
+	proxy       upstream.Proxy // all connections go through it; zero: none
 }
 
-// boundCredential is a credential with the requests that get its value. An open network uses none, because it sees no requests.
+// boundCredential is a credential with the requests that get its value. An open network uses no credential, because it does not see
+// requests.
 type boundCredential struct {
 	credential.Credential
 	rules []Rule
@@ -46,7 +47,7 @@ func (c boundCredential) matches(name, method, path string) bool {
 // maxRules bounds the rules of a policy, since each is compared with every name.
 const maxRules = 10_000
 
-// NewPolicy reads the rules that hold at a time. An error names the rule that cannot be read.
+// NewPolicy reads the rules that are in force at a time. An error names the rule that cannot be read.
 func NewPolicy(rules control.Rules, now time.Time) (Policy, error) {
 	p := Policy{Generation: rules.Generation, Learn: rules.Learn, Lockdown: rules.Lockdown}
 	if n := len(rules.Allow) + len(rules.Deny); n > maxRules {
@@ -75,13 +76,14 @@ func NewPolicy(rules control.Rules, now time.Time) (Policy, error) {
 	return p, nil
 }
 
-// guards reports whether there is a credential for a name. Requests to it are seen, so that they have no other credential.
+// guards reports whether there is a credential for a name. The network then sees each request to the name, and refuses one with another
+// credential.
 func (p Policy) guards(name string) bool {
 	return !p.Open && slices.ContainsFunc(p.credentials, func(c boundCredential) bool { return c.about(name) })
 }
 
-// leaving returns the port at which a connection to a name leaves this machine. A service that programs may speak to without TLS is
-// reached over TLS.
+// leaving returns the port at which a connection to a name leaves this machine. If a credential lets programs speak HTTP without TLS to a
+// service, the network still reaches the service over TLS.
 func (p Policy) leaving(name string, port uint16) uint16 {
 	if port == 80 && !p.Open && slices.ContainsFunc(p.credentials, func(c boundCredential) bool { return c.base && c.about(name) }) {
 		return 443
@@ -144,7 +146,7 @@ func (p Policy) Ask(q Question) (Decision, error) {
 	return p.Request(q.Host, q.Port, q.Method, path), nil
 }
 
-// requestNames returns the names whose requests are seen, without those before a wildcard.
+// requestNames returns the names whose requests the network sees. For a rule with a wildcard, it returns the host after the wildcard.
 func (p Policy) requestNames() (names []string) {
 	if p.Open {
 		return nil
@@ -164,7 +166,7 @@ func (p Policy) requestNames() (names []string) {
 	return names
 }
 
-// Changes returns when the first rule ends, zero if none does.
+// Changes returns the time when the first rule ends, or zero if no rule ends.
 func (p Policy) Changes() (first time.Time) {
 	for _, r := range slices.Concat(p.Allow, p.Deny) {
 		if !r.until.IsZero() && (first.IsZero() || r.until.Before(first)) {
@@ -174,7 +176,7 @@ func (p Policy) Changes() (first time.Time) {
 	return first
 }
 
-// Decision is the answer to whether a connection may be made.
+// Decision is the decision about a connection or a request.
 type Decision struct {
 	Allowed bool
 	Rule    Rule   // zero where no rule decided
@@ -184,9 +186,9 @@ type Decision struct {
 	PerRequest bool
 }
 
-// Decide decides about a connection to a name, which is canonical, or to an address where the name is empty. Without a rule it is
-// refused. A denial counts for more than any permission. In an open network requests are not seen, so a rule that denies
-// some of them denies the connection.
+// Decide decides about a connection to a canonical name, or to an address if the name is empty. It refuses a connection that no rule
+// allows. A rule that denies wins over rules that allow. An open network does not see requests, so there a rule that denies some requests
+// denies the connection.
 func (p Policy) Decide(name string, to netip.AddrPort) Decision {
 	to = netip.AddrPortFrom(to.Addr(), p.leaving(name, to.Port()))
 	about := func(r Rule) bool {
@@ -219,8 +221,8 @@ func (p Policy) Decide(name string, to netip.AddrPort) Decision {
 	return Decision{Reason: "no rule allows it"}
 }
 
-// Request decides about a request on a connection with [Decision.PerRequest]. path is the result of [request.Path]. A rule that
-// denies counts however a server may read the request, and one that allows only for the request as it is.
+// Request decides about a request on a connection with [Decision.PerRequest]. path is the result of [request.Path]. A rule that denies
+// applies to every way in which a server may read the request. A rule that allows applies only to the exact request.
 func (p Policy) Request(name string, port uint16, method, path string) Decision {
 	port = p.leaving(name, port)
 	denies := func(r Rule) bool { return r.Names(name, port) && r.requests.Denies(method, path) }
@@ -243,12 +245,12 @@ func (p Policy) Request(name string, port uint16, method, path string) Decision 
 	return Decision{Reason: "no rule allows the request"}
 }
 
-// Covers reports whether a rule allows a name at some port, whatever other rules deny.
+// Covers reports whether a rule allows a name at some port. It ignores rules that deny.
 func (p Policy) Covers(name string) bool {
 	return p.Learn || p.Open || slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.about(name) })
 }
 
-// label describes the rule that decided, as records have it.
+// label returns the rule that decided in the form of [control.Record].
 func (d Decision) label() string {
 	if d.Rule.text == "" || d.Rule.source == "" {
 		return d.Rule.text

@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// lingering is how long the reader of a refusal may take, maxLingering how much it may send meanwhile.
+	// lingering is how long a client may take to read a refusal, and maxLingering how many bytes it may send meanwhile.
 	lingering    = 2 * time.Second
 	maxLingering = 64 << 10
 )
 
-// tellTLS reads how a TLS connection begins, and refuses it.
+// tellTLS reads the client hello of a TLS connection, and refuses the connection.
 func tellTLS(c net.Conn) {
 	if _, err := ReadHello(c); err == nil {
 		sayDenied(c)
 	}
 }
 
-// sayDenied sends the alert that a TLS client shows as "access denied". Then it waits for the client to close: what a program
-// has not read is lost when the other end is gone with data unread.
+// sayDenied sends the alert that a TLS client shows as "access denied". Then it waits for the client to close: if this end closed with
+// unread data, the client would get a reset and lose the alert.
 func sayDenied(c net.Conn) {
 	c.SetDeadline(time.Now().Add(lingering))
 	if _, err := c.Write(accessDenied); err != nil {
 		return
 	}
 	if closeWrite(c) == nil {
-		io.Copy(io.Discard, io.LimitReader(c, maxLingering)) //nolint:errcheck // it is over either way
+		io.Copy(io.Discard, io.LimitReader(c, maxLingering)) //nolint:errcheck // the connection ends in any case
 	}
 }
 
@@ -44,8 +44,8 @@ func tellHTTP(c net.Conn, f *flow, refusal error) {
 	serveRequests(context.Background(), c, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerDenied(w, r, f, refusal) })) //nolint:errcheck // only a handshake fails
 }
 
-// answerDenied answers a request with a refusal, and with what the user can type where that ends it. The agent does not learn to which
-// address a name leads, nor what the program is called that refuses.
+// answerDenied answers a request with a refusal, and with the command that allows the request, if there is one. The answer contains neither
+// the address of a name nor the name of this program.
 func answerDenied(w http.ResponseWriter, r *http.Request, f *flow, refusal error) {
 	denied, ok := errors.AsType[*deniedError](refusal)
 	if !ok {
@@ -54,12 +54,12 @@ func answerDenied(w http.ResponseWriter, r *http.Request, f *flow, refusal error
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
-	} else { // HTTP/2 loses the answer to a request that is not read
+	} else { // with HTTP/2, the answer to a request that is not read is lost
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, maxLingering)) // the client may be gone
 	}
 	w.WriteHeader(cmp.Or(denied.status, http.StatusForbidden))
 	text := cmp.Or(denied.told, denied.reason)
-	switch { // in each case the client may be gone
+	switch { // errors are ignored: the client may be gone
 	case denied.final:
 		fmt.Fprintf(w, "%q: %s.\n", clip(r.Host), text)
 	case denied.reason == control.ReasonLockdown:

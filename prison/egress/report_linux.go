@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// stateEvery is how often the state is reported at most.
+	// stateEvery is the minimum time between two reports of the state.
 	stateEvery = 500 * time.Millisecond
-	// urgentEvery is how often at most when a refusal waits for it, so that refusals in turn with answers wait, too.
+	// urgentEvery is the minimum time if a refusal waits for a report. Refusals that alternate with other answers wait for it, too.
 	urgentEvery = 100 * time.Millisecond
-	// retryEvery is how often the holder is asked again whether it can write.
+	// retryEvery is the pause until the holder is asked again whether it can write.
 	retryEvery = 500 * time.Millisecond
 	// gatherFor is how long records are gathered after others were written. The first one after a pause is written at once.
 	gatherFor = 5 * time.Millisecond
-	// statePatience is how long a refusal waits until the state that has it can be read.
+	// statePatience is how long a refusal waits for the holder to write a state that contains it.
 	statePatience = 5 * time.Second
 )
 
@@ -66,7 +66,7 @@ func (e *Engine) report(h holder) {
 		if o.Written != nil {
 			select {
 			case written <- *o.Written:
-			default: // nobody has asked
+			default: // reportRecords does not wait for it
 			}
 		}
 		if o.Stated {
@@ -109,7 +109,7 @@ func (e *Engine) awaitRefusal(changed bool) {
 	}
 }
 
-// takeAwaited returns who waits for the next state.
+// takeAwaited returns and forgets the channels of the refusals that wait for the next state.
 func (e *Engine) takeAwaited() []chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -118,7 +118,7 @@ func (e *Engine) takeAwaited() []chan struct{} {
 	return all
 }
 
-// reportState hands over each new state, but not too often unless somebody waits for it.
+// reportState hands over each new state, but not too often unless a refusal waits for it.
 func (e *Engine) reportState(send func(control.Report), stated, gone <-chan struct{}) {
 	var last control.State
 	quiet := time.AfterFunc(wire.RestAfter, rest)
@@ -153,7 +153,7 @@ func (e *Engine) reportState(send func(control.Report), stated, gone <-chan stru
 	}
 }
 
-// rest returns memory that silent connections do not need.
+// rest returns memory to the system that silent connections do not need.
 func rest() {
 	debug.FreeOSMemory()
 	wire.Rest()
@@ -186,7 +186,7 @@ func (e *Engine) reportRecords(send func(control.Report), written <-chan control
 	}
 }
 
-// await waits for a time, if it is not zero, or until there is something to do. It reports false at the end.
+// await waits until pause is over, if it is not zero, or until wake has a value. It reports false if gone is closed.
 func await(pause time.Duration, wake <-chan struct{}, gone <-chan struct{}) bool {
 	var late <-chan time.Time
 	if pause > 0 {

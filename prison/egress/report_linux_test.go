@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 )
 
-// writer is a holder that counts states, and says of all that it was written.
+// writer is a holder that counts states, and answers that it has written everything.
 type writer struct {
 	states atomic.Int64
 	orders chan control.Order

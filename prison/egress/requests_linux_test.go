@@ -19,8 +19,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// newSeen returns an engine before servers that speak TLS, and the interface's stack. Servers of the
-// names *.test prove who they are.
+// newSeen returns an engine for a world of TLS servers, and the interface's stack. This machine trusts the certificates for *.test only.
 func newSeen(t testing.TB, h http.HandlerFunc, texts ...string) (*Engine, *stack.Stack) {
 	t.Helper()
 	var outside, unknown authority.Set
@@ -46,7 +45,7 @@ func poolOf(text string) *x509.CertPool {
 	return p
 }
 
-// speak returns a connection with TLS to a name, by a program inside that trusts what it must.
+// speak returns a TLS connection to a name from a program inside that trusts the engine's authorities.
 func speak(t testing.TB, e *Engine, s *stack.Stack, name string) *tls.Conn {
 	t.Helper()
 	c := tls.Client(mustDial(t, s, name, 443), &tls.Config{ServerName: name, RootCAs: poolOf(e.trusted.PEM()), NextProtos: []string{"http/1.1"}})
@@ -113,7 +112,7 @@ func TestRequestsInsideTLS(t *testing.T) {
 	}
 }
 
-// TestRawRequestsInsideTLS sends what an HTTP library does not.
+// TestRawRequestsInsideTLS sends requests that an HTTP library does not send.
 func TestRawRequestsInsideTLS(t *testing.T) {
 	e, s := newSeen(t, tell, "files.test/pub/**", "api.test")
 	for name, c := range map[string]struct {
@@ -133,7 +132,7 @@ func TestRawRequestsInsideTLS(t *testing.T) {
 	} {
 		wantAnswers(t, speak(t, e, s, "files.test"), name, c.sent, c.want)
 	}
-	// Other servers are not answered for: their certificate comes from outside.
+	// The engine does not answer in place of other servers: their certificate comes from outside.
 	err := tls.Client(mustDial(t, s, "api.test", 443), &tls.Config{ServerName: "api.test", RootCAs: poolOf(e.trusted.PEM())}).Handshake()
 	if err == nil {
 		t.Error("requests to a server are seen without need")
@@ -222,7 +221,7 @@ func TestServerIsVerified(t *testing.T) {
 	}
 }
 
-// TestChangesEndRequests changes rules while an answer comes. What is still allowed goes on.
+// TestChangesEndRequests changes rules while an answer comes. Requests that are still allowed go on.
 func TestChangesEndRequests(t *testing.T) {
 	e, s := newSeen(t, func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "begun\n")

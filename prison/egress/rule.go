@@ -23,31 +23,31 @@ const (
 	anyLabels                 // **.HOST
 )
 
-// standardPorts are those of a rule that names none: HTTP and HTTPS.
+// standardPorts are the ports of a rule without a port: HTTP and HTTPS.
 var standardPorts = []uint16{80, 443}
 
-// Rule is about connections to a name, or, if the name is empty, to the addresses of a prefix.
+// Rule describes connections to a name, or, if it has no name, to the addresses of a prefix. A [Policy] allows or denies them.
 //
 // Its text is [METHOD,...] HOST[:PORT][/PATH] [=CIDR] [ech], with HOST a name, *.NAME (one label before it) or **.NAME (one or
 // more), or CIDR:PORT. A rule with methods or a path is about requests: see [request.Pattern].
 type Rule struct {
-	text   string
-	source string
+	text   string // with single spaces
+	source string // where people find the rule, see [control.Rule]
 	before wildcard
 	host   string
-	port   uint16 // 0: the standard ones
-	// requests is which requests to the name the rule is about.
+	port   uint16 // 0: the standard ports
+	// requests describes the requests to the name that the rule is about.
 	requests request.Pattern
-	// addresses is where the name may lead although that is not public, or what the rule is about.
+	// addresses are private addresses to which the name may lead; without a name, the addresses that the rule is about.
 	addresses netip.Prefix
-	// shared is a suffix under which many tenants have names, and that the rule covers.
+	// shared is the result of Shared.
 	shared string
 	// hidden permits TLS clients to encrypt the name of the server.
 	hidden bool
-	until  time.Time // zero: for ever
+	until  time.Time // the end of the rule; zero: never
 }
 
-// ParseRule reads a rule. It refuses public suffixes, and every name below one, as in "com", "*" or "*.com".
+// ParseRule reads a rule. It refuses a public suffix such as "com", and all names below one, such as "*.com".
 func ParseRule(text string) (Rule, error) {
 	fields := strings.Fields(text)
 	r := Rule{text: strings.Join(fields, " ")}
@@ -107,10 +107,10 @@ func (r *Rule) parseRequests(methods, path string) (err error) {
 // Requests reports whether a rule is about requests of some methods or paths, rather than about connections.
 func (r Rule) Requests() bool { return !r.requests.Every() }
 
-// encryptedOption permits an encrypted client hello (RFC 9849), whose name nobody on the way can read.
+// encryptedOption permits an encrypted client hello (RFC 9849), whose name only the server can read.
 const encryptedOption = "ech"
 
-// parseEncrypted reads what remains after the addresses.
+// parseEncrypted reads the options after the addresses. Only "ech" is known.
 func (r *Rule) parseEncrypted(options []string) error {
 	if len(options) != 1 || options[0] != encryptedOption || r.host == "" {
 		return errors.New("want " + ruleForm)
@@ -124,8 +124,8 @@ func (r *Rule) parseEncrypted(options []string) error {
 
 func (r Rule) String() string { return r.text }
 
-// Shared returns a suffix that the rule covers and under which many tenants have names of their own, such as "github.io";
-// empty if there is none.
+// Shared returns a suffix that the rule covers and under which many tenants have their own names, such as "github.io"; empty if there is
+// none.
 func (r Rule) Shared() string { return r.shared }
 
 // parseTarget reads HOST[:PORT] or CIDR:PORT.
@@ -160,7 +160,7 @@ func (r *Rule) parseTarget(text string) (err error) {
 	switch {
 	case r.before == noLabel && icann:
 		return fmt.Errorf("%s is a public suffix, not a host", host)
-	case r.before == noLabel: // also a name without a dot, in a network of one's own
+	case r.before == noLabel: // one host: a private suffix, or a name without a dot in a local network
 	case icann, !strings.Contains(suffix, "."):
 		return fmt.Errorf("%s covers all names of a public suffix", host)
 	default:
@@ -207,7 +207,7 @@ func (r *Rule) parseAddresses(text string) error {
 	return nil
 }
 
-// Names reports whether the rule is about a name, which must be canonical, at a port.
+// Names reports whether the rule is about a canonical name at a port.
 func (r Rule) Names(name string, port uint16) bool {
 	if r.host == "" || !r.hasPort(port) {
 		return false
@@ -226,12 +226,12 @@ func (r Rule) Names(name string, port uint16) bool {
 // IsName reports whether the rule is about names, and not about addresses.
 func (r Rule) IsName() bool { return r.host != "" }
 
-// Addresses reports whether the rule is about an address at a port, whatever its name.
+// Addresses reports whether the rule has no name and is about an address at a port.
 func (r Rule) Addresses(a netip.Addr, port uint16) bool {
 	return r.host == "" && r.hasPort(port) && r.addresses.Contains(a.Unmap())
 }
 
-// AboutAddress is as [Rule.Addresses] for the text of an address.
+// AboutAddress is [Rule.Addresses] for the text of an address.
 func (r Rule) AboutAddress(address string, port uint16) bool {
 	a, err := netip.ParseAddr(address)
 	return err == nil && r.Addresses(a, port)
@@ -253,7 +253,7 @@ func (r Rule) hasPort(port uint16) bool {
 	return r.port == port
 }
 
-// Vet returns an error for an address that a name may not lead to: one that is not public, but for those that the rule names.
+// Vet returns an error for an address to which the rule's name may not lead: one that is not public, unless the rule opens it.
 func (r Rule) Vet(a netip.Addr) error {
 	if r.addresses.IsValid() && r.addresses.Contains(a.Unmap()) && private(a.Unmap()) {
 		return nil
@@ -261,5 +261,5 @@ func (r Rule) Vet(a netip.Addr) error {
 	return Vet(a)
 }
 
-// private reports whether an address is of a private network: the only ones that are not public and that a rule can open.
+// private reports whether an address is of a private network. A rule can open no other address that is not public.
 func private(a netip.Addr) bool { return a.Is4() && a.IsPrivate() || a.Is6() && a.IsPrivate() }

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that carries the packets of a prison does so here and exits, in every program that has this package. It was
-// confined before it came to this program, which is ready only after much else: see the init function of package native.
+// A process that was started to carry a prison's packets runs serve here and exits, in every program that imports this package. It was
+// confined before it executed this program, whose initialisation takes long: see the init function of package native.
 func init() { wire.Begin(map[string]wire.Role{wire.Egress: serve}) }
 
 // serve carries packets until the process that has started the prison ends, or closes the link.
@@ -27,7 +27,7 @@ func serve(config []byte, _ int) int {
 	names := wire.InheritedFile(1)
 	var a wire.Announcement
 	files, err := link.Recv(&a)
-	for err == nil && !a.Tap { // a word to go on, which a process that was confined by another one has read
+	for err == nil && !a.Tap { // "go on", which is read here unless the process that confined this one has read it
 		files, err = link.Recv(&a)
 	}
 	if err != nil {
@@ -45,7 +45,7 @@ func serve(config []byte, _ int) int {
 		err = confine()
 	}
 	if err != nil {
-		link.Send(wire.Announcement{Error: err.Error()}) //nolint:errcheck // who does not hear it sees the end
+		link.Send(wire.Announcement{Error: err.Error()}) //nolint:errcheck // a parent that does not read it sees the link end
 		return 1
 	}
 	if link.Send(wire.Announcement{}) != nil {
@@ -55,7 +55,7 @@ func serve(config []byte, _ int) int {
 	return 0
 }
 
-// newServed connects the interface that came over the link.
+// newServed makes an engine for the interface that came over the link.
 func newServed(config []byte, files []*os.File, names *os.File, first control.Order) (*Engine, error) {
 	if len(files) != 1 {
 		return nil, errors.New("the interface did not come")
@@ -64,7 +64,7 @@ func newServed(config []byte, files []*os.File, names *os.File, first control.Or
 	if err := json.Unmarshal(config, &w); err != nil {
 		return nil, err
 	}
-	// A descriptor of its own, which no garbage collection closes with the file.
+	// A duplicate, which the garbage collector does not close with the file.
 	tap, err := unix.FcntlInt(files[0].Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	wire.CloseAll(files)
 	if err != nil {
@@ -79,9 +79,9 @@ func newServed(config []byte, files []*os.File, names *os.File, first control.Or
 	})
 }
 
-// confine gives up what only the start needs.
+// confine gives up the rights that only the start needs.
 func confine() error {
-	// The package net tries once which families of addresses there are, and binds sockets for that.
+	// Package net finds out once which address families exist. It binds sockets for that, which the filter does not allow.
 	if _, err := net.ResolveTCPAddr("tcp", "127.0.0.1:1"); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestInterfaceStaysOpen collects garbage: once, the file of the interface was some, and no packet left any more.
+// TestInterfaceStaysOpen collects garbage. Once, that closed the file of the interface, and no packet left any more.
 func TestInterfaceStaysOpen(t *testing.T) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -30,22 +30,22 @@ import (
 
 const (
 	nicID = 1
-	// maxFlows is how many connections a prison has at a time, maxConnecting how many of them may be about to be made.
+	// maxFlows is how many connections a prison may have at a time, and maxConnecting how many of them may be still connecting.
 	maxFlows, maxConnecting = 512, 64
 	// maxQuestions is how many DNS questions are looked up at a time.
 	maxQuestions = 64
-	// smallBuffer and largeBuffer bound what a connection holds each way. More than that helps only where packets take long
-	// to arrive, and these do not leave the machine.
+	// smallBuffer and largeBuffer are the initial and the maximum buffer of a connection each way, in bytes. Larger ones help only if
+	// packets take long to arrive, and these do not leave the machine.
 	smallBuffer, largeBuffer = 256 << 10, 512 << 10
 )
 
-// Wire is the interface of a prison as its other end sees it.
+// Wire describes the engine's end of a prison's interface.
 type Wire struct {
 	FD  int // of the TAP device, see Linux's Documentation/networking/tuntap.rst, or a packet(7) socket
 	MTU uint32
 	// Inside is the prison's own address, Gateway and Resolver are addresses of this end. All are IPv4.
 	Inside, Gateway, Resolver netip.Addr
-	// Bits is how long the prefix of the network is in which the three are.
+	// Bits is the prefix length of the network of these three addresses.
 	Bits int
 	MAC  [6]byte // of this end
 }
@@ -54,21 +54,20 @@ type Wire struct {
 type Target struct {
 	Network string         // "tcp" or "udp"
 	Name    string         // canonical; empty for an address
-	To      netip.AddrPort // as seen inside: the address counts only without a name
-	Rule    Rule           // what allowed it, which may open a private address
+	To      netip.AddrPort // as seen inside; the address is used only without a name
+	Rule    Rule           // allowed the connection, and may open a private address
 	Way     *upstream.Way  // the proxy to go through; nil for none
 }
 
 // World makes the connections of a prison and looks up its names.
 type World interface {
-	// Connect connects to a target. The error is a [*ClosedError] if an address may not be connected to; nothing has been
-	// sent to it then.
+	// Connect connects to a target. The error is a [*ClosedError] if an address may not be connected to; then nothing was sent to it.
 	Connect(ctx context.Context, t Target) (net.Conn, error)
-	// Datagrams reports whether datagrams may be tried. It does not wait.
+	// Datagrams reports whether datagrams to a destination may be sent. It does not wait for a look-up.
 	Datagrams(name string, to netip.AddrPort) bool
-	// Exists returns an error that is [ErrNoName] if there is no such name, and any other if that cannot be found out.
+	// Exists returns [ErrNoName] if a name does not exist, and another error if the look-up fails.
 	Exists(ctx context.Context, name string) error
-	// Forward passes a DNS question on that does not ask for an address, and returns the answer.
+	// Forward sends a DNS question to a resolver, and returns the answer. The question does not ask for an address.
 	Forward(ctx context.Context, question []byte) ([]byte, error)
 }
 
@@ -80,14 +79,14 @@ type Engine struct {
 	idle    time.Duration // how long a connection may be silent both ways
 	policy  atomic.Pointer[Policy]
 	journal *pending.Queue
-	dirty   chan struct{} // has room for one: the state has changed
-	urgent  chan struct{} // has room for one: somebody waits for the state
+	dirty   chan struct{} // buffers one value: the state has changed
+	urgent  chan struct{} // buffers one value: a refusal waits for the state
 	known   *names        // that rules allow
-	others  *names
+	others  *names        // that no rule allows
 	stack   *stack.Stack
-	trusted authority.Set // answers in the place of servers whose requests are seen
+	trusted authority.Set // for the servers in whose place the engine answers
 	roots   func() (*x509.CertPool, error)
-	// credentials has the values that requests get, and stale the names of those that a server has refused.
+	// credentials has the values that requests get. stale receives the names of credentials that a server has refused.
 	credentials credential.Store
 	stale       chan string
 	ctx         context.Context // ends with the engine
@@ -102,19 +101,19 @@ type Engine struct {
 	failed            string          // why newer rules are not in force
 	closed            int             // connections that the rules in force ended
 	attended          bool            // a holder takes reports
-	awaited           []chan struct{} // closed when the next state can be read
+	awaited           []chan struct{} // each is closed when the holder has written the next state
 	waiting           int             // refusals that wait for a state
 }
 
-// Settings are those of a prison's network.
+// Settings describe a prison's network.
 type Settings struct {
 	Wire  Wire
 	World World
-	// Names that were given addresses before are in this file.
+	// Names has the names to which an earlier engine gave addresses.
 	Names NameFile
 	// Open allows every public address. Names are then looked up when a program asks for them.
 	Open bool
-	// First has the first rules, and whether records can be written.
+	// First is the first order of the holder: the rules, and whether records can be written.
 	First control.Order
 }
 
@@ -159,8 +158,8 @@ func newEngine(s Settings, link stack.LinkEndpoint) (*Engine, error) {
 	return e, nil
 }
 
-// A detached link keeps its receiver back, so that no packet is read until all is ready to answer. Otherwise, a question that waits
-// in the interface while a killed process is replaced would be lost, or recorded as a refusal of the resolver's own address.
+// A detached link only stores its receiver, so that no packet is read until the engine can answer. Otherwise, a question that waits in the
+// interface while a killed process is replaced would be lost, or recorded as a refusal of the resolver's own address.
 type detached struct {
 	stack.LinkEndpoint
 	receiver stack.NetworkDispatcher
@@ -169,8 +168,7 @@ type detached struct {
 // Attach implements [stack.LinkEndpoint].
 func (d *detached) Attach(receiver stack.NetworkDispatcher) { d.receiver = receiver }
 
-// newStack makes a stack that takes packets for every address, and answers questions for the hardware address of its own
-// two alone.
+// newStack makes a stack that takes packets for every address. It answers ARP requests for its own two addresses only.
 func (e *Engine) newStack(link stack.LinkEndpoint) (*stack.Stack, error) {
 	s := stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{arp.NewProtocol, ipv4.NewProtocol},
@@ -202,7 +200,7 @@ func (e *Engine) newStack(link stack.LinkEndpoint) (*stack.Stack, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set route: %w", err)
 	}
-	s.SetRouteTable([]tcpip.Route{{Destination: inside, NIC: nicID}}) // there is nobody else
+	s.SetRouteTable([]tcpip.Route{{Destination: inside, NIC: nicID}}) // the prison is the only other machine
 	if err := s.SetPromiscuousMode(nicID, true); err != nil {
 		return nil, fmt.Errorf("take all packets: %v", err)
 	}
@@ -213,11 +211,11 @@ func (e *Engine) newStack(link stack.LinkEndpoint) (*stack.Stack, error) {
 }
 
 // timeWait is how long the address of a flow that ended here first is kept, RFC 9293 TIME-WAIT. Meanwhile the stack answers no new
-// connection from the same port. The usual minute is for duplicates that a network delays, and here is only a wire.
+// connection from the same port. The usual minute is for packets that a network delays, and this link delays none.
 const timeWait = 200 * time.Millisecond
 
-// Close ends all flows. The stack stays until the process ends: its end waits for the reader of the interface, which may wait
-// for a lock of the stack meanwhile.
+// Close ends all flows. It does not close the stack, since that waits for the reader of the interface, which may wait for a lock of the
+// stack.
 func (e *Engine) Close() {
 	e.end()
 	e.mu.Lock()
@@ -234,8 +232,8 @@ func (e *Engine) resolver() resolver {
 	return resolver{address: e.addressFor}
 }
 
-// addressFor returns the address that a name has inside. In an open network, the name must exist. Otherwise nobody is asked,
-// and every name has an address, so that an attempt to connect says which name it is for.
+// addressFor returns the address that a name has inside. In an open network, the name must exist. Otherwise the name is not looked up, and
+// every name has an address, so that an attempt to connect shows its name.
 func (e *Engine) addressFor(ctx context.Context, name string) (netip.Addr, error) {
 	if e.open {
 		if err := e.world.Exists(ctx, name); err != nil {
@@ -286,12 +284,12 @@ func (e *Engine) serveNames() error {
 			select {
 			case busy <- struct{}{}:
 			default:
-				continue // it will be asked again
+				continue // the program asks again
 			}
 			go func() {
 				defer func() { <-busy }()
 				if answer := e.resolver().answer(e.ctx, question); answer != nil {
-					c.WriteTo(answer, from) //nolint:errcheck // it will be asked again
+					c.WriteTo(answer, from) //nolint:errcheck // the program asks again
 				}
 			}()
 		}
@@ -304,8 +302,8 @@ func (e *Engine) fromInside(a net.Addr) bool {
 	return ok && from.AddrPort().Addr().Unmap() == e.wire.Inside
 }
 
-// connect decides about a connection that is asked for, makes its other half, and only then accepts it: a refusal up there
-// is a refusal down here.
+// connect decides about a connection that a program asks for, makes its other half, and only then accepts it, so that the program sees if
+// the server refuses.
 func (e *Engine) connect(r *tcp.ForwarderRequest) {
 	id := r.ID()
 	from := netip.AddrFrom4(id.RemoteAddress.As4())
@@ -334,11 +332,11 @@ func (e *Engine) connect(r *tcp.ForwarderRequest) {
 		e.remove(f)
 		return
 	}
-	// Looking a name up grows the stack, and a connection that is copied keeps it as long as it lasts.
+	// A look-up has grown the stack of this goroutine, so the connection, which may last long, gets a new one.
 	go func() { e.finish(f, e.carry(r, f, far)) }()
 }
 
-// accept takes a connection.
+// accept accepts a connection.
 func (e *Engine) accept(r *tcp.ForwarderRequest) (end, *gonet.TCPConn, error) {
 	var n end
 	var err tcpip.Error
@@ -351,7 +349,7 @@ func (e *Engine) accept(r *tcp.ForwarderRequest) (end, *gonet.TCPConn, error) {
 	return n, gonet.NewTCPConn(n.queue, n.Endpoint), nil
 }
 
-// newFlow describes a connection that is asked for.
+// newFlow returns the flow of a connection or datagram from inside.
 func (e *Engine) newFlow(network string, to netip.AddrPort) *flow {
 	f := &flow{begun: time.Now(), network: network, name: e.nameOf(to.Addr()), to: to, proto: control.ProtoTCP}
 	switch {
@@ -368,7 +366,7 @@ func (e *Engine) newFlow(network string, to netip.AddrPort) *flow {
 	return f
 }
 
-// add counts a flow; it reports false if there are too many, or the engine has ended.
+// add registers a flow. It reports false if there are too many, or if the engine has ended.
 func (e *Engine) add(f *flow) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

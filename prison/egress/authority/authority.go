@@ -1,16 +1,15 @@
 // Package authority makes the certificates with which a network answers in the place of a server, so that it can decide about the
 // requests inside TLS.
 //
-// Each name that rules of requests are about has an [Authority] of its own. Its certificate names this name as the only one that
-// it may vouch for, together with the names below it (RFC 5280, section 4.2.1.10, critical), and excludes all addresses. Programs
-// inside that check this, as those with OpenSSL, GnuTLS, Node and Go do, refuse a certificate for any other name. A rule about
-// one more name adds an authority, and programs that have read the earlier ones lose nothing.
+// A [Set] has an [Authority] for each name with rules about requests. The authority's certificate permits this name and the names below it
+// (RFC 5280, section 4.2.1.10, critical), and no addresses. Programs inside that check this, such as those with OpenSSL, GnuTLS, Node and
+// Go, refuse a certificate of the authority for any other name. A rule about another name adds an authority. Programs that have read the
+// earlier ones lose nothing.
 //
-// A key is in the memory of two processes: the network's, which signs, and its holder's, which uses it for nothing. The holder
-// gives it to the successor of a network that was killed. A new key would need a new certificate, which a program that has read
-// the old one does not trust: an agent that runs for hours would lose its connections each time. Deriving the key from something
-// else would only move the secret. The holder can do more harm with its rights over the prison than with this key. A prison
-// that starts gets new authorities.
+// Two processes have a key in memory: the network, which signs with it, and its holder, which only gives it to the successor of a network
+// that was killed. A new key would need a new certificate, which a program that has read the old one does not trust: an agent that runs for
+// hours would lose its connections each time. Deriving the key from another secret would only move the secret. The holder can do more harm
+// with its rights over the prison than with this key. A prison that starts gets new authorities.
 package authority
 
 import (
@@ -30,11 +29,11 @@ import (
 )
 
 const (
-	// lifetime is how long an authority may vouch, which bounds how long a prison can run with the same one.
+	// lifetime is how long an authority is valid, which bounds how long a prison can run with the same one.
 	lifetime = 365 * 24 * time.Hour
-	// leafLifetime is how long a server's certificate holds, and leafLeft how much of that must be left.
+	// leafLifetime is how long a server's certificate is valid. It is replaced when only leafLeft remains.
 	leafLifetime, leafLeft = 24 * time.Hour, 12 * time.Hour
-	// early is how far another clock may be behind.
+	// early is how far the clock of a client may be behind.
 	early = time.Hour
 	// maxLeaves bounds the certificates in memory.
 	maxLeaves = 256
@@ -75,7 +74,7 @@ func New(name string, now time.Time) (*Authority, error) {
 	return assemble(der, key)
 }
 
-// Load reads what [Authority.Save] has returned.
+// Load returns an authority from the results of [Authority.Save].
 func Load(certificate, key []byte) (*Authority, error) {
 	k, err := x509.ParseECPrivateKey(key)
 	if err != nil {

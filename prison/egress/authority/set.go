@@ -21,7 +21,7 @@ type Set struct {
 	byName map[string]*Authority
 }
 
-// Load replaces a set by what [Set.Save] has returned.
+// Load replaces the authorities of a set by those from [Set.Save].
 func (s *Set) Load(all []control.Authority) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,21 +1,21 @@
 // Package control describes how a running network of a prison is steered from the host, and what it reports.
 //
-// The network of a prison is a process without files (package egress). The process that holds the prison, such as the
-// keeper of a native prison, steers it over a socket and does everything with files in its place. Commands and this
-// holder meet in three files in the prison's folder on the host ([prison.Spec.Dir]):
+// The network of a prison is a process without files (package egress). The process that holds the prison, its holder, such as the keeper of
+// a native prison, steers the network over a socket and reads and writes files for it. Commands and the holder exchange three files in the
+// prison's folder on the host ([prison.Spec.Dir]):
 //
 //   - [RulesFile] contains [Rules]. A command that starts a prison writes the file before it starts the prison, and a
 //     command that changes a rule replaces the file with a greater [Rules.Generation] while it holds the airlock's lock.
-//     The holder notices the new file, and the network uses the new rules at once: within a second, connections end that
-//     the new rules do not allow. The holder never writes the file. Without the file nothing is allowed.
+//     The holder notices the new file, and the network uses the new rules at once: within a second, it ends connections
+//     that the new rules do not allow. The holder never writes the file. Without the file nothing is allowed.
 //   - [StateFile] contains [State]. Only the holder writes the file, only after a change and at most twice a second, and
 //     also before the agent learns that a credential was refused.
 //     [State.Generation] acknowledges the rules that are in force. [State.Error] is the reason why newer ones are not.
 //   - [LedgerFile] contains one [Record] a line. Only the holder appends to it. A network whose records cannot be written
 //     makes no connection.
 //
-// This package has no parser of rules, which package egress has: a native prison's keeper begins before the packages for
-// addresses are initialised (package wire).
+// Package egress, and not this one, parses rules: a native prison's keeper begins before the packages for addresses are initialised
+// (package wire).
 package control
 
 import (
@@ -50,11 +50,11 @@ type Rules struct {
 	// Learn allows every public host that no rule denies.
 	Learn bool   `json:"learn,omitempty"`
 	Allow []Rule `json:"allow,omitempty"`
-	Deny  []Rule `json:"deny,omitempty"` // a denial counts for more than any permission
-	// Proxy is the URL of a proxy that all connections go through, without its password, which is a value of the name
-	// [ProxyPassword]. Empty means none.
+	Deny  []Rule `json:"deny,omitempty"` // a denial wins over any permission
+	// Proxy is the URL of a proxy that all connections go through, without its password, which is the value with the name [ProxyPassword].
+	// Empty means none.
 	Proxy string `json:"proxy,omitempty"`
-	// Credentials are added to requests. Their values are never here.
+	// Credentials are added to requests. Rules never contain their values.
 	Credentials []Credential `json:"credentials,omitempty"`
 }
 
@@ -80,13 +80,13 @@ type Credential struct {
 	With string `json:"with,omitempty"`
 	// Limit is the maximum number of requests a day (UTC) that get the value; 0 means no limit.
 	Limit int `json:"limit,omitempty"`
-	// Source is where the value comes from, as people have written it.
+	// Source is where the value comes from, as the user has written it.
 	Source string `json:"source"`
 }
 
 // Rule is a rule with its origin.
 type Rule struct {
-	// Text is the rule as package egress parses it. A set has been replaced by its members.
+	// Text is the rule as package egress parses it. It is not the name of a set: commands replace a set by its rules.
 	Text string `json:"text"`
 	// Source is where people find the rule, such as "/home/me/.gitconfig:12", "@npm" or "git airlock net allow".
 	Source string `json:"source,omitempty"`
@@ -116,7 +116,7 @@ func WriteRules(dir string, r Rules) error {
 // State describes a running network.
 type State struct {
 	V int `json:"v"`
-	// Generation is that of the rules in force.
+	// Generation is the generation of the rules in force.
 	Generation uint64 `json:"generation"`
 	// Closed is how many connections these rules have ended.
 	Closed int `json:"closed,omitempty"`
@@ -124,7 +124,7 @@ type State struct {
 	Error string `json:"error,omitempty"`
 	// Ledger is the reason why records cannot be written: no connection is made meanwhile.
 	Ledger string `json:"ledger,omitempty"`
-	// PID is the network's process, Since its start. Starts is how many such processes there were.
+	// PID is the network's process, and Since the time of its start. Starts is how many such processes there were.
 	PID    int       `json:"pid"`
 	Since  time.Time `json:"since,omitzero"`
 	Starts int       `json:"starts"`
@@ -138,7 +138,7 @@ type State struct {
 	// Authorities are the certificates (PEM) that programs inside must trust, because the network process answers instead of the
 	// servers whose requests it decides about. It is empty without a rule of requests.
 	Authorities string `json:"authorities,omitempty"`
-	// Credentials are those of the rules in force.
+	// Credentials describes the use of the credentials of the rules in force.
 	Credentials []CredentialUse `json:"credentials,omitempty"`
 }
 
@@ -147,7 +147,7 @@ type CredentialUse struct {
 	Name string `json:"name"`
 	// Known reports that the network has the value.
 	Known bool `json:"known"`
-	// Requests is how many requests got the value, Last the time of the last one, and Today the number of those on its day (UTC).
+	// Requests is how many requests got the value, Last the time of the last one, and Today how many of them were on the day (UTC) of Last.
 	Requests uint64    `json:"requests"`
 	Last     time.Time `json:"last,omitzero"`
 	Today    int       `json:"today,omitempty"`
@@ -167,7 +167,7 @@ type Flow struct {
 	Rule    string    `json:"rule,omitempty"`
 	Source  string    `json:"source,omitempty"` // of the rule
 	Sent    int64     `json:"sent"`             // bytes from inside
-	Got     int64     `json:"received"`
+	Got     int64     `json:"received"`         // bytes from outside
 }
 
 // ReadState reads the state in a prison's folder. Without the file, the network has not run.
@@ -182,12 +182,12 @@ func WriteState(dir string, s State) error {
 	return hostfile.WriteRunning(filepath.Join(dir, StateFile), s)
 }
 
-// EndState makes the state one of a network that has ended, so that no network counts as running. [EarlierUses] reads it.
+// EndState renames the state's file after the network has ended, so that no network counts as running. [EarlierUses] reads the file.
 func EndState(dir string) error {
 	return os.Rename(filepath.Join(dir, StateFile), filepath.Join(dir, usesFile))
 }
 
-// EarlierUses returns how often credentials were used before a network starts. It is empty if none has run.
+// EarlierUses returns how often credentials were used in earlier networks of a prison. It is empty if none has run.
 func EarlierUses(dir string) []CredentialUse {
 	s, err := ReadState(dir) // of a holder that was killed
 	if err != nil && hostfile.Read(filepath.Join(dir, usesFile), &s) != nil {

@@ -6,7 +6,7 @@ type Report struct {
 	State *State `json:",omitempty"`
 	// Answer requests an answer with [Order.Stated], as soon as other processes can read the state.
 	Answer bool `json:",omitempty"`
-	// Write asks for the records to be written, of which there may be none. The holder answers with [Order.Written].
+	// Write requests that the holder writes Records, which may be empty. The holder answers with [Order.Written].
 	Write   bool     `json:",omitempty"`
 	Records []Record `json:",omitempty"`
 	// Authorities, if set, are for a successor of the network. The holder keeps them in memory only.
@@ -15,7 +15,7 @@ type Report struct {
 	Stale string `json:",omitempty"`
 }
 
-// Authorities are those of package authority.
+// Authorities are the authorities of a network, see package authority.
 type Authorities struct {
 	All []Authority `json:",omitempty"`
 }
@@ -23,17 +23,17 @@ type Authorities struct {
 // Authority is a certificate and its key (DER).
 type Authority struct{ Certificate, Key []byte }
 
-// Order is a message from the holder of a network. The first one has rules, whether records can be written, and authorities.
+// Order is a message from the holder of a network. The first one has Rules, Written and Authorities.
 type Order struct {
 	Rules   *Rules   `json:",omitempty"`
 	Written *Written `json:",omitempty"`
 	// Stated is the answer to [Report.Answer].
 	Stated bool `json:",omitempty"`
-	// Authorities are what the network's predecessor has reported last, if there was one.
+	// Authorities are those that the network's predecessor has reported last, if there was one.
 	Authorities *Authorities `json:",omitempty"`
-	// Uses are those of credentials that the network's predecessor has reported last. Counting goes on from there.
+	// Uses are the uses of credentials that the network's predecessor has reported last. The network continues these counts.
 	Uses []CredentialUse `json:",omitempty"`
-	// Values are those of credentials by their names.
+	// Values are the values of credentials by the credentials' names.
 	Values map[string]string `json:",omitempty"`
 }
 

@@ -1,11 +1,11 @@
-// Package credential puts the values of credentials into requests that leave a prison, and keeps them out of what comes back.
+// Package credential puts the values of credentials into requests that leave a prison, and keeps them out of the answers.
 //
 // A program inside has only a placeholder for a value: random text in the form of the service's keys, which is worth nothing
 // elsewhere. [Find] looks for placeholders wherever HTTP clients put credentials, and refuses a request with any other
 // credential, so that an attacker's own account at an allowed server cannot be used either. [Credential.Apply] writes the value
 // into the header that the service reads. [Echoes] finds a value in an answer.
 //
-// All requests and answers are an attacker's.
+// The package treats all requests and answers as an attacker's.
 package credential
 
 import (
@@ -26,7 +26,7 @@ type Credential struct {
 	Placeholder string // what programs inside have instead of the value
 }
 
-// basic begins a format whose rest, USER:PASSWORD, is encoded (RFC 7617).
+// basic begins a format whose rest, USER:PASSWORD, is encoded in base64 (RFC 7617).
 const basic = "Basic "
 
 // CheckFormat returns an error for a format that is not text with one %s, such as "Bearer %s" or "Basic user:%s".
@@ -123,8 +123,8 @@ func headersOf(all []Credential) (names []string) {
 // carriers are parts of the names of headers that carry credentials.
 var carriers = []string{"authorization", "api-key", "apikey", "auth-token", "access-token", "private-token", "job-token", "security-token", "x-auth", "x-token"}
 
-// PlainName returns the form in which names of headers are compared: lower case, with hyphens. Servers that give headers to programs
-// as variables (CGI, RFC 3875) read each character other than a letter or a digit in one way.
+// PlainName returns the form in which names of headers are compared: lower case, with hyphens. Servers that give headers to programs as
+// variables (CGI, RFC 3875) do not distinguish characters other than letters and digits.
 func PlainName(header string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -137,7 +137,7 @@ func PlainName(header string) string {
 	}, header)
 }
 
-// carries reports whether a header carries credentials, as far as its name says so. others are further such names.
+// carries reports whether a header carries credentials according to its name. others are the names of further such headers.
 func carries(name string, others ...string) bool {
 	name = PlainName(name)
 	return slices.ContainsFunc(others, func(o string) bool { return PlainName(o) == name }) ||
@@ -157,14 +157,13 @@ func split(value string) (scheme, rest string) {
 	return "", value
 }
 
-// isEmpty reports whether a header has no credential. Some clients send a scheme alone.
+// isEmpty reports whether a header has no credential. Some clients send only a scheme.
 func isEmpty(value string) bool {
 	_, rest := split(value)
 	return rest == ""
 }
 
-// match returns the credential whose placeholder is all that a header's value has besides the scheme, or the user or
-// the password of a login.
+// match returns the credential whose placeholder is the whole value of a header after the scheme, or the user or the password of a login.
 func match(value string, all []Credential) *Credential {
 	scheme, rest := split(value)
 	user, password := "", ""
@@ -206,8 +205,8 @@ func within(text string, all []Credential) *Credential {
 // services take "$key" for "key", and PHP takes "api.key" for "api_key".
 var parameters = []string{"key", "apikey", "accesskey", "accesstoken", "authtoken", "oauthtoken", "privatetoken", "jobtoken", "token", "xapikey", "xgoogapikey", "authorization"}
 
-// checkQuery returns an error for a query that may have a credential. Placeholders in it are not replaced, because addresses are
-// written into logs.
+// checkQuery returns an error for a query that may have a credential. Placeholders in it are not replaced, because servers and proxies log
+// URLs.
 func checkQuery(query string) error {
 	for part := range strings.FieldsFuncSeq(query, func(c rune) bool { return c == '&' || c == ';' }) {
 		name, value, _ := strings.Cut(part, "=")

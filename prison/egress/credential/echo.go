@@ -17,10 +17,10 @@ var ErrEcho = errors.New("the answer contains the value of a credential")
 // ErrUnsearchable reports that an answer cannot be searched for the value of a credential.
 var ErrUnsearchable = errors.New("the answer is compressed or a part, although the network asked for neither")
 
-// Echoes are the forms in which a value may come back by an accident, such as a page that shows the request: as it is, and in
-// base64, wherever it begins there. Each of these is also found if any of its characters are written as percent encodings, as
-// escapes of JSON or JavaScript, or as entities of HTML. Forms within forms, such as base64 of base64, are not found. A server that
-// wants to give the value away can always write it in yet another form.
+// Echoes are the forms of a value that answers are searched for: the value itself, and its base64, at any offset in an encoded text. They
+// find a value that comes back by accident, for example in a page that shows the request. Each form is also found if some of its characters
+// are written as percent encodings, as escapes of JSON or JavaScript, or as entities of HTML. Forms within forms, such as base64 of base64,
+// are not found. A server that wants to give the value away can always write it in yet another form.
 type Echoes struct{ all []pattern }
 
 // pattern is a text to search for, and for each of its prefixes the length of the longest proper prefix that also ends it
@@ -65,7 +65,7 @@ func (p pattern) step(n int, c byte) int {
 	return n
 }
 
-// search continues after n bytes that matched, and returns how many match at the end of what was read.
+// search continues after n bytes that matched, and returns how many match at the end of read.
 func (p pattern) search(n int, read []byte) (matched int, found bool) {
 	for at := 0; at < len(read); at++ {
 		if n == 0 { // the usual case, and much faster
@@ -82,10 +82,10 @@ func (p pattern) search(n int, read []byte) (matched int, found bool) {
 	return n, false
 }
 
-// Guard searches an answer for the value. It returns [ErrEcho] if a header has it, and [ErrUnsearchable] if the content has a
-// coding or is one of several parts, each of which may have a part of the value. Otherwise the content ends before the value, if
-// it is there, with ErrEcho. Content is held back only while it may be the beginning of the value. found is called when
-// the value was found in the content or in what follows it. The bytes of another protocol, after the status 101, are not searched.
+// Guard searches an answer for the value. It returns [ErrEcho] if a header has it, and [ErrUnsearchable] if the content has a coding, or is
+// only a part, since several parts may each have a part of the value. If the content has the value, reading it ends before the value with
+// ErrEcho. Content is held back only while it may be the beginning of the value. found is called when the value was found in the content or
+// in a trailer. The bytes of another protocol, after the status 101, are not searched.
 func (e Echoes) Guard(answer *http.Response, found func()) error {
 	if e.inHeader(answer.Header) || e.inHeader(answer.Trailer) {
 		return ErrEcho
@@ -99,8 +99,8 @@ func (e Echoes) Guard(answer *http.Response, found func()) error {
 	return nil
 }
 
-// searchable reports whether an answer has its content as it is, and whole. Of the transfer codings of HTTP/1, net/http takes only
-// chunks, which it decodes, and with HTTP/2 there are none.
+// searchable reports whether the content of an answer is whole and has no coding. Of the transfer codings of HTTP/1, net/http accepts only
+// chunks, which it decodes. HTTP/2 has none.
 func searchable(answer *http.Response) bool {
 	switch head := answer.Request != nil && answer.Request.Method == http.MethodHead; {
 	case head, answer.StatusCode == http.StatusNotModified:
@@ -112,7 +112,7 @@ func searchable(answer *http.Response) bool {
 	return !slices.ContainsFunc(codings, func(c string) bool { return c != "" && !strings.EqualFold(c, "identity") })
 }
 
-// inHeader reports whether headers have the value. Names are in no particular case.
+// inHeader reports whether headers have the value. It ignores the case of names.
 func (e Echoes) inHeader(h http.Header) bool {
 	for name, values := range h {
 		name = strings.ToLower(name)
@@ -157,17 +157,18 @@ func (e Echoes) escaped(text []byte) (held int, found bool) {
 	return len(text) - before(len(plain)-longest), false
 }
 
-// maxRead is how much is read at a time while something is held back. Otherwise a read goes into the caller's buffer.
+// maxRead is how many bytes are read at a time while content is held back. Otherwise a read uses the caller's buffer.
 const maxRead = 32 << 10
 
+// reader is the content of an answer that Guard searches.
 type reader struct {
 	io.ReadCloser
 	answer  *http.Response
 	echoes  Echoes
 	matched []int  // of each pattern, at the end of held
-	ready   []byte // can be returned
-	held    []byte // may be the beginning of the value
-	err     error  // after ready
+	ready   []byte // bytes to return
+	held    []byte // bytes that may be the beginning of the value
+	err     error  // to return after ready
 	found   func()
 }
 
@@ -194,13 +195,13 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, r.err
 }
 
-// cut ends the content.
+// cut ends the content with [ErrEcho].
 func (r *reader) cut() {
 	r.err, r.ready, r.held = ErrEcho, nil, nil
 	r.found()
 }
 
-// search searches what was read.
+// search looks for the value in bytes that were read, and moves them to ready and held.
 func (r *reader) search(read []byte) {
 	longest := 0
 	for i, p := range r.echoes.all {

@@ -22,7 +22,7 @@ type known struct {
 // Use counts the requests that got a value.
 type Use struct {
 	Last  time.Time
-	Day   time.Time // whose requests Today counts, in UTC
+	Day   time.Time // the day (UTC) of the requests that Today counts
 	Today int
 	Total uint64
 	// Refused is the status of the last answer if the server refused the value with it, see [IsRefusal], and 0 otherwise.
@@ -49,7 +49,7 @@ func (s *Store) Set(values map[string]string) {
 	}
 }
 
-// Continue counts on from the uses of an earlier store.
+// Continue sets the uses that an earlier store has counted. Later uses add to them.
 func (s *Store) Continue(name string, total uint64, today int, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *Store) Get(name string) (value string, echoes Echoes, ok bool) {
 	return k.value, k.echoes, ok
 }
 
-// Count counts a request with a known value, unless as many as the limit were counted on that day. A limit of 0 is none.
+// Count counts a request with a known value. It returns false if the limit of that day is reached. 0 means no limit.
 func (s *Store) Count(name string, limit int, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func IsRefusal(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests
 }
 
-// Answered takes the status of an answer to a request with a value. It reports whether [Use.Refused] has changed.
+// Answered stores the status of an answer to a request with a value. It reports whether [Use.Refused] has changed.
 func (s *Store) Answered(name string, status int) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ const maxEntity = 10
 // escapes are the characters that begin an escape.
 const escapes = `%\&`
 
-// unescape replaces percent encodings, escapes of JSON and JavaScript, and entities of HTML that stand for an ASCII character. What
-// may be the beginning of an escape is left out at the end. before returns the place in text of a byte of plain, or of its end.
+// unescape replaces percent encodings, escapes of JSON and JavaScript, and entities of HTML that stand for an ASCII character. It leaves
+// out an incomplete escape at the end. before turns a position in plain, or its length, into one in text.
 func unescape(text []byte) (plain []byte, before func(int) int) {
 	plain = make([]byte, 0, len(text))
 	var places, sizes []int // of escapes, in plain and in text
@@ -43,7 +43,7 @@ func unescape(text []byte) (plain []byte, before func(int) int) {
 	}
 }
 
-// unescapeOne returns the first character of a text, and the length of how it is written; 0 if more must be known.
+// unescapeOne returns the first character of a text, and how many bytes of the text it takes, 0 if the text may be incomplete.
 func unescapeOne(text []byte) (c byte, size int) {
 	switch text[0] {
 	case '%':
@@ -66,7 +66,7 @@ func unescapeOne(text []byte) (c byte, size int) {
 	return text[0], 1
 }
 
-// unescapeHex reads a number of hexadecimal digits after what begins the escape.
+// unescapeHex reads an escape: begin and a number of hexadecimal digits.
 func unescapeHex(text []byte, begin string, digits int) (byte, int) {
 	end := len(begin) + digits
 	for i := len(begin); i < min(end, len(text)); i++ {
@@ -84,7 +84,7 @@ func unescapeHex(text []byte, begin string, digits int) (byte, int) {
 	return byte(code), end
 }
 
-// unescapeEntity reads an entity.
+// unescapeEntity reads an entity of HTML.
 func unescapeEntity(text []byte) (byte, int) {
 	for i := 1; i < maxEntity; i++ {
 		if i == len(text) {

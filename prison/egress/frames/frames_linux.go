@@ -1,7 +1,7 @@
-// Package frames connects a stack with the interface of a prison.
+// Package frames connects gVisor's network stack with the interface of a prison: see [Endpoint].
 //
-// The poller of the Go runtime waits for frames. gVisor's own reader waits in a system call, and there keeps a processor of the runtime,
-// and hands each packet to another goroutine. Each request then woke several threads.
+// It waits for frames in the poller of the Go runtime. gVisor's own reader waits in a system call, in which it keeps a processor of the
+// runtime, and hands each packet to another goroutine, so that each request wakes several threads.
 package frames
 
 import (
@@ -21,8 +21,8 @@ import (
 // Endpoint is an end of an interface. It reads frames itself, and writes them as package fdbased does.
 type Endpoint struct {
 	stack.LinkEndpoint
-	file     *os.File // of the interface
-	waiting  syscall.RawConn
+	file     *os.File        // of the interface
+	waiting  syscall.RawConn // waits for file
 	receiver atomic.Pointer[stack.NetworkDispatcher]
 }
 
@@ -31,7 +31,7 @@ type Endpoint struct {
 func New(fd int, mtu uint32, address tcpip.LinkAddress) (*Endpoint, error) {
 	writer, err := fdbased.New(&fdbased.Options{
 		FDs: []int{fd}, MTU: mtu, EthernetHeader: true, Address: address,
-		RXChecksumOffload: true, // the kernel wrote what comes, an agent has no raw sockets
+		RXChecksumOffload: true, // frames come from the kernel inside: an agent has no raw sockets
 		// A packet socket needs no set-up: it has the packets of one interface already, and nobody shares them.
 		PreConfigured: true, IsPacketSocket: []bool{false},
 		ProcessorsPerChannel: 1, // starts no goroutine
@@ -39,12 +39,12 @@ func New(fd int, mtu uint32, address tcpip.LinkAddress) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Endpoint{LinkEndpoint: writer, file: os.NewFile(uintptr(fd), "interface")} // which does not block since New
+	e := &Endpoint{LinkEndpoint: writer, file: os.NewFile(uintptr(fd), "interface")} // fdbased.New has made fd non-blocking
 	e.waiting, err = e.file.SyscallConn()
 	return e, err
 }
 
-// Attach implements [stack.LinkEndpoint]. An endpoint has one receiver, for ever.
+// Attach implements [stack.LinkEndpoint]. The first receiver is the only one.
 func (e *Endpoint) Attach(receiver stack.NetworkDispatcher) {
 	if receiver != nil && e.receiver.CompareAndSwap(nil, &receiver) {
 		go e.read(receiver)
@@ -66,7 +66,7 @@ func (e *Endpoint) read(receiver stack.NetworkDispatcher) {
 		if n > room.Size()/2 {
 			frame, room = room, buffer.NewViewSize(buffer.MaxChunkSize)
 			frame.CapLength(n)
-		} else { // what waits in the stack has no more memory than the stack counts
+		} else { // a copy, because the stack counts the bytes of waiting frames, not of their buffers
 			frame = buffer.NewViewWithData(room.AsSlice()[:n])
 		}
 		p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithView(frame)})

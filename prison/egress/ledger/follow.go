@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 )
 
-// followPause is how often a followed ledger is looked at.
+// followPause is the time between two reads of a followed ledger.
 const followPause = 200 * time.Millisecond
 
 // Follow calls each for every record after the one with the number last, until ctx ends or each fails.
@@ -33,12 +33,12 @@ func Follow(ctx context.Context, dir string, last uint64, each func(control.Reco
 	}
 }
 
-// follower reads what is appended to the newest file of a ledger.
+// follower reads the lines that are appended to the newest file of a ledger.
 type follower struct {
 	dir  string
 	last uint64
 	file *os.File
-	at   int64 // how much of the file was read
+	at   int64 // how many bytes of the file were read
 }
 
 func (f *follower) close() {
@@ -47,7 +47,7 @@ func (f *follower) close() {
 	}
 }
 
-// poll reads what is new, first in a file that has been rotated.
+// poll reads new records, first from the file that may have been rotated.
 func (f *follower) poll(each func(control.Record) error) error {
 	if err := f.read(each); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (f *follower) poll(each func(control.Record) error) error {
 	if f.file != nil && sameFile(f.file, newest) {
 		return newest.Close()
 	}
-	if err := f.read(each); err != nil { // what was written between both
+	if err := f.read(each); err != nil { // records that were written between the read and the rotation
 		newest.Close()
 		return err
 	}

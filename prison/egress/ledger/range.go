@@ -17,9 +17,9 @@ func Newest(dir string) (uint64, error) {
 	return end.seq, nil
 }
 
-// Range calls each for the records after one number up to another, in their order. It reads little more than those: the numbers
-// increase, so each file is searched for its first record. It does not check the chain. Records that were rotated away are
-// left out.
+// Range calls each, in order, for the records whose numbers are greater than after and at most upTo. It finds the first of them in each
+// file by a binary search, and so reads little more than these records. It does not check the chain. It leaves out records that were
+// rotated away.
 func Range(dir string, after, upTo uint64, each func(control.Record)) error {
 	if upTo <= after {
 		return nil

@@ -35,7 +35,7 @@ type Report struct {
 	Damages []Damage // at most [maxDamages]
 }
 
-// chain follows a ledger's lines.
+// chain checks the lines of a ledger in their order.
 type chain struct {
 	Report
 	began   bool
@@ -71,8 +71,8 @@ func (c *chain) damage(file string, line int, reason string) {
 	}
 }
 
-// Read calls each for every record of a ledger, from the oldest, until each returns false. It checks the chain on its way. A line
-// that is being written is left out. Without a ledger there are no records.
+// Read calls each for every record of a ledger, from the oldest, until each returns false. It also checks the chain. It leaves out a line
+// that is being written. Without a ledger there are no records.
 func Read(dir string, each func(control.Record) bool) (Report, error) {
 	files, err := openAll(dir)
 	if err != nil {
@@ -105,8 +105,8 @@ func Read(dir string, each func(control.Record) bool) (Report, error) {
 // Verify reads a whole ledger and returns what it found.
 func Verify(dir string) (Report, error) { return Read(dir, func(control.Record) bool { return true }) }
 
-// openAll opens the files of a ledger, the oldest first. It begins with the newest: a rotation meanwhile gives one file twice,
-// which is left out, but loses none.
+// openAll opens the files of a ledger, the oldest first. It opens the newest first: after a rotation meanwhile it finds one file twice,
+// which it leaves out, but misses none.
 func openAll(dir string) (files []*os.File, err error) {
 	var infos []fs.FileInfo
 	for n := range maxFiles {
@@ -128,8 +128,8 @@ func openAll(dir string) (files []*os.File, err error) {
 	return files, nil
 }
 
-// eachLine calls each for the whole lines of a file, without their ends, until each returns false. size is how long the line is
-// with its end. Of a line that is too long each gets the beginning, which is not a record.
+// eachLine calls each for the whole lines of a file, without their ends, until each returns false. size is the length of the line with its
+// end. If a line is longer than maxLine, each gets its beginning, which is not a record.
 func eachLine(from io.Reader, each func(line []byte, size int64) bool) error {
 	in := bufio.NewReaderSize(from, maxLine)
 	for {
@@ -155,16 +155,16 @@ func eachLine(from io.Reader, each func(line []byte, size int64) bool) error {
 	}
 }
 
-// ending is where a ledger ends.
+// ending describes the end of a ledger.
 type ending struct {
-	size int64 // of the newest file, up to the end of its last whole line
-	torn int64 // bytes after that
-	seq  uint64
-	hash string
+	size int64  // of the newest file, up to the end of its last whole line
+	torn int64  // bytes after that
+	seq  uint64 // of the last record
+	hash string // of the last line
 }
 
-// readEnd finds the end of a ledger: of its newest file, or of the one before if a crash came between two files. A whole line
-// that cannot be read counts as a line: the chain goes on behind it, and [Verify] reports it.
+// readEnd finds the end of a ledger: of its newest file, or of the one before if a crash left the newest file empty. A whole line that
+// cannot be read counts as a line: the chain goes on after it, and [Verify] reports it.
 func readEnd(dir string) (ending, error) {
 	newest, err := endOf(filepath.Join(dir, numbered(0)))
 	if err != nil || newest.size > 0 {
@@ -174,7 +174,7 @@ func readEnd(dir string) (ending, error) {
 	return ending{torn: newest.torn, seq: before.seq, hash: before.hash}, err
 }
 
-// tail is how much of a file's end is read first: several lines.
+// tail is how many bytes of a file's end are read first. They have several lines.
 const tail = 4 * maxLine
 
 func endOf(name string) (ending, error) {
@@ -197,8 +197,8 @@ func endOf(name string) (ending, error) {
 	return e, err
 }
 
-// endAfter finds the end of a file in what comes after a place, of which it leaves out a line that began before. The end is known
-// if a record is there, or all of the file was read.
+// endAfter finds the end of a file, of which it reads the part after from, without a line that began before. known reports that this part
+// has a record, or is the whole file.
 func endAfter(f *os.File, from, size int64) (e ending, known bool, err error) {
 	first := from > 0
 	known, e.size = !first, from
@@ -218,8 +218,7 @@ func endAfter(f *os.File, from, size int64) (e ending, known bool, err error) {
 	return e, known, err
 }
 
-// Tail returns the last records of a ledger: those at the end of its newest file, of which it reads no more than a few hundred
-// kilobytes.
+// Tail returns the records at the end of a ledger's newest file. It reads no more than a few hundred kilobytes.
 func Tail(dir string) (records []control.Record, err error) {
 	f, err := os.Open(filepath.Join(dir, numbered(0)))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,12 +1,11 @@
-// Package ledger records what a prison has reached through its network, and what was refused.
+// Package ledger records the connections and requests of a prison, and those that were refused. Begin with [Writer] and [Read].
 //
-// The ledger is a file of JSON lines, one [control.Record] each, in a folder that only its owner reads. Each line carries
-// the SHA-256 of the line before it, so that a line which is changed, removed or inserted later is found ([Verify]). Whoever
-// can write the folder can also write all of it anew: the chain shows accidents and careless changes, and more if its
-// newest hash is kept elsewhere.
+// The ledger is a file of JSON lines, one [control.Record] each, in a folder that only its owner reads. Each line carries the SHA-256 of
+// the line before it, so that a line which is changed, removed or inserted later is found ([Verify]). A process that can write the folder
+// can also replace the whole ledger: the chain shows accidents and careless changes, and more if its newest hash is kept elsewhere.
 //
-// Files are rotated: the newest is [control.LedgerFile], and older ones have a number behind that name. A ledger has at most
-// 50 MiB. Names and paths in it are the words of programs inside: escape them for a terminal.
+// Files are rotated: the newest is [control.LedgerFile], and older ones have a number behind that name. A ledger has at most 50 MiB.
+// Programs inside choose its names and paths: escape them for a terminal.
 package ledger
 
 import (
@@ -25,13 +24,13 @@ import (
 )
 
 const (
-	// maxText bounds each text of a record, in bytes. JSON writes a byte with six at most.
+	// maxText bounds each text of a record, in bytes. JSON needs at most six bytes for one.
 	maxText = 1 << 10
-	// maxLine is more than the longest line that a Writer writes.
+	// maxLine is more than the length of the longest line that a Writer writes, in bytes.
 	maxLine = 96 << 10
 )
 
-// kinds are those that this version knows. A ledger of a later version may have others.
+// kinds are the kinds of records that this version knows. A ledger of a later version may have others.
 var kinds = []string{control.KindFlow, control.KindRequest, control.KindRefusal, control.KindPolicy, control.KindAlarm}
 
 // encode returns the line of a record with its end. Texts are shortened and made UTF-8, and a path loses its query.
@@ -64,7 +63,7 @@ func decode(line []byte) (control.Record, error) {
 	return r, nil
 }
 
-// hash returns what the line after this one carries. The line is without its end.
+// hash returns the SHA-256 of a line without its end, which the next line contains.
 func hash(line []byte) string {
 	sum := sha256.Sum256(line)
 	return hex.EncodeToString(sum[:])

@@ -17,9 +17,9 @@ const (
 	// maxFile is the size in bytes after which a file is rotated, and maxFiles how many there are at most.
 	maxFile  = 10 << 20
 	maxFiles = 5
-	// room is what [Writer.Reserve] keeps for a record, in bytes: more than one with ordinary names and paths has.
+	// room is how many bytes [Writer.Reserve] keeps for a record: more than a record with ordinary names and paths needs.
 	room = 4 << 10
-	// ahead is how many bytes more it keeps each time, so that few records wait for the file system.
+	// ahead is how many more bytes Reserve keeps each time, so that few records wait for the file system.
 	ahead = 512 << 10
 )
 
@@ -32,16 +32,16 @@ type Writer struct {
 	mu     sync.Mutex
 	file   *os.File
 	size   int64
-	kept   int64 // where the room that was kept ends
-	seq    uint64
-	prev   string
-	broken error // after which nothing can be written
+	kept   int64  // end of the room that Reserve has kept, as a position in file
+	seq    uint64 // of the last record
+	prev   string // hash of the last line
+	broken error  // if not nil, nothing can be written any more
 }
 
 var _ control.Ledger = (*Writer)(nil)
 
-// Open opens the ledger of a folder for writing and creates it if there is none. A line that a crash has left half-written is
-// removed, and a record says so. session is the session of records that name none.
+// Open opens the ledger of a folder for writing and creates it if there is none. It removes a line that was not written completely before a
+// crash, and adds a record about that. session is the session of records that name none.
 func Open(dir, session string) (*Writer, error) {
 	w := &Writer{dir: dir, session: session, maxFile: maxFile}
 	return w, w.open()
@@ -76,8 +76,8 @@ func numbered(n int) string {
 	return control.LedgerFile + "." + strconv.Itoa(n)
 }
 
-// Append writes records. It sets V, Seq and Prev, and Time and Session if they are empty. After an error the caller must admit
-// nothing until an Append succeeds: a full disk may get room again.
+// Append writes records. It sets V, Seq and Prev, and Time and Session if they are empty. After an error the caller must allow no
+// connection until an Append succeeds, for example because a full disk has room again.
 func (w *Writer) Append(records ...control.Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,8 +123,8 @@ func (w *Writer) write(r control.Record) error {
 // nextFile is the name of a file until the rotation that creates it is complete.
 const nextFile = control.LedgerFile + ".new"
 
-// rotate gives each file the next number and begins a new one. The oldest goes. After an error nothing is lost, and the next
-// record tries again: the new file is created before another one is moved.
+// rotate gives each file the next number and begins a new one. It replaces the oldest. It creates the new file before it renames another,
+// so that an error loses nothing, and the next record tries again.
 func (w *Writer) rotate() error {
 	w.kept = 0
 	if err := errors.Join(w.file.Truncate(w.size), w.file.Sync()); err != nil {
@@ -148,7 +148,7 @@ func (w *Writer) rotate() error {
 	return nil
 }
 
-// Reserve keeps room on the disk for as many more records, where the file system can do that.
+// Reserve keeps room on the disk for as many more records, if the file system can do that.
 func (w *Writer) Reserve(records int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

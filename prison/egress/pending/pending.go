@@ -1,4 +1,4 @@
-// Package pending holds the records of a network until the process that has the ledger has written them.
+// Package pending holds the records of a network until its holder has written them to the ledger. Begin with [Queue].
 package pending
 
 import (
@@ -13,33 +13,33 @@ import (
 const (
 	// maxPending is how many records may wait to be written. A connection whose last record is not written yet counts as one.
 	maxPending = 1024
-	// admitPatience is how long a connection or request waits while that many do.
+	// admitPatience is how long a connection or request waits for room.
 	admitPatience = 10 * time.Second
 	// maxBatch is how many records are handed over at a time.
 	maxBatch = 256
-	// SameRefusal is how long refusals of the same kind count as one, maxRefusals how many kinds are told apart meanwhile.
+	// SameRefusal is how long refusals of the same kind count as one, and maxRefusals how many kinds are told apart meanwhile.
 	SameRefusal = time.Second
 	maxRefusals = 64
 )
 
-// ErrUnrecorded refuses a connection.
+// ErrUnrecorded is the error for a connection that cannot be recorded.
 var ErrUnrecorded = errors.New("connections cannot be recorded at the moment")
 
 // Queue holds records. Its memory is bounded. It may be used by several goroutines.
 type Queue struct {
 	now  func() time.Time
-	wake chan struct{} // has room for one
+	wake chan struct{} // buffers one value
 
 	mu       sync.Mutex
-	closed   bool // the ledger cannot be written, or has not been heard of
+	closed   bool // the ledger cannot be written, or Written was not called yet
 	pending  []control.Record
 	reserved int // connections whose last record is not yet pending
 	// freed is closed when there may be room again, or the ledger cannot be written any more.
 	freed chan struct{}
-	// refusals are those that were refused again after their first record, with counts. The empty key counts all that
-	// could not be told apart.
+	// refusals has the kinds of refusals since the last flush. Count is how often a kind came again after its record. The empty key counts
+	// all kinds beyond maxRefusals.
 	refusals map[refusal]*control.Record
-	since    time.Time
+	since    time.Time // the last flush
 }
 
 // refusal has the common fields of refusals that count as one.
@@ -48,13 +48,13 @@ type refusal struct {
 	port                                 uint16
 }
 
-// New returns a queue that admits nothing until the ledger has been heard of.
+// New returns a queue that admits nothing until [Queue.Written] reports that the ledger can be written.
 func New(now func() time.Time) *Queue {
 	return &Queue{now: now, wake: make(chan struct{}, 1), closed: true, freed: make(chan struct{}), refusals: map[refusal]*control.Record{}}
 }
 
-// Admit makes room for the record of a connection, and waits while there is none: on a busy machine the ledger is written late. The
-// caller must [Queue.End] it.
+// Admit reserves room for the record of a connection, and waits while there is none: on a busy machine the ledger is written late. The
+// caller must then call [Queue.End] or [Queue.Release].
 func (q *Queue) Admit(ctx context.Context) error {
 	var late <-chan time.Time
 	for {
@@ -75,7 +75,7 @@ func (q *Queue) Admit(ctx context.Context) error {
 	}
 }
 
-// tryAdmit makes room, or returns what is closed when there may be some.
+// tryAdmit reserves room, or returns a channel that is closed when there may be some.
 func (q *Queue) tryAdmit() (freed <-chan struct{}, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +89,7 @@ func (q *Queue) tryAdmit() (freed <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// End writes the last record of a connection.
+// End adds the last record of a connection, for which Admit has reserved room.
 func (q *Queue) End(r control.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,7 +98,7 @@ func (q *Queue) End(r control.Record) {
 	q.signal()
 }
 
-// Release gives back room that was made for a connection that was refused after all.
+// Release gives back the room for a connection that was refused after all.
 func (q *Queue) Release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,13 +106,13 @@ func (q *Queue) Release() {
 	q.free()
 }
 
-// free lets those try again who wait for room. The caller has the lock.
+// free wakes the callers of Admit that wait for room. The caller has the lock.
 func (q *Queue) free() {
 	close(q.freed)
 	q.freed = make(chan struct{})
 }
 
-// Add writes a record for which no room was made. It is lost if there is none.
+// Add adds a record without reserved room. The record is lost if the queue is full.
 func (q *Queue) Add(r control.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,7 +122,7 @@ func (q *Queue) Add(r control.Record) {
 	q.signal()
 }
 
-// Wake returns a channel that gets a value when there is something to hand over.
+// Wake returns a channel that gets a value when there are records to hand over.
 func (q *Queue) Wake() <-chan struct{} { return q.wake }
 
 func (q *Queue) signal() {
@@ -132,7 +132,7 @@ func (q *Queue) signal() {
 	}
 }
 
-// Refuse writes a refusal. The same one again within a second is only counted.
+// Refuse adds a refusal. If the same refusal comes again within [SameRefusal], Refuse only counts it.
 func (q *Queue) Refuse(r control.Record) {
 	key := refusal{r.Proto, r.Name, r.Address, r.Reason, r.Method, r.Port}
 	q.mu.Lock()
@@ -166,7 +166,7 @@ func (q *Queue) Refuse(r control.Record) {
 	q.signal()
 }
 
-// flush writes the refusals that were counted. The caller has the lock.
+// flush adds records of the refusals that were counted. The caller has the lock.
 func (q *Queue) flush() {
 	kept := map[refusal]*control.Record{}
 	for key, r := range q.refusals {
@@ -174,7 +174,7 @@ func (q *Queue) flush() {
 			continue
 		}
 		if len(q.pending)+q.reserved >= maxPending {
-			kept[key] = r // counted on until there is room
+			kept[key] = r // its count goes on until there is room
 			continue
 		}
 		q.pending = append(q.pending, *r)
@@ -183,8 +183,8 @@ func (q *Queue) flush() {
 	q.refusals, q.since = kept, q.now()
 }
 
-// Unwritten returns records to be handed over, and whether the ledger is known to be writable. They stay until they are
-// [Queue.Written].
+// Unwritten returns records to hand over, and whether the ledger may not be writable. The records stay in the queue until [Queue.Written]
+// removes them.
 func (q *Queue) Unwritten() (records []control.Record, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// Denies reports whether a pattern describes a request as some server may read it. path is the result of [Path]. Each of its
-// segments counts as it is, without parameters, and without dots and blanks at its end, always in any case. A slash at the
-// end of the path may be there or not.
+// Denies reports whether a pattern describes a request as some server may read it. path is the result of [Path]. Denies compares each
+// segment as it was sent, without parameters, and without dots and blanks at its end. It ignores the case, and a slash at the end of the
+// path.
 func (p Pattern) Denies(method, path string) bool {
 	if p.methods != nil && !slices.Contains(p.methods, method) {
 		return false
@@ -20,7 +20,7 @@ func (p Pattern) Denies(method, path string) bool {
 	for _, s := range p.segments {
 		pattern = append(pattern, fold(s))
 	}
-	begin, _, _ := strings.Cut(path, ";") // some servers end the path there
+	begin, _, _ := strings.Cut(path, ";") // some servers end the path at the first semicolon
 	return slices.ContainsFunc(slices.Compact([]string{path, begin}), func(path string) bool {
 		var segments [][]string
 		for s := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
@@ -30,7 +30,7 @@ func (p Pattern) Denies(method, path string) bool {
 	})
 }
 
-// matchReadings compares a pattern with a path of which each segment has several readings.
+// matchReadings compares a pattern with a path whose segments have several readings each.
 func matchReadings(pattern []string, path [][]string) bool {
 	return matchSegments(pattern, path, func(pattern string, all []string) bool {
 		return slices.ContainsFunc(all, func(segment string) bool { return matchSegment(pattern, segment) })
@@ -61,7 +61,7 @@ func trim(segment string) string {
 	return strings.TrimRightFunc(strings.TrimLeftFunc(segment, unicode.IsSpace), ignored)
 }
 
-// fold returns one text for all texts that differ in case alone.
+// fold returns one text for all texts that differ only in case.
 func fold(text string) string {
 	return strings.Map(func(r rune) rune {
 		least := r

@@ -1,9 +1,9 @@
 // Package request compares HTTP requests with the methods and paths of rules.
 //
-// A rule is only safe if this program and the server read a path in the same way. [Path] therefore refuses each spelling that
-// servers read differently: dot segments, empty segments, encoded slashes, backslashes, characters that are encoded twice, and bytes
-// that are not UTF-8. What remains can differ within a segment: servers ignore the case, parameters (";..."), and dots and blanks at
-// the end. A rule that allows describes the path as it is ([Pattern.Matches]); one that denies describes it as any such server reads it
+// A rule is only safe if this program and the server read a path in the same way. [Path] therefore refuses each spelling that servers read
+// differently: dot segments, empty segments, encoded slashes, backslashes, characters that are encoded twice, and bytes that are not UTF-8.
+// What remains can differ within a segment: servers ignore the case, parameters (";..."), and dots and blanks at the end. A rule that
+// allows must match the path as it was sent ([Pattern.Matches]). A rule that denies matches the path as any such server may read it
 // ([Pattern.Denies]).
 package request
 

@@ -1,2 +1,2 @@
-// Package route asks the kernel of this machine how it sends packets for an address.
+// Package route asks the kernel whether an address is this machine's own, which a prison must not reach.
 package route

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check returns an error unless this machine sends packets for an address out as it does for any other machine: its
-// own addresses, which can change at any moment, are closed. The kernel is asked (rtnetlink(7), RTM_GETROUTE), since the
-// addresses of the interfaces are not all that it takes for its own.
+// Check returns an error unless this machine sends packets for an address to another machine. It asks the kernel each time (rtnetlink(7),
+// RTM_GETROUTE), since this machine's own addresses can change at any moment, and are more than those of its interfaces.
 func Check(a netip.Addr) error {
 	kind, err := routeType(a.Unmap())
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package sets has the sets of rules that ship with the program: hosts of package registries and services under one name.
+// Package sets has the sets of rules that ship with the program, such as "@npm" for the hosts of a package registry: see [Expand].
 package sets
 
 import (
@@ -40,8 +40,8 @@ var all = sync.OnceValue(func() map[string][]string {
 // Names returns the names of the sets of rules that ship with the program. Each begins with "@".
 func Names() []string { return slices.Sorted(maps.Keys(all())) }
 
-// Expand returns the rules that a text stands for: those of a set for its name, otherwise the rule itself. It
-// refuses what [egress.ParseRule] refuses, and sets that do not exist.
+// Expand returns the rules of a set for the set's name, and the rule itself for any other text. It refuses a text that [egress.ParseRule]
+// refuses, and a set that does not exist.
 func Expand(text string) ([]egress.Rule, error) {
 	texts := []string{text}
 	if name := strings.TrimSpace(text); strings.HasPrefix(name, "@") {

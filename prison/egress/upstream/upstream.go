@@ -24,21 +24,21 @@ import (
 const (
 	// patience is the time until a connection through the proxy must be made.
 	patience = 20 * time.Second
-	// maxAnswer bounds what a proxy says before the connection begins, in bytes.
+	// maxAnswer bounds the answer of a proxy to CONNECT, in bytes.
 	maxAnswer = 64 << 10
 )
 
-// schemes are those of a proxy's URL. With each of them the proxy looks names up.
+// schemes are the schemes of a proxy's URL. With each of them, the proxy looks names up.
 var schemes = []string{"http", "https", "socks5h"}
 
-// Proxy is a proxy without its password. The zero value is none.
+// Proxy is a proxy without its password. The zero value means no proxy.
 type Proxy struct{ scheme, host, port, user string }
 
 // Parse reads SCHEME://[USER[:PASSWORD]@]HOST:PORT. No error contains the password.
 func Parse(text string) (p Proxy, password string, err error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return p, "", errors.New("not a URL") // the error of Parse has all of it
+		return p, "", errors.New("not a URL") // the error of url.Parse contains the password
 	}
 	p = Proxy{scheme: u.Scheme, host: u.Hostname(), port: u.Port()}
 	switch {
@@ -68,7 +68,7 @@ func (p Proxy) String() string {
 	return u.String()
 }
 
-// Way is a proxy with what a connection through it needs.
+// Way is a proxy with the secrets and certificates for connections through it.
 type Way struct {
 	Proxy
 	Password string
@@ -114,7 +114,7 @@ func (w Way) dial(ctx context.Context, target string) (net.Conn, error) {
 	return made, err
 }
 
-// kept makes one connection and keeps it: what SOCKS makes of it cannot be closed one way.
+// kept makes one connection and keeps it, because the connection that SOCKS5 returns cannot be closed for writing only.
 type kept struct{ made net.Conn }
 
 func (k *kept) DialContext(ctx context.Context, network, address string) (c net.Conn, err error) {
@@ -126,7 +126,7 @@ func (k *kept) Dial(network, address string) (net.Conn, error) {
 	return k.DialContext(context.Background(), network, address)
 }
 
-// connect asks the proxy at the other end of a connection for one to a target.
+// connect asks a proxy, over a connection to it, to connect to a target.
 func (w Way) connect(ctx context.Context, c net.Conn, target string) (net.Conn, error) {
 	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
 	if w.scheme == "https" {
@@ -163,18 +163,18 @@ func (w Way) connect(ctx context.Context, c net.Conn, target string) (net.Conn, 
 // conn is a connection through a proxy.
 type conn struct {
 	net.Conn
-	from   io.Reader // has what the server sent right after the answer of the proxy
+	from   io.Reader // has the bytes that the server sent right after the proxy's answer
 	target string
 }
 
 func (c *conn) Read(p []byte) (int, error) { return c.from.Read(p) }
 
-// CloseWrite passes on that nothing follows.
+// CloseWrite closes the connection for writing, if it can.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
-	return nil // the other side goes on
+	return nil // the other direction goes on
 }
 
 // RemoteAddr returns the target instead of the address of the proxy.

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// login describes the file in which a program keeps the login that it has made. Only the program itself renews it, because a token
-// for a renewal is often good for one time: two that use it would end the login.
+// login describes the file in which a program keeps its login. Only the program itself renews a login: a renewal token often works only
+// once, so a second program that used it would end the login.
 type login struct {
-	folder, variable string // below the home; the variable that moves it
+	folder, variable string // the folder below the home, and the variable that names another
 	file             string
 	token, ends      []string // fields; ends is in milliseconds since 1970, and nil for a token that does not end
-	without          string   // what to do about a login that has no such token
+	without          string   // advice if a login has no such token
 }
 
-// logins are those of the programs that keep one in a file.
+// logins has the known programs that keep their login in a file.
 var logins = map[string]login{
 	"claude": {folder: ".claude", variable: "CLAUDE_CONFIG_DIR", file: ".credentials.json",
 		token: []string{"claudeAiOauth", "accessToken"}, ends: []string{"claudeAiOauth", "expiresAt"}, without: "give a key"},
@@ -26,7 +26,7 @@ var logins = map[string]login{
 	"gemini": {folder: ".gemini", file: "oauth_creds.json", token: []string{"access_token"}, ends: []string{"expiry_date"}, without: "give a key"},
 }
 
-// path returns where the login is.
+// path returns the path of the file with the login.
 func (l login) path() string {
 	folder := ""
 	if l.variable != "" {
@@ -39,7 +39,7 @@ func (l login) path() string {
 	return filepath.Join(folder, l.file)
 }
 
-// HasLogin reports whether a program has a login on this machine, also one that cannot be used.
+// HasLogin reports whether a program has a login on this machine, even one that cannot be used.
 func HasLogin(program string) bool {
 	l, known := logins[program]
 	if !known {

@@ -1,7 +1,7 @@
-// Package secret reads the values of credentials from where the user keeps them, on the host and as the user.
+// Package secret reads the values of credentials from the places where the user keeps them: on the host, with the user's rights.
 //
-// A value is in the memory of the process that reads it and of those that it is handed to. No error contains it, nor what a
-// program printed.
+// Only the process that reads a value, and processes that get it from there, have it in memory. No error contains a value or the output of
+// a program.
 package secret
 
 import (
@@ -19,20 +19,20 @@ import (
 	"time"
 )
 
-// Secret is a credential with its value, which belongs into no file, argument or environment.
+// Secret is a credential with its value. The value must not be written to a file, an argument or an environment variable.
 type Secret struct {
 	Name, Value string
 	Source      Source // reads the value again
 }
 
-// Source describes where a value comes from. The zero value is one that cannot be read again.
+// Source describes where a value comes from. The zero value is the source of a value that cannot be read again.
 type Source struct {
 	// Argv is a program that prints the value, with its absolute path and arguments. Input is its standard input, and Env its
 	// environment.
 	Argv  []string
 	Input string
 	Env   []string
-	// Line is how the line with the value begins; empty means that the output is the value.
+	// Line is the beginning of the line with the value. Empty means that the output is the value, and a newline that the first line is.
 	Line string
 	// File contains the value, and Field is its place in JSON; empty means that the content is the value.
 	File  string
@@ -44,15 +44,14 @@ type Source struct {
 const (
 	// patience is how long a program may take.
 	patience = 10 * time.Second
-	// maxOutput and maxFile bound what is read, in bytes.
+	// maxOutput and maxFile bound the output of a program and a file, in bytes.
 	maxOutput, maxFile = 64 << 10, 1 << 20
 )
 
 // Forms describes the texts that [Parse] reads.
 const Forms = "env:NAME, file:PATH[#FIELD.FIELD], login:PROGRAM, command:PROGRAM [ARGUMENTS], git, keychain:SERVICE/ACCOUNT, op://..., bw:ITEM, pass:NAME or vault:PATH#FIELD"
 
-// Parse reads the text of a source for a host. A text that begins with env: is for the caller, which has the variables: variable is
-// its name.
+// Parse reads the text of a source for a host. For env:NAME it returns NAME as variable: the caller reads the variable.
 func Parse(text, host string) (s Source, variable string, err error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	words := strings.Fields(rest)
@@ -100,7 +99,7 @@ func Parse(text, host string) (s Source, variable string, err error) {
 	return s, "", nil
 }
 
-// Kinds returns the kinds of sources for which this machine has a program, or needs none.
+// Kinds returns the kinds of sources that need no program, or whose program this machine has.
 func Kinds() []string {
 	kinds := []string{"env", "file", "login", "command"}
 	keychain := "secret-tool"
@@ -151,7 +150,7 @@ func (s Source) Read(ctx context.Context) (value string, err error) {
 	return "", fmt.Errorf("%s printed no value", filepath.Base(s.Argv[0]))
 }
 
-// run returns what the program prints. It has no terminal, so that it cannot ask.
+// run returns the output of the program. The program has no terminal, so that it cannot ask.
 func (s Source) run(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -176,7 +175,7 @@ func (s Source) run(ctx context.Context) (string, error) {
 	return string(out.text), nil
 }
 
-// limited keeps what a program prints, up to a limit.
+// limited keeps the output of a program, up to maxOutput.
 type limited struct {
 	text []byte
 	full bool
@@ -206,7 +205,7 @@ func (s Source) readFile() (string, error) {
 	return value, nil
 }
 
-// field returns a field of the file, and nil for one that is not there.
+// field returns a field of the file, or nil if the file has none of that name.
 func (s Source) field(names []string) (at any, err error) {
 	content, err := s.content()
 	if err != nil {
@@ -222,7 +221,7 @@ func (s Source) field(names []string) (at any, err error) {
 	return at, nil
 }
 
-// content returns what is in the file.
+// content reads the file, up to maxFile bytes.
 func (s Source) content() ([]byte, error) {
 	f, err := os.OpenFile(s.File, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe
 	if err != nil {
