@@ -43,8 +43,8 @@ func (r Recipe) hasNode() bool {
 	return slices.ContainsFunc(r.Languages, func(l Language) bool { return l.Name == "node" })
 }
 
-// agents installs the agents. npm warns if an agent wants another Node, so the check of the version is what decides. The check has a
-// home of its own, because some agents unpack themselves into it.
+// agents writes the steps that install the agents. npm only warns if an agent wants another Node, so a check of the agent's version
+// decides. The check has its own home, because some agents unpack themselves there.
 func (r Recipe) agents(w *writer) {
 	if len(r.Agents) == 0 {
 		return

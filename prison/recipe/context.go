@@ -35,11 +35,12 @@ func (s Sources) Has(file string) bool {
 	return false
 }
 
+// Expressions for the end of a continued line, an instruction that copies, one that begins a stage, and a source that is not a file.
 var (
 	continued = lazily(`\\[ \t]*\r?\n([ \t]*#[^\n]*\n)*`)
 	copying   = lazily(`(?i)^(?:ONBUILD\s+)?(?:COPY|ADD)\s+(.*)$`)
 	starting  = lazily(`(?i)^FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?`)
-	elsewhat  = lazily(`^([a-z]+://|git@)`)
+	remote    = lazily(`^([a-z]+://|git@)`)
 )
 
 // Bounds of a Dockerfile. Each file of a context is compared with each path that the Dockerfile copies, and each base
@@ -74,8 +75,8 @@ func CheckDockerfile(file string, content []byte) error {
 	return nil
 }
 
-// SourcesOf returns the paths that a Dockerfile copies. If a path is not certain, because it contains a variable, the
-// result is everything.
+// SourcesOf returns the paths that a Dockerfile copies. If a path is not certain, because it contains a variable, the result is the whole
+// context.
 func SourcesOf(dockerfile []byte) Sources {
 	var all Sources
 	for line := range strings.Lines(continued().ReplaceAllString(string(dockerfile), " ")) {
@@ -100,7 +101,7 @@ func sourcesOf(arguments string) (sources []string) {
 	}
 	for _, word := range words[:max(0, len(words)-1)] {
 		switch clean := strings.TrimPrefix(path.Clean("/"+word), "/"); {
-		case elsewhat().MatchString(word):
+		case remote().MatchString(word):
 		case clean == "" || strings.ContainsAny(word, "$\"'\\"):
 			return []string{"."}
 		default:

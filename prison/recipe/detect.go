@@ -52,7 +52,7 @@ type detection struct {
 	found map[string]Found
 }
 
-// read returns the beginning of a regular file, or empty if there is none.
+// read returns the beginning of a regular file, or an empty string if there is none.
 func (d *detection) read(name string) string {
 	f, err := d.files.Open(name)
 	if err != nil {
@@ -88,7 +88,7 @@ func (d *detection) add(file string, l Language) {
 	d.found[l.Name] = f
 }
 
-// first returns the first group of an expression in a text, or empty if it does not match.
+// first returns the first group of an expression in a text, or an empty string if it does not match.
 func first(expression *regexp.Regexp, text string) string {
 	if m := expression.FindStringSubmatch(text); m != nil {
 		return m[1]
@@ -118,8 +118,7 @@ func completed(version string) string {
 	return version + ".0"
 }
 
-// exact returns a version of three numbers unchanged and everything else as empty, because a range cannot be
-// installed.
+// exact returns a version of three numbers unchanged, and an empty string otherwise, because a range cannot be installed.
 func exact(version string) string {
 	if version = strings.TrimSpace(version); threeParts().MatchString(version) {
 		return version

@@ -16,8 +16,8 @@ var baseline = []string{"bash", "ca-certificates", "git"}
 // miseNeeds are the packages that mise needs to fetch and unpack languages.
 var miseNeeds = []string{"curl", "gzip", "tar", "unzip", "xz-utils"}
 
-// agentID is the user id in an image: nobody's. The prison replaces it by its own account, whose uid is a new one
-// each time. So the image does not depend on that uid and can be kept.
+// agentID is the id of the user in an image. It belongs to no account. The prison replaces it by its own account, which has a new uid each
+// time, so the image does not depend on that uid and can be kept.
 const agentID = 65532
 
 // miseFolder contains the languages that mise has installed, readable by all users.
@@ -29,8 +29,8 @@ func (r Recipe) NeedsBuild() bool {
 	return r.OS.Dockerfile == "" || len(r.OS.Packages) > 0 || len(r.Languages) > 0 || len(r.Agents) > 0
 }
 
-// Dockerfile returns the Dockerfile for a recipe. base is the image to start from. If it is empty, the recipe names
-// it. Equal recipes give equal bytes.
+// Dockerfile returns the Dockerfile for a recipe. base is the image to start from; empty for the one that the recipe names. Equal recipes
+// give equal bytes.
 func (r Recipe) Dockerfile(base string) []byte {
 	w := &writer{}
 	w.line("FROM %s", cmp.Or(base, r.OS.Base, defaultBase))
@@ -133,7 +133,7 @@ func (w *writer) link() {
 	w.line("    if [ -x \"$program\" ]; then ln -sf \"$program\" /usr/local/bin/; fi; done; done")
 }
 
-// managers installs the package managers that are packages of another manager.
+// managers installs the package managers that pip or npm installs.
 func (r Recipe) managers(w *writer) {
 	for _, l := range r.Languages {
 		name, version := l.manager()

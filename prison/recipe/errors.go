@@ -22,7 +22,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
 
-// tooMuch returns the error for a file that exceeds a limit, and that no parser reads therefore.
+// tooMuch returns the error for a file that is not parsed because it exceeds a limit.
 func tooMuch(file string, err error) *Error {
 	var limit *bounded.Error
 	if !errors.As(err, &limit) {

@@ -20,7 +20,7 @@ const (
 // none.
 type Ignored struct {
 	patterns *patternmatcher.PatternMatcher
-	length   int
+	length   int // bytes of all patterns
 }
 
 // Length returns the number of bytes of all patterns.

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// known is the package's knowledge about a language. All other languages are left to mise.
+// known describes a language that this package knows. mise alone knows all others.
 type known struct {
-	managers []string // the first comes with the language
+	managers []string // the first comes with the language, and is empty if none does
 	aliases  []string // other common names
 	packages []string // Debian's packages for [System]; empty if Debian has none
 	requires []string // Debian's packages that the language needs when mise installs or builds it

@@ -134,7 +134,7 @@ func (t table) only(keys ...string) {
 	}
 }
 
-// elsewhere explains why there are no such tables, for users who look for them.
+// elsewhere says why a recipe has no table of a name, for users who look for it.
 var elsewhere = map[string]string{
 	"ports":   "reserved; ports are not forwarded yet",
 	"network": notYours, "runtime": notYours, "limits": notYours, "secrets": notYours, "mounts": notYours, "volumes": notYours,
@@ -168,7 +168,7 @@ func (t table) text(key string) (string, bool) {
 	return s, ok
 }
 
-// texts returns a list of texts. Each entry must be valid.
+// texts returns a list of texts. Each entry must be valid, and what describes a valid one.
 func (t table) texts(key, what string, valid func(string) bool) []string {
 	if !t.has(key) {
 		return nil
@@ -197,7 +197,7 @@ func (t table) texts(key, what string, valid func(string) bool) []string {
 	return all
 }
 
-// dotted writes a path as a document does.
+// dotted writes a path as TOML does.
 func dotted(path []string) string {
 	parts := make([]string, len(path))
 	for i, part := range path {

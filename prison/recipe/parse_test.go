@@ -186,7 +186,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestMarshalRoundTrip checks that a recipe that was written is read as it was.
+// TestMarshalRoundTrip checks that Parse reads a recipe as it was before Marshal.
 func TestMarshalRoundTrip(t *testing.T) {
 	odd := recipe.Recipe{
 		Startup: []string{"printf '\\t\"%s\"' \"$HOME\"\nexit 0\n", "tab\tbell\a\u202e\U000e0001 ä"},

@@ -1,7 +1,6 @@
 package recipe
 
-// Nearest returns the candidate that is the fewest changes away from a mistyped word. It returns empty if no
-// candidate is close.
+// Nearest returns the candidate that is the fewest changes away from a mistyped word. It returns an empty string if no candidate is close.
 func Nearest(word string, candidates []string) string {
 	best, within := "", 1+len(word)/4
 	for _, c := range candidates {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	maxList    = 500 // entries of a list
-	maxCommand = 16 << 10
-	maxValue   = 32 << 10
+	maxList    = 500      // entries of a list
+	maxCommand = 16 << 10 // bytes of a command
+	maxValue   = 32 << 10 // bytes of a variable's value
 )
 
 var (
@@ -77,7 +77,8 @@ func (t table) language(name string) (l Language) {
 	return l
 }
 
-// knows refuses names that are certainly wrong. All other names are left to mise, which knows hundreds of languages.
+// knows returns false for a name that is certainly wrong, and adds the mistake. It accepts all others, because mise knows hundreds of
+// languages.
 func (t table) knows(name string) bool {
 	if !languageName().MatchString(name) {
 		t.errorf(name, "that is not the name of a language")
