@@ -37,15 +37,14 @@ type Usage struct {
 	Took   time.Duration // duration of the measurement
 }
 
-// Folder is a folder on a disk that the agent can fill.
+// Folder is a folder on a disk that the agent can fill. Of describes the folder in messages, as in "the disk of OF has 5 MB left".
 type Folder struct{ Path, Of string }
 
 // Prison provides a Guard's access to a prison.
 type Prison struct {
 	Workspace string   // folder of the workspace; required
 	Others    []Folder // folders that may be on other disks
-	// Measure walks through workspace and home. With an error, its result covers only what could be measured.
-	// Required.
+	// Measure walks through workspace and home. With an error, its result covers only the files that could be measured. Required.
 	Measure func(context.Context) (Usage, error)
 	// Exported returns the bytes that were exported from the workspace. Commits that were exported and then removed
 	// inside add up to more than the workspace holds. Required.
@@ -72,7 +71,7 @@ type Guard struct {
 	prison Prison
 	log    *log.Logger
 	news   chan struct{}
-	at     func(path string) (space, error) // reads the space of a file system
+	at     func(path string) (space, error) // reads the space of the file system of path
 	now    func() time.Time
 
 	known struct { // shared between Run and its callers
@@ -81,16 +80,16 @@ type Guard struct {
 		full  *Full
 	}
 
-	// Only Run uses the following fields, and open the goroutine of close, whose end Run receives from closing.
-	floor   int64
+	// Only Run uses the following fields, except for open, which close uses. close runs in a goroutine until closing is closed.
+	floor   int64 // bytes that must stay free on the workspace's disk
 	others  []disk
-	walk    <-chan walk // receives the result of the running walk; nil if none runs
-	walked  walk        // the last one
-	ended   time.Time   // end of the last walk
-	failure string      // of the last walk, logged once
-	closing <-chan struct{}
-	open    bool // the workspace could not be closed, which was logged
-	// excused is the state in which the prison was stopped.
+	walk    <-chan walk     // receives the result of the running walk; nil if none runs
+	walked  walk            // the last one
+	ended   time.Time       // end of the last walk
+	failure string          // of the last walk, logged once
+	closing <-chan struct{} // nil if close does not run
+	open    bool            // the workspace could not be closed, which was logged
+	// excused is the last walk before the prison was stopped. A prison that runs again may grow by grace.
 	excused walk
 }
 
@@ -98,8 +97,8 @@ type Guard struct {
 type walk struct {
 	usage    Usage
 	exported int64
-	then     space // space at the beginning of the walk
-	pause    time.Duration
+	then     space         // space at the beginning of the walk
+	pause    time.Duration // until the next walk
 	err      error
 }
 
@@ -137,7 +136,7 @@ func (g *Guard) Full() *Full {
 	return g.known.full
 }
 
-// News receives whenever the result of Full has changed.
+// News returns a channel that receives a value when the result of Full has changed.
 func (g *Guard) News() <-chan struct{} { return g.news }
 
 func (g *Guard) limit() int64 {
@@ -180,7 +179,7 @@ func (g *Guard) Run(ctx context.Context) {
 		case found := <-g.walk:
 			g.learn(ctx, found)
 		case <-tick.C:
-			if g.closing == nil { // the agent can delay it
+			if g.closing == nil { // the agent can delay close, so it may still run
 				done := make(chan struct{})
 				g.closing = done
 				go func() {
@@ -234,7 +233,7 @@ func (g *Guard) check(ctx context.Context) {
 		return
 	case full != nil && g.walked.usage.Bytes <= g.excused.usage.Bytes+grace && g.walked.exported <= g.excused.exported+grace &&
 		s.free >= g.floor && besides == "":
-		return // reported before; started again, the agent may clean up
+		return // reported before; the prison was started again, so that the agent can clean up
 	}
 	g.log.Print(why)
 	if err := g.prison.Halt(ctx); err != nil {
@@ -270,7 +269,7 @@ func (g *Guard) due(s space) bool {
 	grown, more := max(0, s.used-then.used), max(0, s.inodesUsed-then.inodesUsed)
 	limit, full := g.limit(), g.Full() != nil
 	much := limit > 0 && max(g.walked.usage.Bytes, g.walked.exported)+grown > limit || g.walked.usage.Inodes+more > maxInodes
-	// What was exported can grow while others free space on the disk.
+	// The exported bytes can grow while others free space on the disk.
 	much = much || limit > 0 && g.prison.Exported() > limit
 	pause := g.walked.pause
 	if full {

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeFloor is the number of bytes of a file system that stay free, unless a twentieth of it or half of its first
-// free space is less.
+// freeFloor is the number of bytes of a file system that must stay free, unless a twentieth of its size, or half of the bytes that were
+// free at first, is less.
 const freeFloor = 1 << 30
 
-// space is the used and free space of file systems.
+// space is the used and free space of file systems, in bytes and inodes.
 type space struct{ used, free, total, inodesUsed, inodesFree, inodes int64 }
 
 func spaceAt(path string) (space, error) {
@@ -29,7 +29,7 @@ func (s space) crowded() bool { return s.inodes > 0 && s.inodesFree < s.inodes/1
 // floor returns the number of bytes that must stay free on a disk with this space at first.
 func (s space) floor() int64 { return min(freeFloor, s.total/20, s.free/2) }
 
-// with adds the used space of another disk. The free space stays that of the first.
+// with adds the used space of another disk. The free space stays that of the first disk.
 func (s space) with(beside space) space {
 	s.used, s.inodesUsed = s.used+beside.used, s.inodesUsed+beside.inodesUsed
 	return s

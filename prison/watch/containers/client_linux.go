@@ -34,12 +34,12 @@ type state struct {
 	Recorder  int    `json:"recorder"` // process id
 }
 
-// Order is what to record.
+// Order describes a record to begin.
 type Order struct {
-	Dir       string // the host folder of the prison
-	Container string // the engine's id of the container
-	First     int    // process id of its first process
-	Deny      []string
+	Dir       string   // the host folder of the prison
+	Container string   // the engine's id of the container
+	First     int      // process id of its first process
+	Deny      []string // see [execs.ParseRules]
 	Env       []string // the variables of the prison, whose values are masked
 }
 
@@ -82,7 +82,7 @@ func Check() error {
 	switch {
 	case os.Geteuid() != 0:
 		return errors.New("only root can read the arguments of programs in a container")
-	case !written():
+	case !hasEntrance():
 		return errors.New("not on this processor")
 	}
 	return walls.CheckPrograms()
@@ -98,7 +98,7 @@ func Start(ctx context.Context, o Order) error {
 		return fmt.Errorf("start the keeper of the programs' record: %w", err)
 	}
 	defer link.Close()
-	stop := context.AfterFunc(ctx, func() { p.Kill() }) // it may have ended
+	stop := context.AfterFunc(ctx, func() { p.Kill() }) // the keeper may have ended already
 	var r reply
 	_, err = link.Recv(&r)
 	switch {
@@ -125,8 +125,8 @@ func Alive(dir string) bool {
 	return err == nil
 }
 
-// AliveElsewhere reports whether the recorder of a record runs although its keeper does not answer here: dir is a copy of the
-// folder that they belong to. The recorder of a keeper that was killed ends the container, and may run for a moment longer.
+// AliveElsewhere reports whether the recorder and the container of a record run. If no keeper answers here, dir is then a copy of their
+// folder. The recorder of a keeper that was killed is not enough: it ends the container, and runs for a moment longer.
 func AliveElsewhere(dir string) bool {
 	var s state
 	if err := hostfile.Read(filepath.Join(dir, stateName), &s); err != nil || s.Recorder == 0 || !Runs(s.Container, s.First) {
@@ -136,9 +136,9 @@ func AliveElsewhere(dir string) bool {
 	return err == nil && bytes.HasPrefix(words, []byte(wire.Recorder))
 }
 
-// Follow records what a process executes that an engine has started with a command of [Enter]. pid is its process id. The process
-// waits until Follow is called. The error is [ErrEnded] if the container's first process has ended, also if the engine does
-// not know that yet.
+// Follow begins to record the programs of a process that an engine has started with the command line of [Enter]. The process, whose id is
+// pid, waits for that. hidden are the paths of programs that are not recorded. The error is [ErrEnded] if the container's first process has
+// ended, even if the engine does not know that yet.
 func Follow(dir string, pid int, hidden []string) error {
 	err := send(dir, word{PID: pid, Hidden: hidden})
 	if err != nil && !runs(dir) {
@@ -193,8 +193,8 @@ func Runs(container string, first int) bool {
 	return owns(container, first) && !wire.HasEnded(fd)
 }
 
-// End waits for the end of the keeper of a container that has ended, and so until the record is complete. A keeper that does not end
-// in time is killed.
+// End waits until the keeper of a container that has ended has ended, too, which makes the record complete. It kills a keeper that does not
+// end in time.
 func End(ctx context.Context, dir string) error {
 	folder := filepath.Join(dir, folderName)
 	if c, err := wire.Dial(folder); err == nil {

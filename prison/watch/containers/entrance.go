@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// entrancePath is where the entrance is inside.
+	// entrancePath is the path of the entrance inside.
 	entrancePath = "/" + entranceName
 	entranceName = "home/.enter"
 
@@ -25,8 +25,7 @@ const (
 //	if result >= 0: execve(argv[1], argv+1, environment)
 //	exit_group(126)
 //
-// The flags are at an offset, and the address of the filter is relative to the end of an instruction. The filter, struct sock_fprog,
-// follows the instructions.
+// The third instruction gets the flags. The fourth has the address of the filter, struct sock_fprog, which follows the instructions.
 var amd64Code = []byte{
 	0xb8, 0x3d, 0x01, 0x00, 0x00, // mov eax, 317
 	0xbf, 0x01, 0x00, 0x00, 0x00, // mov edi, 1
@@ -65,7 +64,7 @@ var arm64Code = []uint32{
 	0xd4000001, // svc 0
 }
 
-// entrance returns the entrance as an ELF file, and nil for a processor for which it is not written.
+// entrance returns the entrance as an ELF file, or nil for a processor without one.
 func entrance(architecture string, filter []byte, flags uint32) []byte {
 	const flagsAmd64, flagsArm64 = 11, 2
 	le := binary.LittleEndian
@@ -87,7 +86,7 @@ func entrance(architecture string, filter []byte, flags uint32) []byte {
 	return nil
 }
 
-// program returns a program of the code, the struct sock_fprog of the filter, and the filter.
+// program returns an ELF file of the code, the struct sock_fprog of the filter, and the filter.
 func program(machine uint16, code, filter []byte) []byte {
 	const fprog, instruction = 16, 8 // sizes
 	le := binary.LittleEndian
@@ -96,8 +95,8 @@ func program(machine uint16, code, filter []byte) []byte {
 	return calls.ELF(machine, loadAddress, 0, append(all, filter...))
 }
 
-// Enter returns the command line with which a command of a recorded container begins.
+// Enter returns the command line that executes a command of a recorded container through the entrance.
 func Enter(argv []string) []string { return append([]string{entrancePath}, argv...) }
 
-// written reports whether there is an entrance for this processor.
-func written() bool { return entrance(runtime.GOARCH, nil, 0) != nil }
+// hasEntrance reports whether there is an entrance for this processor.
+func hasEntrance() bool { return entrance(runtime.GOARCH, nil, 0) != nil }

@@ -25,13 +25,13 @@ import (
 // keeperRole is the name of the keeper in the host's process list.
 const keeperRole = "programs"
 
-// A keeper begins in every program that has this package.
+// A process that was started as a keeper runs keep here and exits, in every program that imports this package.
 func init() { wire.Begin(map[string]wire.Role{keeperRole: keep}) }
 
 // keeper holds the listeners of a container.
 type keeper struct {
 	Order
-	first     *os.File // a pidfd
+	first     *os.File // a pidfd of the container's first process
 	recorders *recorders.Recorders
 	socket    wire.Conn
 }
@@ -117,12 +117,12 @@ func (k *keeper) writeEntrance() error {
 	return errors.Join(err, f.Chmod(0o111), f.Close()) // not readable, see the package's documentation
 }
 
-// note records which process records the programs.
+// note stores the process id of the recorder.
 func (k *keeper) note(pid int) error {
 	return hostfile.Write(filepath.Join(k.Dir, stateName), state{Container: k.Container, First: k.First, Recorder: pid})
 }
 
-// listen makes the socket.
+// listen makes the socket, and answers its connections.
 func (k *keeper) listen() error {
 	folder := filepath.Join(k.Dir, folderName)
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -149,16 +149,16 @@ func (k *keeper) listen() error {
 // connect.
 const wordPatience = 20 * time.Second
 
-// hear obeys the word that comes over a connection.
+// hear receives a word over a connection, and obeys it.
 func (k *keeper) hear(c wire.Conn) {
 	defer c.Close()
 	var w word
-	c.SetReadDeadline(time.Now().Add(wordPatience)) // only a closed connection has none
+	c.SetReadDeadline(time.Now().Add(wordPatience)) // it fails only if the connection is closed
 	if _, err := c.Recv(&w); err != nil {
 		return
 	}
 	if w.Watch {
-		c.SetReadDeadline(time.Time{}) // likewise
+		c.SetReadDeadline(time.Time{}) // as above
 		<-c.Gone()
 		return
 	}
@@ -173,7 +173,7 @@ func (k *keeper) hear(c wire.Conn) {
 func (k *keeper) passListener(w word) error {
 	fd, err := unix.PidfdOpen(w.PID, 0)
 	if err != nil {
-		return nil // it has ended, which the engine reports
+		return nil // the process has ended, which the engine reports
 	}
 	defer unix.Close(fd)
 	if !owns(k.Container, w.PID) {
@@ -203,7 +203,7 @@ func take(pidfd, pid int) (*os.File, error) {
 			fd, err := unix.PidfdGetfd(pidfd, number, 0)
 			switch {
 			case err == unix.ESRCH:
-				return nil, nil // it has ended since then
+				return nil, nil // the process has ended since then
 			case err != nil:
 				return nil, fmt.Errorf("take the listener: %w", err)
 			}
@@ -216,7 +216,7 @@ func take(pidfd, pid int) (*os.File, error) {
 	return nil, errors.New("the command does not ask for a listener")
 }
 
-// findListener returns the number of the descriptor of a process that is a listener.
+// findListener returns the number of a process's descriptor that is a listener.
 func findListener(pid int) (number int, ok bool) {
 	folder := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, err := os.ReadDir(folder)
@@ -249,6 +249,6 @@ func (k *keeper) end() {
 	}
 	k.recorders.End()
 	if k.socket.File != nil {
-		os.Remove(filepath.Join(k.Dir, folderName, wire.SocketName)) // nobody listens
+		os.Remove(filepath.Join(k.Dir, folderName, wire.SocketName)) // the keeper listens no more
 	}
 }

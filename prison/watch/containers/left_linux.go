@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leftPatience is how long EndLeft tries.
+// leftPatience is how long EndLeft waits for the end of processes.
 const leftPatience = 5 * time.Second
 
-// EndLeft ends the processes with a group that are left of a container that has ended. It returns those that do not end in time.
-// An engine that was killed may know nothing more of a command that it was starting, and leave its process, even frozen.
+// EndLeft ends the processes with a group that are left of a container that has ended. It returns those that do not end in time. An engine
+// that was killed may not know a command that it was starting, and leave the command's process, even frozen.
 func EndLeft(ctx context.Context, container string, gid int) (left []int) {
 	const pause = 5 * time.Millisecond
 	for deadline := time.Now().Add(leftPatience); ; time.Sleep(pause) {
@@ -50,7 +50,7 @@ func isMember(container string, gid, pid int) bool {
 		owns(container, pid)
 }
 
-// end kills a process of a container. The caller looks whether that had an effect. With control groups of version 1, a frozen process
+// end kills a process of a container. The caller checks whether the process has ended. With control groups of version 1, a frozen process
 // does not die (cgroup-v1/freezer-subsystem in the kernel's documentation), so its group is thawed.
 func end(container string, gid, pid int) {
 	fd, err := unix.PidfdOpen(pid, 0)

@@ -7,7 +7,7 @@ import "context"
 // Files are the files of a record. There are none here.
 var Files []string
 
-// Order is what to record.
+// Order describes a record to begin.
 type Order struct {
 	Dir, Container string
 	First          int

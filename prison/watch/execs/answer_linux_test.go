@@ -64,7 +64,7 @@ func TestArguments(t *testing.T) {
 
 var kept []*byte
 
-// TestForked checks that the kernel still says of a process that has executed nothing that it has not, and of others that they have.
+// TestForked checks that the kernel's flag distinguishes a process that has executed nothing from others.
 func TestForked(t *testing.T) {
 	var p procfs
 	if m := p.image(os.Getpid()); m.failed || m.forked {
@@ -127,8 +127,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestChangedLink executes a refused file although its path led to another one when the rules were compared. That is disputed, but not
-// that a refused interpreter executes a script.
+// TestChangedLink executes a refused file although its path led to another one when the rules were compared. The record is disputed. A
+// record of a script with a refused interpreter is not.
 func TestChangedLink(t *testing.T) {
 	rules, err := ParseRules([]string{"/usr/bin/curl"})
 	if err != nil {

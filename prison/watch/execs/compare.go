@@ -6,7 +6,7 @@ import "slices"
 type call struct {
 	path string
 	argv []string
-	cut  bool
+	cut  bool // a part of path or argv is missing
 }
 
 // given is what the kernel gave to a new program.
@@ -46,10 +46,10 @@ func (c call) gave(g given) bool {
 	return false
 }
 
-// direct reports whether the file of a call was executed itself, and not by an interpreter, which gets a word more.
+// direct reports whether the file of a call was executed itself, and not by an interpreter, which gets more arguments.
 func (c call) direct(g given) bool { return len(g.argv) <= max(len(c.argv), 1) }
 
-// alike compares the part of two lists of arguments that both have.
+// alike reports whether two lists of arguments are equal in the part that both have.
 func alike(a, b []string) bool {
 	n := min(len(a), len(b)) - 1 // the last word may be a part
 	for i := 0; i < n; i++ {

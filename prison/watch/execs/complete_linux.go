@@ -17,15 +17,15 @@ import (
 // folderName is the folder of the recorder's socket, in the prison's folder.
 const folderName = "recorder"
 
-// Files are the files that a recorder leaves in the folder of its prison, the last one first.
+// Files are the files that a recorder leaves in the folder of its prison. A folder comes after the files in it.
 var Files = []string{filepath.Join(folderName, wire.SocketName), folderName, FileName, OldName}
 
-// Complete returns when the record has the end of each program that has ended. If the prison has ended, it returns when its recorder
-// has, at the latest. Without a recorder it returns at once.
+// Complete returns when the record has the end of each program that has ended. It returns at the latest when the recorder has ended, and at
+// once if there is none.
 func Complete(ctx context.Context, dir string) error {
 	c, err := wire.Dial(filepath.Join(dir, folderName))
 	if err != nil {
-		return nil //nolint:nilerr // nobody writes
+		return nil //nolint:nilerr // no recorder writes
 	}
 	defer c.Close()
 	select {
@@ -50,7 +50,7 @@ func (r *recorder) listenFor(dir string) error {
 	return err
 }
 
-// hearReader answers a call of Complete, by closing the connection. At the end of the prison, the end of this process does.
+// hearReader answers a call of Complete by closing the connection. At the end of the prison, the end of this process closes it.
 func (r *recorder) hearReader(proc *procfs, open bool) {
 	fd, _, err := unix.Accept4(int(r.socket.Fd()), unix.SOCK_CLOEXEC)
 	if err == nil && open {
@@ -59,13 +59,13 @@ func (r *recorder) hearReader(proc *procfs, open bool) {
 	}
 }
 
-// drain writes the ends of all programs that have ended. The kernel may have carried out a call of which the record does not have
-// the program yet.
+// drain writes the ends of all programs that have ended. It first waits for the calls that are being handled, since the kernel may have
+// carried them out already.
 func (r *recorder) drain(proc *procfs) {
 	for i := range r.shared.slots {
 		now := &r.shared.slots[i].now.id
 		for id := atomic.LoadUint64(now); id != 0 && atomic.LoadUint64(now) == id; time.Sleep(time.Millisecond) {
-			r.flush() // the call may wait for it
+			r.flush() // the call may wait for room in the queue
 		}
 	}
 	for _, p := range r.running() {

@@ -23,14 +23,14 @@ const (
 type contentID struct {
 	device, inode uint64
 	size          int64
-	changed       int64
+	changed       int64 // ctime in nanoseconds
 }
 
 // digests computes digests of files inside, and keeps them. It belongs to one goroutine.
 type digests struct{ known map[contentID]string }
 
-// of returns the digest of the file that a call executes, empty if there is none. The path is resolved in the root folder of the
-// process, so that no link leads out of it.
+// of returns the digest of the file that a call executes, or an empty string if there is none. The path is resolved in the root folder of
+// the process, so that no link leads out of it.
 func (d *digests) of(thread int, folder string, c call) string {
 	fd := openInside(thread, folder, c.path)
 	if fd < 0 {

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poll waits for the ends of processes.
+// poll waits for the ends of processes and for messages. Its fields are descriptors.
 type poll struct{ epoll, event, link int }
 
-// Numbers that no process has.
+// Tags of other events than the end of a process, in place of its number.
 const (
 	eventTag  = -1
 	linkTag   = -2
@@ -39,7 +39,7 @@ func newPoll(link wire.Conn) (p poll, err error) {
 	return p, nil
 }
 
-// add waits for a descriptor. If that fails, the record of the process stays without an end.
+// add makes wait return the events of a descriptor. If that fails, the record of the process stays without an end.
 func (p poll) add(fd, tag int) {
 	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(tag)}) //nolint:errcheck
 }
@@ -48,7 +48,7 @@ func (p poll) remove(fd int) {
 	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, fd, nil) //nolint:errcheck // it was added
 }
 
-// wait waits for events. A short wait is made without the knowledge of Go's scheduler, see awaitSoon.
+// wait waits for events. Go's scheduler does not know of a wait with a limit, see soon.
 func (p poll) wait(events []unix.EpollEvent, ms int) (int, error) {
 	if ms < 0 {
 		return unix.EpollWait(p.epoll, events, ms)
@@ -66,12 +66,13 @@ func (p poll) wake() {
 	unix.Write(p.event, one) //nolint:errcheck // it is awake already
 }
 
+// awake removes the event of wake.
 func (p poll) awake() {
 	var b [8]byte
 	unix.Read(p.event, b[:]) //nolint:errcheck // it was read before
 }
 
-// tend notes the ends of processes and writes records, until the keeper has closed its link and the prison has ended. closed is called
+// tend watches the ends of processes and writes records, until the keeper has closed its link and the prison has ended. It calls closed
 // when the link is closed.
 func (r *recorder) tend(link wire.Conn, closed func()) {
 	var proc procfs
@@ -113,8 +114,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// awaitAnswers closes a channel when all calls have been answered and noted. A listener has no more calls when no process with its
-// filter is left, so nothing but the end of the prison bounds the wait.
+// awaitAnswers closes a channel when all calls have been answered and recorded. A listener has no more calls when no process with its
+// filter is left, so only the end of the prison ends the wait.
 func (r *recorder) awaitAnswers(answered chan<- struct{}) {
 	r.answering.Wait()
 	close(answered)
@@ -130,7 +131,7 @@ func (r *recorder) finish(proc *procfs) {
 	r.flush()
 }
 
-// running returns the processes of which no end is known.
+// running returns the processes whose end is not known.
 func (r *recorder) running() []*process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,8 +147,7 @@ func awaitEnd(pidfd int) {
 	}
 }
 
-// patience returns how long to wait for an event, in milliseconds. When for a while nothing had to be checked or written, there is no
-// limit.
+// patience returns how long to wait for an event, in milliseconds. It is -1, without a limit, after quietTicks rounds without work.
 func (r *recorder) patience() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,8 +195,8 @@ func (r *recorder) died(proc *procfs, pid int) {
 	r.end(p, nil)
 }
 
-// waitStatus returns the status with which a process has ended. Its parent may have taken the status already: kernels before
-// 6.15 forget it then.
+// waitStatus returns the status with which a process has ended. Its parent may have taken the status already, and kernels before 6.15 then
+// forget it.
 func waitStatus(proc *procfs, p *process) (status int, ok bool) {
 	if m := proc.image(p.pid); !m.failed && m.ended && unix.PidfdSendSignal(p.fd, 0, nil, 0) == nil {
 		return m.status, true
@@ -206,13 +206,13 @@ func waitStatus(proc *procfs, p *process) (status int, ok bool) {
 	return int(info.Exit_code), e == 0 && info.Mask&unix.PIDFD_INFO_EXIT != 0
 }
 
-// check looks at programs that run for a moment, and queues records of programs that run for longer.
+// check checks programs that have run for checkAfter, and queues the records of programs that have run for writeAfter.
 func (r *recorder) check(proc *procfs) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	for _, p := range r.processes {
-		if !p.watched { // most programs have ended before, which saves the time for those
+		if !p.watched { // only now, since most programs have ended before
 			r.poll.add(p.fd, p.pid)
 			p.watched = true
 		}
@@ -228,7 +228,7 @@ func (r *recorder) check(proc *procfs) {
 	}
 }
 
-// lookAt checks a program while it runs. The kernel may still be loading it, so that a difference counts only after a while.
+// lookAt checks a program while it runs. The kernel may still be loading it, so that a difference counts only after writeAfter.
 func (r *recorder) lookAt(proc *procfs, p *process, now time.Time) {
 	m := proc.image(p.pid)
 	if m.failed || m.ended || m.unreadable || !m.complete() || unix.PidfdSendSignal(p.fd, 0, nil, 0) != nil {
@@ -265,8 +265,8 @@ func (r *recorder) flush() {
 	r.out.append(queue) //nolint:errcheck // a full disk: the missing numbers show what was lost
 }
 
-// write writes to a file on a disk without the knowledge of Go's scheduler. After a call that it knows, the scheduler wakes up every
-// 20 µs for a while.
+// write writes to a file on a disk in system calls that Go's scheduler does not know of. After a call that it knows of, the scheduler wakes
+// up every 20 µs for a while.
 func write(f *os.File, b []byte) (done int, err error) {
 	for done < len(b) {
 		n, _, e := unix.RawSyscall(unix.SYS_WRITE, f.Fd(), uintptr(unsafe.Pointer(&b[done])), uintptr(len(b)-done))
@@ -295,7 +295,7 @@ func (r *Record) hide(mask func([]string) []string) {
 	r.CWD = mask([]string{r.CWD})[0]
 }
 
-// pathAt returns the path as which the kernel executes a file of execveat.
+// pathAt returns the path that the kernel gives to a program that execveat executes.
 func pathAt(dir int32, name string) string {
 	if dir == unix.AT_FDCWD || path.IsAbs(name) {
 		return name

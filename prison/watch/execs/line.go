@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// appendLine appends the record as a line of JSON. Package json takes four times as long, which every program would cost.
+// appendLine appends the record as a line of JSON. Package json takes four times as long, for each program.
 func (r *Record) appendLine(b []byte) []byte {
 	b = r.Time.AppendFormat(append(b, `{"t":"`...), time.RFC3339Nano)
 	b = strconv.AppendUint(append(b, `","seq":`...), r.Seq, 10)
@@ -47,7 +47,7 @@ func appendTexts(b []byte, list []string) []byte {
 	return append(b, ']')
 }
 
-// appendText leaves text with characters that JSON escapes to package json.
+// appendText appends a text in JSON. It uses package json only for texts with characters that JSON escapes.
 func appendText(b []byte, text *string) []byte {
 	if text == nil {
 		return append(b, "null"...)

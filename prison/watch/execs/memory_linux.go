@@ -16,7 +16,8 @@ type memory struct{ pid int }
 
 var pageSize = uint64(os.Getpagesize())
 
-// parts appends the parts of a range of addresses that lie in one page each. The kernel counts whole parts only.
+// parts splits a range of addresses at the ends of pages, and appends the parts to a list. The kernel reads a part as a whole or not at
+// all.
 func parts(list []unix.RemoteIovec, at, size uint64) []unix.RemoteIovec {
 	for size > 0 {
 		n := min(size, pageSize-at%pageSize)
@@ -51,7 +52,7 @@ func (m memory) read(b []byte, at uint64) int {
 	return m.gather(b, parts(space[:0], at, uint64(len(b))))
 }
 
-// text reads a string that ends with a zero byte. whole is false for one that is longer, or that cannot be read.
+// text reads a string that ends with a zero byte. whole is false if it has more than most bytes, or cannot be read.
 func (m memory) text(at uint64, most int) (text string, whole bool) {
 	var b []byte
 	for n := 256; ; n *= 8 {
@@ -66,7 +67,7 @@ func (m memory) text(at uint64, most int) (text string, whole bool) {
 	}
 }
 
-// list reads the strings of a list of pointers that ends with a zero pointer.
+// list reads the strings of a list of pointers that ends with a zero pointer, at most most bytes of them.
 func (m memory) list(at uint64, most int) (list []string, whole bool) {
 	const pointer, chunk = 8, 64
 	if at == 0 {
@@ -91,9 +92,9 @@ func (m memory) list(at uint64, most int) (list []string, whole bool) {
 }
 
 const (
-	// block is the size of the memory that arguments reads at first around a pointer. It is at most a page.
+	// block is how many bytes of memory arguments reads at first around a pointer. It is at most a page.
 	block = 4096
-	// firstPointers and firstWord bound the words that are read together, and what is read of each. Most calls need no more.
+	// firstPointers bounds how many words are read together, and firstWord how many bytes of each. Most calls need no more.
 	firstPointers = 64
 	firstWord     = 128
 )
@@ -132,8 +133,8 @@ func (n nearby) text(at uint64) (text string, ok bool) {
 	return string(b[:zero]), true
 }
 
-// arguments reads the path and the list of a call, with few system calls: often with one, otherwise the words that are not nearby with
-// another. What is longer is read by text and list.
+// arguments reads the path and the list of a call, often with one system call. It reads the words that are not nearby with another call,
+// and longer words and lists with text and list.
 func (m memory) arguments(b []byte, path, argv uint64) (name string, whole bool, list []string, all bool) {
 	near := m.nearby(b[:2*block], path, argv)
 	if name, whole = near.text(path); !whole {
@@ -150,7 +151,7 @@ func (m memory) arguments(b []byte, path, argv uint64) (name string, whole bool,
 	return name, whole, list, all
 }
 
-// words reads strings like list, with the pointers given.
+// words reads strings as list does, at pointers that are known.
 func (m memory) words(b []byte, near nearby, pointers []uint64, most int) (list []string, whole bool) {
 	var space [firstPointers]unix.RemoteIovec
 	from, size := space[:0], 0
@@ -187,8 +188,8 @@ func (m memory) words(b []byte, near nearby, pointers []uint64, most int) (list 
 	return list, true
 }
 
-// given reads what the kernel gave to the program of a process: the strings lie one after the other, the arguments, the
-// environment and the path. more is the length of the path that is expected.
+// given reads what the kernel gave to the program of a process: the strings lie one after the other, the arguments, the environment and the
+// path. more is the expected length of the path in bytes.
 func (m memory) given(i image, more int) (g given, ok bool) {
 	size := min(i.argTo-i.argFrom, maxArguments)
 	if i.argTo < i.argFrom {
@@ -196,7 +197,7 @@ func (m memory) given(i image, more int) (g given, ok bool) {
 	}
 	b := make([]byte, size+uint64(more)+1)
 	var space [16]unix.RemoteIovec
-	got := m.gather(b, parts(parts(space[:0], i.argFrom, size), i.enTo, uint64(more)+1))
+	got := m.gather(b, parts(parts(space[:0], i.argFrom, size), i.environTo, uint64(more)+1))
 	if got < int(size) {
 		return g, false
 	}
@@ -207,7 +208,7 @@ func (m memory) given(i image, more int) (g given, ok bool) {
 	if end := bytes.IndexByte(b[size:got], 0); end >= 0 {
 		g.path, ok = string(b[size:int(size)+end]), true
 	} else {
-		g.path, ok = m.text(i.enTo, more)
+		g.path, ok = m.text(i.environTo, more)
 	}
 	return g, ok
 }

@@ -13,7 +13,7 @@ import (
 // notification is struct seccomp_notif.
 type notification struct {
 	id      uint64
-	thread  uint32 // outside
+	thread  uint32 // its number outside
 	flags   uint32
 	number  int32
 	arch    uint32
@@ -41,7 +41,7 @@ type listener int
 
 // prepare makes the kernel wake the other side on the same processor, which takes half the time. Older kernels cannot.
 func (l listener) prepare() {
-	unix.Syscall(unix.SYS_IOCTL, uintptr(l), setFlags, wakeInSync) //nolint:errcheck // it is only faster
+	unix.Syscall(unix.SYS_IOCTL, uintptr(l), setFlags, wakeInSync) //nolint:errcheck // without it, answers are only slower
 }
 
 // receive takes a call that waits. It returns ENOENT if the process was killed meanwhile.
@@ -64,17 +64,17 @@ func (l listener) await() bool {
 	}
 }
 
-// soon is how long a thread waits for the next call without the knowledge of Go's scheduler. Programs often start one
-// after the other. A wait that the scheduler knows costs more than the call.
+// soon is how long a thread waits for the next call before it tells Go's scheduler that it waits. Programs often start one after the other,
+// and a wait that the scheduler knows of costs more than a call.
 const soon = 100 * time.Millisecond
 
 // waiters counts the threads in awaitSoon. Each of them holds a processor of Go's scheduler, of which others need some, too.
 var waiters atomic.Int32
 
-// maxWaiters and tend use three of the four processors that a recorder has.
+// maxWaiters bounds the threads in awaitSoon. With tend, they use three of the four processors that a recorder has.
 const maxWaiters = 2
 
-// awaitSoon waits for a moment.
+// awaitSoon waits for at most soon, and reports whether an event has come.
 func (l listener) awaitSoon(p *unix.PollFd) bool {
 	defer waiters.Add(-1)
 	if waiters.Add(1) > maxWaiters {
@@ -90,6 +90,7 @@ func (l listener) abandoned() bool {
 	return l.events()&(unix.POLLHUP|unix.POLLNVAL|unix.POLLERR) != 0
 }
 
+// events returns the events that are there, without a wait.
 func (l listener) events() int16 {
 	p := []unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
 	if n, err := unix.Poll(p, 0); err != nil || n == 0 {
@@ -125,14 +126,14 @@ const Slots = 128
 // with the recorder that has received it.
 type shared struct {
 	seq   uint64 // the number of the last record
-	count uint64 // of the recorders that there were
+	count uint64 // how many recorders have begun
 	slots [Slots]slot
 }
 
 // slot is the state of one listener.
 type slot struct {
-	now      notification
-	entering bool // see [Given]
+	now      notification // the call that is being handled; its id is 0 if there is none
+	entering bool         // see [Given]
 }
 
 func mapShared(fd int) (*shared, error) {
@@ -165,13 +166,14 @@ func NewShared() (s Shared, err error) {
 	return s, err
 }
 
-// Mark is what a recorder is doing for a listener. The same mark after a while means that it does nothing although a call waits.
+// Mark is the progress of a recorder with the calls of a listener. If it is the same after a while although a call waits, the recorder does
+// nothing.
 type Mark struct {
-	call, last uint64
-	waiting    bool
+	call, last uint64 // id of the call that is being handled, number of the last record
+	waiting    bool   // a further call waits
 }
 
-// Mark returns what the current recorder is doing for a listener. waits is false if no call waits.
+// Mark returns the progress of the current recorder with the listener in a slot. waits reports whether a call waits.
 func (s Shared) Mark(number int, f *os.File) (m Mark, waits bool) {
 	m = Mark{call: atomic.LoadUint64(&s.memory.slots[number].now.id), last: atomic.LoadUint64(&s.memory.seq)}
 	m.waiting = listener(f.Fd()).events()&unix.POLLIN != 0

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// numberIn is NS_GET_TGID_IN_PIDNS, from Linux 6.11 on: the number that a process, or the process of a thread, has in a pid
-// namespace. It takes a twentieth of the time of a file of /proc.
+// numberIn is NS_GET_TGID_IN_PIDNS of Linux 6.11 and later. It returns the number that a thread's process has in a pid namespace, in a
+// twentieth of the time that a file of /proc takes.
 const numberIn = 0x8004b709
 
 // namespace is a pid namespace, or -1 for one that could not be opened.
 type namespace int
 
-// namespaceOf opens the pid namespace of a process, as "self" or a number.
+// namespaceOf opens the pid namespace of a process, which is "self" or a number.
 func namespaceOf(process string) namespace {
 	fd, err := unix.Open("/proc/"+process+"/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -46,7 +46,8 @@ func (r *answerer) group(thread int) int {
 	return r.proc.ids(thread).group
 }
 
-// openProcess returns a pidfd of a process, or -1 if there is none, as for a thread that is not the first of its process.
+// openProcess returns a pidfd of a process, or -1 if there is none, for example because pid is a thread that is not the first of its
+// process.
 func openProcess(pid int) int {
 	fd, _, e := unix.RawSyscall(unix.SYS_PIDFD_OPEN, uintptr(pid), 0, 0)
 	if e != 0 {
@@ -62,7 +63,7 @@ func parentOf(pidfd int) (parent int, ok bool) {
 	return int(info.Ppid), e == 0
 }
 
-// insideOf returns the number inside of a process.
+// insideOf returns the number that a process has inside.
 func (r *answerer) insideOf(p *process) int {
 	if r.within < 0 {
 		r.within = namespaceOf(strconv.Itoa(p.pid))

@@ -14,24 +14,25 @@ import (
 type image struct {
 	stack              uint64 // the address at which the stack began
 	argFrom, argTo     uint64 // the kernel's copy of the arguments
-	environFrom, enTo  uint64
-	parent             int  // outside
-	forked             bool // the process has executed nothing since it was made
-	ended              bool // a zombie
-	status             int  // the wait status of a zombie
-	unreadable, failed bool // the kernel hides the addresses; the process does not exist
+	environFrom        uint64 // the kernel's copy of the environment
+	environTo          uint64 // its end, where the kernel's copy of the path begins
+	parent             int    // outside
+	forked             bool   // the process has executed nothing since it was made
+	ended              bool   // a zombie
+	status             int    // the wait status of a zombie
+	unreadable, failed bool   // the kernel hides the addresses; the process does not exist
 }
 
-// same reports whether a process executes the same as before.
+// same reports whether a process executes the same program as before.
 func (m image) same(before image) bool {
 	if before.forked {
 		return m.forked
 	}
-	return !m.unreadable && m.stack == before.stack && m.argFrom == before.argFrom && m.enTo == before.enTo
+	return !m.unreadable && m.stack == before.stack && m.argFrom == before.argFrom && m.environTo == before.environTo
 }
 
 // complete reports whether the kernel has finished loading a program.
-func (m image) complete() bool { return m.stack != 0 && m.argFrom != 0 && m.enTo != 0 }
+func (m image) complete() bool { return m.stack != 0 && m.argFrom != 0 && m.environTo != 0 }
 
 // Numbers of fields in /proc/PID/stat, counted from the state, which is field 3 of proc_pid_stat(5).
 const (
@@ -49,14 +50,14 @@ const (
 // forkedOnly is PF_FORKNOEXEC of the kernel: a process has the flag from its beginning until it executes a program.
 const forkedOnly = 0x40
 
-// procfs reads files of /proc without allocating, and without the knowledge of Go's scheduler, which costs more than the system calls.
-// It belongs to one goroutine.
+// procfs reads files of /proc without allocating, and without telling Go's scheduler, which would cost more than the system calls. It
+// belongs to one goroutine.
 type procfs struct {
 	name   [64]byte
 	buffer [2*block + firstPointers*firstWord]byte
 }
 
-// path returns the path of a file in /proc as the kernel reads it, valid until the next call.
+// path returns the path of a file in /proc with a zero byte at its end, valid until the next call.
 func (p *procfs) path(before string, number int, after string) *byte {
 	b := strconv.AppendInt(append(p.name[:0], before...), int64(number), 10)
 	_ = append(append(b, after...), 0)
@@ -97,7 +98,7 @@ func (p *procfs) linkAt(before string, number int, after string) string {
 	return string(p.buffer[:n])
 }
 
-// image reads what a process executes.
+// image reads which program a process executes.
 func (p *procfs) image(pid int) (m image) {
 	line := p.read(pid, "/stat")
 	at := bytes.LastIndexByte(line, ')') // the name of the program before it can contain anything
@@ -118,12 +119,12 @@ func (p *procfs) image(pid int) (m image) {
 	}
 	m.parent, m.forked = int(field[statParent]), field[statFlags]&forkedOnly != 0
 	m.stack, m.argFrom, m.argTo = field[statStack], field[statArgFrom], field[statArgTo]
-	m.environFrom, m.enTo, m.status = field[statEnvFrom], field[statEnvTo], int(field[statExit])
+	m.environFrom, m.environTo, m.status = field[statEnvFrom], field[statEnvTo], int(field[statExit])
 	m.unreadable = m.stack <= 1
 	return m
 }
 
-// ids are numbers of a process.
+// ids are the numbers of a process.
 type ids struct {
 	group, parent int // outside
 	inside        int

@@ -19,13 +19,13 @@ const (
 )
 
 const (
-	// maxFile is the size at which the file is rotated. Both files together are at most twice as large.
+	// maxFile is the size in bytes at which the file is rotated. Both files together are at most twice as large.
 	maxFile = 32 << 20
 	// maxArguments bounds the bytes of recorded arguments.
 	maxArguments = 32 << 10
-	// maxPath is PATH_MAX of the kernel.
+	// maxPath bounds the bytes of a path: PATH_MAX of the kernel.
 	maxPath = 4096
-	// maxLine bounds a line of the file. JSON needs up to six bytes for one.
+	// maxLine bounds the bytes of a line of the file. JSON needs up to six bytes for one.
 	maxLine = 6 * (maxArguments + 4*maxPath)
 )
 
@@ -45,7 +45,7 @@ type Record struct {
 	// Exit is the exit status of the process, or 128+n after signal n. It is null while the process runs, for a program that
 	// did not run, and for one that was neither the first nor the last of its process.
 	Exit *int `json:"exit"`
-	// MS is the time from the call to the end of the process, or of this program if another one followed in the process.
+	// MS is the time in milliseconds from the call to the end of the process, or of this program if another one followed in the process.
 	MS *int64 `json:"ms"`
 	// Top reports that the parent of the process is the launched command, a shell for example.
 	Top bool `json:"top"`
@@ -53,7 +53,7 @@ type Record struct {
 	Deny *string `json:"deny"`
 	// Disputed reports that the program that ran has other arguments than the call, is a file that a rule refuses, or could not be checked.
 	Disputed bool `json:"disputed"`
-	// Cut reports that the arguments were longer than what is recorded.
+	// Cut reports that a part of the path or the arguments is not recorded.
 	Cut bool `json:"cut"`
 }
 
@@ -109,7 +109,7 @@ func readFile(path string, bytes int64, each func(Record)) error {
 	for {
 		line, err := lines.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			continue // not a line of ours
+			continue // not a line of a recorder
 		}
 		var r Record
 		if err == nil && json.Unmarshal(line, &r) == nil && r.Seq > 0 {
@@ -128,8 +128,8 @@ func readFile(path string, bytes int64, each func(Record)) error {
 type file struct {
 	dir   string
 	f     *os.File
-	size  int64
-	lines []byte // a buffer
+	size  int64  // of f, in bytes
+	lines []byte // a buffer for append
 }
 
 // openFile opens the record for appending, and returns the highest number in it.
@@ -148,7 +148,8 @@ func openFile(dir string) (*file, uint64, error) {
 	return w, last, nil
 }
 
-// tail is the part at the end of a file in which its highest number is. The last lines of a prison are the ends of its programs.
+// tail is how many bytes at the end of a file contain its highest number. The last line may have a lower one, since it may be the end of an
+// earlier program.
 const tail = 8 << 20
 
 // open opens the current file. It ends a line that a previous recorder did not complete.
@@ -163,7 +164,7 @@ func (w *file) open() error {
 	}
 	var last [1]byte
 	if n, _ := f.ReadAt(last[:], w.size-1); n == 1 && last[0] != '\n' {
-		f.Write([]byte("\n")) //nolint:errcheck // the next record is on that line, and lost
+		f.Write([]byte("\n")) //nolint:errcheck // if it fails, the next record is on that line, and lost
 	}
 	return nil
 }

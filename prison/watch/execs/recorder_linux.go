@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// tick is how often waiting work is done while there is any. Most programs have ended by then, and cost tend nothing.
+	// tick is the pause between two rounds of tend while there is work. Most programs have ended before a round, and cost tend nothing.
 	tick = 50 * time.Millisecond
-	// quietTicks is how many ticks without work there are before tend waits without a limit. A call that has to end such a wait
-	// takes longer, but ticks cost more where programs run in bursts: they also keep Go's scheduler awake.
+	// quietTicks is how many rounds without work tend makes before it waits without a limit. A call that has to end such a wait takes
+	// longer, but more rounds cost more if programs run in bursts: they also keep Go's scheduler awake.
 	quietTicks = 2
 	// checkAfter is the age at which a program is checked that has neither ended nor executed another one.
 	checkAfter = 10 * time.Millisecond
@@ -34,14 +34,14 @@ type recorder struct {
 	mask    func([]string) []string
 	out     *file
 	poll    poll
-	outside namespace // of this process
+	outside namespace // the pid namespace of this process
 	socket  *os.File  // see [Complete]
 
 	answering sync.WaitGroup // the goroutines that answer
 	mu        sync.Mutex
 	drained   *sync.Cond // the queue has room again
 	processes map[int]*process
-	gone      map[int]origin // ended a moment ago, and may still be somebody's parent
+	gone      map[int]origin // processes that ended a moment ago, and may be parents of others
 	queue     []Record
 	unused    []int // descriptors that tend closes
 	idle      bool  // tend waits without a limit
@@ -51,15 +51,15 @@ type recorder struct {
 // process is a process that has executed a program.
 type process struct {
 	origin
-	pid, parent int      // pid is the number outside, the others are inside's
+	pid, parent int      // pid is the number outside; parent and inside are numbers inside
 	fd          int      // a pidfd
 	watched     bool     // tend waits for its end
-	calls       []*entry // it is not known yet which of them was carried out
+	calls       []*entry // calls of which it is not known yet which one was carried out
 	first, last *entry   // programs that ran, whose records end with the process
-	code        *int     // the exit status that a thread has given
+	code        *int     // the exit status that a thread has passed to the kernel
 }
 
-// origin is what a process gives to its children.
+// origin is the part of a process that its children need.
 type origin struct {
 	inside int // its number
 	depth  int // 1 for a process that init has started
@@ -69,10 +69,10 @@ type origin struct {
 type entry struct {
 	Record
 	call    call
-	thread  int
-	before  image
-	begun   time.Time
-	written bool
+	thread  int       // that made the call
+	before  image     // that the process executed before the call
+	begun   time.Time // time of the call
+	written bool      // the record is in the file, without an end
 }
 
 // answerer answers the calls of one listener. A process has only one listener, so that no other goroutine handles its calls.
@@ -80,8 +80,8 @@ type answerer struct {
 	*recorder
 	listener listener
 	slot     *slot
-	within   namespace // of the processes
-	all      bool      // every program that one of the processes has executed came to this recorder
+	within   namespace // the pid namespace inside, or -1 before it is opened
+	all      bool      // this recorder has seen every program that one of the processes has executed
 	hidden   []string  // see [Given]
 	digests  digests
 	proc     procfs
@@ -114,7 +114,8 @@ func (r *answerer) take(n *notification) {
 	}
 }
 
-// execute handles a call of execve or execveat. Once the process continues, the call or a signal may end what can be read about it.
+// execute handles a call of execve or execveat. It reads first: once the process continues, the call or a signal may replace its program,
+// or end it.
 func (r *answerer) execute(n *notification) {
 	if r.slot.entering {
 		r.listener.proceed(n)
@@ -149,7 +150,8 @@ func (r *answerer) answerCall(n *notification, e *entry) bool {
 	return r.listener.proceed(n)
 }
 
-// processOf returns the process that makes a call, and notes in the entry what it executes. It is fresh if it has not made any call before.
+// processOf returns the process that makes a call, and stores in the entry what the process executes. fresh reports that it has made no
+// call before.
 func (r *answerer) processOf(e *entry) (p *process, fresh bool) {
 	group, fd := e.thread, -1
 	if p = r.known(group); p == nil {
@@ -219,7 +221,7 @@ func (r *recorder) enter(p *process, e *entry, fresh bool) {
 	r.hurry()
 }
 
-// hurry makes sure that tend comes soon. The caller holds the lock.
+// hurry ends a wait of tend without a limit. The caller holds the lock.
 func (r *recorder) hurry() {
 	if r.idle {
 		r.idle = false
@@ -230,11 +232,11 @@ func (r *recorder) hurry() {
 // topDepth is the depth of the children of the launched command.
 const topDepth = 2
 
-// maxDescent bounds the parents that are looked at.
+// maxDescent bounds how many parents descent reads.
 const maxDescent = 64
 
-// descent returns the number inside of a parent, and the depth of its children. A process that has executed no program, such as the
-// subshell of a shell, counts as its parent. An engine's process is outside, and has no number.
+// descent returns the number that a parent has inside, and the depth of its children. For the depth, a process that has executed no
+// program, such as a subshell, counts as the process above it. A process of an engine is outside, and has no number.
 func (r *answerer) descent(parent int) (inside, depth int) {
 	for range maxDescent {
 		r.mu.Lock()
@@ -299,15 +301,15 @@ func (r *answerer) exit(n *notification) {
 	}
 }
 
-// pending returns the calls of a process of which it is not known yet which one was carried out.
+// pending returns the calls of a process for which it is not known yet which one was carried out.
 func (r *recorder) pending(p *process) []*entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return p.calls
 }
 
-// review finds out which of the calls of a process were carried out, and returns what the process executes. thread makes a call now, so
-// that its own call before has ended. It reads without the lock, for which tend would have to wait.
+// review finds out which of the calls of a process were carried out, and returns what the process executes. thread makes a call now, so its
+// previous call has ended. review reads without the lock, so that tend need not wait.
 func (r *answerer) review(p *process, thread int) image {
 	calls := r.pending(p)
 	now := r.proc.image(p.pid)
@@ -323,13 +325,13 @@ func (r *answerer) review(p *process, thread int) image {
 	case changed:
 		r.ran(p, f)
 	default:
-		r.settle(p, thread)
+		r.queueFailed(p, thread)
 	}
 	return now
 }
 
-// settle records the call of a thread that has failed. Those of other threads may still wait. The caller holds the lock.
-func (r *recorder) settle(p *process, thread int) {
+// queueFailed queues the record of a thread's call that has failed. Calls of other threads may still wait. The caller holds the lock.
+func (r *recorder) queueFailed(p *process, thread int) {
 	p.calls = slices.DeleteFunc(p.calls, func(e *entry) bool {
 		if e.thread == thread {
 			r.queue = append(r.queue, e.Record)
@@ -340,12 +342,12 @@ func (r *recorder) settle(p *process, thread int) {
 
 // found is a program that a process executes.
 type found struct {
-	exe   string
+	exe   string // path of the file; empty if it is not known
 	given given
-	ok    bool
+	ok    bool // given is known
 }
 
-// inspect reads what a process executes that has made calls.
+// inspect reads the program that a process executes after calls.
 func (proc *procfs) inspect(p *process, calls []*entry, now image) (f found) {
 	longest := 0
 	for _, e := range calls {
@@ -364,7 +366,7 @@ func (r *recorder) ran(p *process, f found) {
 	chosen := calls[len(calls)-1]
 	disputed := true
 	for _, e := range calls {
-		if f.ok && f.exe != "" && e.call.gave(f.given) { // without a file it was ending while it was read
+		if f.ok && f.exe != "" && e.call.gave(f.given) { // without exe, the process ended while it was read
 			chosen, disputed = e, r.rules.refusesFile(f.exe) != "" && e.call.direct(f.given) // a link was changed after it was followed
 		}
 	}
@@ -376,7 +378,7 @@ func (r *recorder) ran(p *process, f found) {
 	r.became(p, chosen, f.exe, disputed)
 }
 
-// became makes an entry the program of a process. The program before it has ended, without an exit status of its own.
+// became makes an entry the program of a process. The program before has ended, and has no exit status.
 func (r *recorder) became(p *process, e *entry, exe string, disputed bool) {
 	if exe != "" {
 		e.Exe = &exe
@@ -392,13 +394,13 @@ func (r *recorder) became(p *process, e *entry, exe string, disputed bool) {
 	}
 }
 
-// ended sets the time and the exit status.
+// ended sets the duration and the exit status.
 func (e *entry) ended(at time.Time, code *int) {
 	ms := max(at.Sub(e.begun).Milliseconds(), 0)
 	e.MS, e.Exit = &ms, code
 }
 
-// end finishes the records of a process that has ended. The caller holds the lock.
+// end finishes the records of a process that has ended, at the time at, or now if at is nil. The caller holds the lock.
 func (r *recorder) end(p *process, at *time.Time) {
 	now := time.Now()
 	if at != nil {

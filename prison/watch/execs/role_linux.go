@@ -22,7 +22,7 @@ type Config struct {
 	Ends bool     // the recorder kills the process of the pidfd that it inherits when the link to the keeper is closed
 }
 
-// withValues returns a function that masks what another one does, and the values of variables.
+// withValues returns a function that masks the values of variables, and then calls mask.
 func withValues(mask func([]string) []string, env []string) func([]string) []string {
 	var secret []string
 	for _, v := range env {
@@ -30,7 +30,7 @@ func withValues(mask func([]string) []string, env []string) func([]string) []str
 			secret = append(secret, passed.Forms(value)...)
 		}
 	}
-	slices.SortFunc(secret, func(a, b string) int { return len(b) - len(a) }) // the first that matches is replaced, and one may begin another
+	slices.SortFunc(secret, func(a, b string) int { return len(b) - len(a) }) // longest first: one value may be the beginning of another
 	var pairs []string
 	for _, value := range secret {
 		pairs = append(pairs, value, passed.Mask)
@@ -48,8 +48,8 @@ func withValues(mask func([]string) []string, env []string) func([]string) []str
 	}
 }
 
-// Begin does the work of a recorder and exits, if this process was started as one. Every program that makes native prisons must
-// call it before main, with a function that masks the secrets in the words of a command.
+// Begin records programs and exits, if this process was started as a recorder. Every program that makes native prisons must call it before
+// main, with a function that masks the secrets in the words of a command.
 func Begin(mask func([]string) []string) {
 	wire.Begin(map[string]wire.Role{wire.Recorder: func(config []byte, _ int) int { return record(config, mask) }})
 }
@@ -57,11 +57,11 @@ func Begin(mask func([]string) []string) {
 // priority is the nice value of the thread that answers: a process inside waits for it.
 const priority = -10
 
-// Given is a message from the keeper with a listener. The first message to a recorder, and no other, may come without one.
+// Given is a message from the keeper with a listener. Only the first message to a recorder may come without one.
 type Given struct {
 	Slot int // in the shared memory
-	// Enters reports that the first call is the one with which a process in a container leaves the program that has asked for
-	// the listener. It is not recorded.
+	// Enters reports that the first call comes from the entrance of package containers, which has asked for the listener. This call is not
+	// recorded.
 	Enters bool
 	// Hidden are the paths of programs that are not recorded. The script that watches a container executes them all the time.
 	Hidden []string
@@ -88,7 +88,7 @@ func record(config []byte, mask func([]string) []string) int {
 	var g Given
 	files, err := link.Recv(&g)
 	if err != nil {
-		return 1 // the prison did not come to be
+		return 1 // the prison never ran
 	}
 	r := &recorder{mask: withValues(mask, wire.UnpackAll(c.Env)), processes: map[int]*process{}, gone: map[int]origin{}, outside: namespaceOf("self")}
 	r.drained = sync.NewCond(&r.mu)
@@ -115,7 +115,7 @@ func record(config []byte, mask func([]string) []string) int {
 	return 0
 }
 
-// listen answers the calls of a listener.
+// listen begins to answer the calls of a listener.
 func (r *recorder) listen(g Given, files []*os.File) {
 	if len(files) != 1 || g.Slot < 0 || g.Slot >= Slots {
 		wire.CloseAll(files)
@@ -124,7 +124,7 @@ func (r *recorder) listen(g Given, files []*os.File) {
 	r.answering.Go(func() {
 		defer files[0].Close()
 		runtime.LockOSThread()
-		unix.Setpriority(unix.PRIO_PROCESS, 0, priority) //nolint:errcheck // only root may, and it is only faster
+		unix.Setpriority(unix.PRIO_PROCESS, 0, priority) //nolint:errcheck // only root may, and answers are only slower without
 		a := answerer{recorder: r, listener: listener(files[0].Fd()), slot: &r.shared.slots[g.Slot], within: -1, hidden: g.Hidden, all: r.shared.count == 1 && !g.Enters, digests: digests{map[contentID]string{}}}
 		a.listener.prepare()
 		a.answer()

@@ -15,13 +15,13 @@ const digestPrefix = "sha256:"
 
 // Rules refuse programs.
 type Rules struct {
-	globs   []string
-	digests map[string]string // rules by digests
+	globs   []string          // rules that are patterns
+	digests map[string]string // rules by their digests
 }
 
-// ParseRules reads rules. "sha256:" and 64 hex digits stand for the content of the program's file. Every other rule is a pattern in
-// which "*" stands for any characters and "?" for one. It must match the whole path, the path of the file to which the path leads through links, the name
-// at the end of the path, or the command line: that name and the arguments with a space before each.
+// ParseRules reads rules. "sha256:" and 64 hex digits stand for the content of the program's file. Every other rule is a pattern in which
+// "*" stands for any characters and "?" for one. It must match the whole path, the path of the program's file without links, the name at
+// the end of the path, or the command line: that name and the arguments with a space before each.
 func ParseRules(texts []string) (*Rules, error) {
 	r := &Rules{digests: map[string]string{}}
 	for _, text := range texts {
@@ -43,8 +43,8 @@ func ParseRules(texts []string) (*Rules, error) {
 // NeedsContent reports whether a rule is about the content of files.
 func (r *Rules) NeedsContent() bool { return len(r.digests) > 0 }
 
-// refuses returns the rule that refuses a call, empty if none does. file returns the path of the program's file without links, or an empty
-// string if it is not known, and digest the digest of that file.
+// refuses returns the rule that refuses a call, or an empty string. folder is the working folder of the process. file returns the path of
+// the program's file without links, or an empty string if it is not known, and digest the digest of that file.
 func (r *Rules) refuses(folder string, c call, file, digest func() string) string {
 	if len(r.globs) > 0 {
 		whole, name := c.path, path.Base(c.path)
@@ -71,7 +71,7 @@ func (r *Rules) refuses(folder string, c call, file, digest func() string) strin
 	return ""
 }
 
-// refusesFile returns the rule that refuses a file by its path without links, empty if none does.
+// refusesFile returns the rule that refuses a file by its path without links, or an empty string.
 func (r *Rules) refusesFile(file string) string {
 	if i := slices.IndexFunc(r.globs, func(g string) bool { return file != "" && words.Matches(g, file) }); i >= 0 {
 		return r.globs[i]

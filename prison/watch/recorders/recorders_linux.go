@@ -1,4 +1,5 @@
-// Package recorders keeps a recorder of programs running: it starts one, gives it the listeners, and replaces it when it ends.
+// Package recorders keeps a recorder of programs (package execs) running: it starts one, gives it the listeners, and replaces it when it
+// ends. Begin with [Start].
 package recorders
 
 import (
@@ -17,13 +18,12 @@ import (
 const (
 	// pause is the delay before a successor starts, if the previous recorder ended within that time.
 	pause = 200 * time.Millisecond
-	// answerPatience is how long a recorder may take for a call. It is killed after one to two of them.
+	// answerPatience is how long a recorder may take to answer a call. It is killed after at most twice that time.
 	answerPatience = 5 * time.Second
 )
 
-// environment lets a recorder answer and write at the same time, also on a machine with one processor. It collects garbage
-// only when its memory reaches a limit, since a process inside may wait meanwhile. Go's scheduler does not interrupt waits that
-// take a moment only.
+// environment lets a recorder answer and write at the same time, even on a machine with one processor. The recorder collects garbage only
+// when its memory reaches a limit, since a process inside may wait meanwhile. Go's scheduler does not interrupt its short waits.
 var environment = []string{"GOGC=off", "GOMEMLIMIT=48MiB", "GOMAXPROCS=4", "GODEBUG=asyncpreemptoff=1"}
 
 // Config describes the record of a prison.
@@ -36,16 +36,17 @@ type Config struct {
 	First *os.File
 }
 
-// Recorders is the record of a prison's programs. It keeps the listeners, so that no call fails while no recorder runs.
+// Recorders keeps the record of a prison's programs. It holds the listeners, so that no call fails while no recorder runs. It is nil for a
+// prison without a record.
 type Recorders struct {
 	Config
 	memory execs.Shared
-	first  chan child
+	first  chan child // receives the first recorder; nil after Begin
 
 	mu        sync.Mutex
 	listeners [execs.Slots]*held
-	next      int // the slot that was not used for the longest time
-	current   child
+	next      int   // the slot that was not used for the longest time
+	current   child // the recorder that runs
 	ended     bool
 	done      chan struct{} // closed when the last recorder has ended
 }
@@ -54,10 +55,11 @@ type Recorders struct {
 type held struct {
 	*os.File
 	given  execs.Given
-	mark   execs.Mark
-	waited bool // for an answer, the last time
+	mark   execs.Mark // at the last check
+	waited bool       // a call waited at the last check
 }
 
+// child is a recorder.
 type child struct {
 	process *os.Process
 	link    wire.Conn
@@ -75,7 +77,7 @@ func Start(c Config) (*Recorders, error) {
 	return r, nil
 }
 
-// start starts a recorder. It waits for the first message.
+// start starts a recorder, which waits for the first message.
 func (r *Recorders) start() child {
 	files := []*os.File{r.memory.File}
 	if r.First != nil {
@@ -123,7 +125,7 @@ func (c child) end() {
 	c.process.Wait()
 }
 
-// Begin makes the recorder begin. From then on, a recorder that ends is replaced.
+// Begin lets the first recorder begin. From then on, a recorder that ends is replaced.
 func (r *Recorders) Begin() error {
 	c := <-r.first
 	r.first = nil
@@ -132,7 +134,7 @@ func (r *Recorders) Begin() error {
 		return err
 	}
 	go r.replace()
-	go r.hasten()
+	go r.killStuck()
 	return nil
 }
 
@@ -161,7 +163,7 @@ func (r *Recorders) Add(listener *os.File, g execs.Given) error {
 		r.memory.Reuse(g)
 		r.listeners[g.Slot] = &held{File: listener, given: g}
 		if r.current.process != nil {
-			r.current.link.Send(g, listener) //nolint:errcheck // its successor gets it
+			r.current.link.Send(g, listener) //nolint:errcheck // if the recorder has ended, its successor gets the listener
 		}
 		return nil
 	}
@@ -169,8 +171,8 @@ func (r *Recorders) Add(listener *os.File, g execs.Given) error {
 	return fmt.Errorf("the prison executes %d commands already", execs.Slots)
 }
 
-// hasten kills a recorder that does not answer, such as one that was stopped by a signal, so that its successor does.
-func (r *Recorders) hasten() {
+// killStuck kills a recorder that does not answer, for example because a signal has stopped it, so that its successor answers.
+func (r *Recorders) killStuck() {
 	poll := time.NewTicker(answerPatience)
 	defer poll.Stop()
 	for {
@@ -187,7 +189,8 @@ func (r *Recorders) hasten() {
 	}
 }
 
-// waits reports whether a call waits that has waited before, and forgets listeners without processes. The caller holds the lock.
+// waits reports whether a call waits although nothing has happened since the last check. It also closes listeners without processes. The
+// caller holds the lock.
 func (r *Recorders) waits() (late bool) {
 	for i, l := range r.listeners {
 		if l == nil {
@@ -233,8 +236,8 @@ func (r *Recorders) hasEnded() bool {
 	return r.ended
 }
 
-// End ends the record of a prison that has ended, or whose processes have been killed, and waits until the recorder has written
-// the end of each program. Only the end of the prison bounds that. A prison without a record has nil Recorders.
+// End ends the record of a prison that has ended, or whose processes have been killed, and waits until the recorder has written the end of
+// each program. There is no time limit: the recorder ends after the prison's last process.
 func (r *Recorders) End() {
 	if r == nil {
 		return
@@ -243,7 +246,7 @@ func (r *Recorders) End() {
 	r.ended = true
 	current := r.current
 	r.mu.Unlock()
-	if r.first != nil { // the prison did not come to be
+	if r.first != nil { // the prison never ran
 		c := <-r.first
 		c.end()
 	} else {
