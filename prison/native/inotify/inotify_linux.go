@@ -224,7 +224,13 @@ func (t *Tree) add(parent *folder, name string) {
 		parent.below[name] = f
 		t.touch(f.path())
 	}
-	for _, sub := range foldersIn(path) {
+	subs, err := foldersIn(path)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP): // an event about the folder follows
+	case err != nil:
+		t.lose(fmt.Sprintf("list a folder: %v", err))
+	}
+	for _, sub := range subs {
 		if t.lost != nil {
 			return
 		}
@@ -233,23 +239,20 @@ func (t *Tree) add(parent *folder, name string) {
 }
 
 // foldersIn returns the names of the folders in a folder.
-func foldersIn(path string) (names []string) {
+func foldersIn(path string) (names []string, err error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil // an event follows when the folder can be read
+		return nil, err
 	}
 	d := os.NewFile(uintptr(fd), path)
 	defer d.Close()
 	entries, err := d.ReadDir(-1)
-	if err != nil {
-		return nil
-	}
 	for _, e := range entries {
 		if e.IsDir() {
 			names = append(names, e.Name())
 		}
 	}
-	return names
+	return names, err
 }
 
 // drop ends the watching of a folder and everything below it.
