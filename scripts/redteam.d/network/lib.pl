@@ -184,8 +184,8 @@ sub http2 {
 	my @fields = (':method' => 'GET', ':scheme' => 'https', ':path' => $path, ':authority' => $authority, @headers);
 	my $block = join '', map { (@fields[2 * $_, 2 * $_ + 1])[0] && pack('C C/a* C/a*', 0, @fields[2 * $_, 2 * $_ + 1]) } 0 .. $#fields / 2;
 	put($s, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" . pack('x3 C x5', 4) . substr(pack('N', length $block), 1) . pack('C C N', 1, 5, 1) . $block);
-	my ($said, $why) = get($s, qr/pong|seen|does not lead|not this prison|\x00\x00\x04\x03|\x00\x00.\x07/s);
-	return $said =~ /pong|seen/ ? 'works' : $said =~ /does not lead|not this prison/ ? '403' : $why // 'reset';
+	my ($said, $why) = get($s, qr/pong|seen|does not lead|not this prison|": the request|\x00\x00\x04\x03|\x00\x00.\x07/s);
+	return $said =~ /pong|seen/ ? 'works' : $said =~ /does not lead|not this prison|": the request/ ? '403' : $why // 'reset';
 }
 
 # command WORDS... runs a program that may not be here, and reports whether it succeeded.
