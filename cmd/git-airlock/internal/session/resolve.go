@@ -222,7 +222,7 @@ func (c *resolved) chooseBackend(ctx context.Context) error {
 	return err
 }
 
-// wish says why this request wants a container, as words of a reason.
+// wish returns the reason why this request needs a container.
 func (c *resolved) wish() string {
 	if c.Image == "" {
 		return c.setup.File + " asks for tools"
