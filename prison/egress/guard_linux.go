@@ -176,7 +176,7 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused 
 		}
 		f.sent.Add(int64(len(hello)))
 	case control.ProtoHTTP:
-		e.serveHTTP(f, n, &countedConn{TCPConn: near, flow: f}, far, nil) //nolint:errcheck // the client sees the connection end
+		e.serveHTTP(f, n, &countedConn{TCPConn: near, flow: f}, far, nil)
 		return false
 	}
 	e.copyBoth(f, n, near, far)

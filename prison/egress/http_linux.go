@@ -106,7 +106,7 @@ func (l *oneListener) Addr() net.Addr { return l.conn.LocalAddr() }
 // serveHTTP passes requests on, and decides about each. It parses and rewrites each request, so that both sides agree on where it ends.
 // With secure, client and server speak TLS, and the engine answers the client in place of the server. In a flow that is secured, only the
 // server speaks TLS.
-func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secure *tls.Config) error {
+func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secure *tls.Config) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
 	f.stopWith(func() {
@@ -129,16 +129,18 @@ func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secu
 	}
 	transport, err := p.transport()
 	if err != nil {
-		return err
+		f.fail(clip(err.Error()))
+		return
 	}
 	defer transport.CloseIdleConnections()
 	proxy := &httputil.ReverseProxy{
 		Rewrite: p.rewrite, Transport: transport, FlushInterval: flushAfter, BufferPool: answers{}, ErrorLog: quiet,
 		ModifyResponse: p.answered, ErrorHandler: p.fail,
 	}
-	return serveRequests(ctx, near, secure, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.serve(w, r, proxy)
-	}))
+	err = serveRequests(ctx, near, secure, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, proxy) }))
+	if err != nil {
+		f.fail("the client does not accept the certificate for " + f.name + ": " + clip(err.Error()))
+	}
 }
 
 // transport returns a transport that connects to the server and checks its certificate.
@@ -219,13 +221,10 @@ func removeHeaders(h http.Header, names []string) {
 
 // serveTLS answers a TLS client in place of the server, so that the engine sees the requests.
 func (e *Engine) serveTLS(f *flow, n end, near *countedConn, far net.Conn) {
-	err := e.serveHTTP(f, n, near, far, &tls.Config{
+	e.serveHTTP(f, n, near, far, &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return e.trusted.Leaf(f.name, time.Now()) },
 	})
-	if err != nil {
-		f.fail("the client does not accept the certificate for " + f.name + ": " + clip(err.Error()))
-	}
 }
 
 // requests handles the requests of one connection.

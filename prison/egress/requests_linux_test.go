@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -217,6 +218,16 @@ func TestServerIsVerified(t *testing.T) {
 	}
 	r := lastRecord(t, e, func(r control.Record) bool { return r.Verdict == control.VerdictFailed && r.Kind == control.KindFlow })
 	if !strings.Contains(r.Reason, "does not accept the certificate") {
+		t.Errorf("%+v", r)
+	}
+	e.roots = func() (*x509.CertPool, error) { return nil, errors.New("no such file") }
+	if err := helloTo(mustDial(t, s, "files.test", 443), "files.test"); err == nil {
+		t.Error("a connection without certificates of the machine")
+	}
+	r = lastRecord(t, e, func(r control.Record) bool {
+		return r.Verdict == control.VerdictFailed && strings.Contains(r.Reason, "no such file")
+	})
+	if !strings.HasPrefix(r.Reason, "read the certificates that this machine trusts") {
 		t.Errorf("%+v", r)
 	}
 }
