@@ -26,7 +26,7 @@ const (
 type Log struct {
 	file  *os.File
 	total int64     // bytes of output so far
-	size  int64     // bytes in the file
+	size  int64     // bytes of whole lines in the file
 	last  time.Time // the time of the last line
 }
 
@@ -52,10 +52,14 @@ func (l *Log) Add(n int, now time.Time) {
 func (l *Log) Begins(kept int64) { l.write(fmt.Sprintf("%d\n", l.total-kept)) }
 
 func (l *Log) write(line string) {
-	if l.file != nil && l.size < limit {
-		n, _ := l.file.WriteString(line)
-		l.size += int64(n)
+	if l.file == nil || l.size >= limit {
+		return
 	}
+	if _, err := l.file.WriteAt([]byte(line), l.size); err != nil {
+		l.file.Truncate(l.size) //nolint:errcheck // a part of the line would be read as a line; the next one overwrites it
+		return
+	}
+	l.size += int64(len(line))
 }
 
 // Close closes the file.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestRead reads the times of a log that has lost its beginning.
@@ -37,4 +39,30 @@ func TestRead(t *testing.T) {
 	l.Begins(15)
 	l.Add(10, begun.Add(2*pause))
 	check(0, 5, 15)
+}
+
+// TestFailedWrite checks that a line which was written in part is not in the file.
+func TestFailedWrite(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "times")
+	l := New(name)
+	defer l.Close()
+	begun := time.UnixMilli(1_000_000).UTC()
+	l.Add(10, begun)
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &old); err != nil {
+		t.Fatal(err)
+	}
+	small := unix.Rlimit{Cur: uint64(l.size) + 3, Max: old.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &small); err != nil {
+		t.Fatal(err)
+	}
+	l.Add(10, begun.Add(pause))
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &old); err != nil {
+		t.Fatal(err)
+	}
+	l.Add(10, begun.Add(2*pause))
+	all, err := Read(name)
+	if err != nil || len(all) != 2 || all[1].Offset != 20 || !all[1].At.Equal(begun.Add(2*pause)) {
+		t.Errorf("%v, %v", all, err)
+	}
 }
