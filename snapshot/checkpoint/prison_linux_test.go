@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -87,6 +88,17 @@ func TestInPrison(t *testing.T) {
 	if after := listing(t, s.Workspace); after != before {
 		t.Errorf("restored:\n%s", difference(after, before))
 	}
+	sh(`chmod -R u+rwX .`)
+	recent := &Recent{}
+	if _, err := store.Take(t.Context(), c, Options{Now: begin, Recent: recent}); err != nil {
+		t.Fatal(err)
+	}
+	sh(`mkdir -p new/a new/b new/c && chmod 000 new/a new/b`)
+	_, err = store.Take(t.Context(), c, Options{Now: begin, Recent: recent, Hinted: true, Touched: []string{""}})
+	if !errors.As(err, &unreadable) || unreadable.Count != 2 || !slices.Equal(unreadable.Paths, []string{"new/a", "new/b"}) || unreadable.Hides("new/c/x") {
+		t.Errorf("two unreadable folders in a new one: %v", err)
+	}
+	sh(`chmod -R u+rwX .`)
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

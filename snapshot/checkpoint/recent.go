@@ -166,9 +166,10 @@ func (r *refresher) learn(c *files.Client, paths []string, folders []*node) erro
 		return err
 	}
 	for i, b := range builders {
-		if b.refused.Count > 0 {
-			r.refused.add(join(paths[i], b.refused.Paths[0]), b.refused.Reason)
+		for _, path := range b.refused.Paths {
+			r.refused.add(join(paths[i], path), b.refused.Reason)
 		}
+		r.refused.Count += b.refused.Count - len(b.refused.Paths)
 		*folders[i] = *b.top
 		for _, n := range b.top.all() {
 			r.check(nil, n)
