@@ -3,6 +3,7 @@ package execs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,8 +25,11 @@ var Files = []string{filepath.Join(folderName, wire.SocketName), folderName, Fil
 // once if there is none.
 func Complete(ctx context.Context, dir string) error {
 	c, err := wire.Dial(filepath.Join(dir, folderName))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
+		return nil // no recorder writes
+	}
 	if err != nil {
-		return nil //nolint:nilerr // no recorder writes
+		return fmt.Errorf("ask the recorder of programs: %w", err)
 	}
 	defer c.Close()
 	select {
