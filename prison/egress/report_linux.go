@@ -162,19 +162,19 @@ func rest() {
 // reportRecords hands over records, and waits each time until the holder has written them.
 func (e *Engine) reportRecords(send func(control.Report), written <-chan control.Written, gone <-chan struct{}) {
 	for {
-		records, closed := e.journal.Unwritten()
+		records, unwritable := e.journal.Unwritten()
 		pause, wake := time.Duration(0), e.journal.Wake()
 		switch {
-		case len(records) > 0 || closed:
+		case len(records) > 0 || unwritable:
 			send(control.Report{Write: true, Records: records})
 			select {
 			case w := <-written:
-				closed = w.Error != ""
+				unwritable = w.Error != ""
 			case <-gone:
 				return
 			}
 			pause, wake = gatherFor, nil
-			if closed {
+			if unwritable {
 				pause = retryEvery
 			}
 		case e.journal.Counted():

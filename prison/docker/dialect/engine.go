@@ -33,8 +33,8 @@ const (
 	// pingPatience limits the time for checking whether an engine answers at all. An engine that is stopped by a
 	// signal accepts connections and never answers.
 	pingPatience = 5 * time.Second
-	// factsPatience is how long the abilities of an engine that answers are not read again. They change only when the engine restarts.
-	factsPatience = time.Minute
+	// platformPatience is how long the abilities of an engine that answers are not read again. They change only when the engine restarts.
+	platformPatience = time.Minute
 	// callPatience limits the time of a call without a stream.
 	callPatience = 30 * time.Second
 	// KillPatience is how long a killed command may take to end, or the engine to report its end.
@@ -48,12 +48,12 @@ type Engine struct {
 	*client.Client
 	Host string // address of the engine
 
-	mu    sync.Mutex
-	asked time.Time // when the engine was last pinged
-	said  error     // the result of the last ping
+	mu      sync.Mutex
+	pinged  time.Time // when the engine was last pinged
+	pingErr error     // the result of that ping
 
-	facts *Platform // the last known abilities of the engine
-	told  time.Time // when facts were read
+	platform *Platform // the last known abilities of the engine
+	examined time.Time // when they were read
 }
 
 // Connect returns a connection to the engine at an address. It does not contact the engine yet.
@@ -170,15 +170,15 @@ func (e *Engine) Containers(ctx context.Context, o container.ListOptions) ([]con
 func (e *Engine) Awake(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.said != nil && time.Since(e.asked) <= pingPatience {
-		return e.said
+	if e.pingErr != nil && time.Since(e.pinged) <= pingPatience {
+		return e.pingErr
 	}
 	err := e.ping(ctx)
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
-	if e.said, e.asked = err, time.Now(); err != nil {
-		e.facts = nil
+	if e.pingErr, e.pinged = err, time.Now(); err != nil {
+		e.platform = nil
 	}
 	return err
 }

@@ -32,14 +32,14 @@ type Platform struct {
 func (e *Engine) Platform(ctx context.Context, runtime string) (*Platform, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.facts == nil || time.Since(e.told) > factsPatience {
-		facts, err := e.examine(ctx)
+	if e.platform == nil || time.Since(e.examined) > platformPatience {
+		platform, err := e.examine(ctx)
 		if err != nil {
 			return nil, err
 		}
-		e.facts, e.told = facts, time.Now()
+		e.platform, e.examined = platform, time.Now()
 	}
-	p := *e.facts
+	p := *e.platform
 	return &p, p.refuse(e.Host, runtime)
 }
 

@@ -30,10 +30,10 @@ type Queue struct {
 	now  func() time.Time
 	wake chan struct{} // buffers one value
 
-	mu       sync.Mutex
-	closed   bool // the ledger cannot be written, or Written was not called yet
-	pending  []control.Record
-	reserved int // connections whose last record is not yet pending
+	mu         sync.Mutex
+	unwritable bool // the ledger cannot be written, or Written was not called yet
+	pending    []control.Record
+	reserved   int // connections whose last record is not yet pending
 	// freed is closed when there may be room again, or the ledger cannot be written any more.
 	freed chan struct{}
 	// refusals has the kinds of refusals since the last flush. Count is how often a kind came again after its record. The empty key counts
@@ -50,7 +50,7 @@ type refusal struct {
 
 // New returns a queue that admits nothing until [Queue.Written] reports that the ledger can be written.
 func New(now func() time.Time) *Queue {
-	return &Queue{now: now, wake: make(chan struct{}, 1), closed: true, freed: make(chan struct{}), refusals: map[refusal]*control.Record{}}
+	return &Queue{now: now, wake: make(chan struct{}, 1), unwritable: true, freed: make(chan struct{}), refusals: map[refusal]*control.Record{}}
 }
 
 // Admit reserves room for the record of a connection, and waits while there is none: on a busy machine the ledger is written late. The
@@ -80,7 +80,7 @@ func (q *Queue) tryAdmit() (freed <-chan struct{}, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.closed:
+	case q.unwritable:
 		return nil, ErrUnrecorded
 	case len(q.pending)+q.reserved >= maxPending:
 		return q.freed, nil
@@ -185,13 +185,13 @@ func (q *Queue) flush() {
 
 // Unwritten returns records to hand over, and whether the ledger may not be writable. The records stay in the queue until [Queue.Written]
 // removes them.
-func (q *Queue) Unwritten() (records []control.Record, closed bool) {
+func (q *Queue) Unwritten() (records []control.Record, unwritable bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.now().Sub(q.since) >= SameRefusal {
 		q.flush()
 	}
-	return append([]control.Record(nil), q.pending[:min(len(q.pending), maxBatch)]...), q.closed
+	return append([]control.Record(nil), q.pending[:min(len(q.pending), maxBatch)]...), q.unwritable
 }
 
 // Counted reports whether refusals wait to be flushed.
@@ -209,6 +209,6 @@ func (q *Queue) Written(n int, more bool) {
 	if len(q.pending) == 0 {
 		q.pending = nil
 	}
-	q.closed = !more
+	q.unwritable = !more
 	q.free()
 }
