@@ -250,7 +250,7 @@ func (k *keeper) writeLog(output []byte) {
 	if k.log == nil {
 		k.newLog()
 	}
-	n, _ := k.log.Write(output)
+	n, _ := k.log.WriteAt(output, k.logged)
 	k.times.Add(n, time.Now())
 	if k.logged += int64(n); k.logged < 2*logKept {
 		return
@@ -259,15 +259,25 @@ func (k *keeper) writeLog(output []byte) {
 	if _, err := k.log.ReadAt(tail, k.logged-logKept); err != nil {
 		return
 	}
-	k.log.Close()
-	k.log = nil
-	if hostfile.Replace(k.path(logName), tail) != nil {
-		return
-	}
-	if f, err := os.OpenFile(k.path(logName), os.O_RDWR|os.O_APPEND, 0o600); err == nil {
-		k.log, k.logged = f, logKept
+	if k.keepOnly(tail) == nil {
+		k.logged = logKept
 		k.times.Begins(logKept)
 	}
+}
+
+// keepOnly shortens the log to its end. A full disk has no room for a new file. The end is then written into the same file, where a reader
+// may see both states at once.
+func (k *keeper) keepOnly(tail []byte) error {
+	if hostfile.Replace(k.path(logName), tail) != nil {
+		_, err := k.log.WriteAt(tail, 0)
+		return errors.Join(err, k.log.Truncate(int64(len(tail))))
+	}
+	f, err := os.OpenFile(k.path(logName), os.O_RDWR, 0o600)
+	if err == nil {
+		k.log.Close()
+		k.log = f
+	}
+	return err
 }
 
 func (k *keeper) cleanUp() {

@@ -317,34 +317,6 @@ func gidProcesses(gid int) (n int) {
 	return n
 }
 
-func TestCommandLog(t *testing.T) {
-	b, s := prepared(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo the end"
-	if err := p.Launch(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}}); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(s.Dir, "command.log")
-	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		content, _ := os.ReadFile(path)
-		if bytes.HasSuffix(content, []byte("the end\r\n")) {
-			if len(content) < 1<<20 || len(content) > 2<<20 {
-				t.Errorf("the log has %d bytes", len(content))
-			}
-			return
-		}
-		if time.Since(begun) > patience {
-			t.Fatalf("the log's end did not come; it has %d bytes", len(content))
-		}
-	}
-}
-
 // TestCopied starts a prison in a copy of a running prison's folder. Every attempt must be refused, and the state that names the other
 // prison must stay.
 func TestCopied(t *testing.T) {
