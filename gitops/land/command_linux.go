@@ -43,7 +43,7 @@ func running(top string) *CommandError {
 			continue
 		}
 		subcommand := unsafeSubcommand(strings.Split(string(readHead(dir+"/cmdline", buffer)), "\x00"))
-		if subcommand != "" && isUsers(dir) && (subcommand != commit || !isAncestor(pid)) {
+		if subcommand != "" && isUsers(dir) && (subcommand != commit || !afterCommit(pid)) {
 			return &CommandError{PID: pid, Subcommand: subcommand}
 		}
 	}
@@ -55,19 +55,21 @@ func isGit(name []byte) bool {
 	return string(name) == "git\n" || bytes.HasPrefix(name, []byte("git-"))
 }
 
-// isAncestor reports whether a process is an ancestor of this process. A git commit waits for its hook, which may run this program.
-func isAncestor(pid int) bool {
-	for at := os.Getppid(); at > 1; {
-		if at == pid {
-			return true
+// afterCommit reports whether a git commit is an ancestor of this process, and runs the hook after its commit. In an earlier hook or in its
+// editor, a landing would make the git commit fail.
+func afterCommit(pid int) bool {
+	buffer, hook := make([]byte, 4<<10), false
+	for at := os.Getppid(); at != pid; {
+		for _, arg := range strings.Split(string(readHead("/proc/"+strconv.Itoa(at)+"/cmdline", buffer)), "\x00") {
+			hook = hook || filepath.Base(arg) == "post-commit" || filepath.Base(arg) == "post-rewrite"
 		}
 		fields := statOf(at)
-		if len(fields) < 2 {
+		if len(fields) < 2 || at <= 1 {
 			return false
 		}
 		at, _ = strconv.Atoi(fields[1])
 	}
-	return false
+	return hook
 }
 
 // isUsers reports whether a process has our user id and is in our pid namespace.
