@@ -19,10 +19,6 @@ type workspaceExposed struct {
 	scratch string // a folder for git's temporary files
 }
 
-func (workspaceExposed) describe() Description {
-	return documented("workspace-exposed", Hold, "an ignore or attribute file, or a path, that would make git look into the workspace")
-}
-
 func (w workspaceExposed) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	if w.folder == "" {
 		return nil
@@ -39,8 +35,6 @@ func (w workspaceExposed) change(ctx context.Context, in *inspection, c gitops.C
 	}
 	return nil
 }
-
-func (workspaceExposed) commit(context.Context, *inspection, *report) error { return nil }
 
 // ignore lets git evaluate the new and the old ignore file for the folder, with and without case, because
 // core.ignoreCase may be set or not.
@@ -102,10 +96,7 @@ const (
 )
 
 // recipe finds changes of the files from which the next airlock would be built.
-type recipe struct {
-	changesOnly
-	paths []string // in the form of [pathname.Same]
-}
+type recipe struct{ paths []string } // in the form of [pathname.Same]
 
 func newRecipe(f Facts) recipe {
 	r := recipe{paths: []string{recipePath, devcontainerPath}}
@@ -113,10 +104,6 @@ func newRecipe(f Facts) recipe {
 		r.paths = append(r.paths, pathname.Same(p))
 	}
 	return r
-}
-
-func (recipe) describe() Description {
-	return documented("recipe", Hold, "a change of "+recipePath+" or of a file that it names")
 }
 
 func (rule recipe) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
@@ -132,10 +119,7 @@ func (rule recipe) change(_ context.Context, _ *inspection, c gitops.Change, r *
 }
 
 // ghostLeak finds the agent's invented author in messages, which land unchanged.
-type ghostLeak struct {
-	commitOnly
-	names []string
-}
+type ghostLeak struct{ names []string }
 
 func newGhostLeak(g identity.Ghost) ghostLeak {
 	var l ghostLeak
@@ -149,10 +133,6 @@ func newGhostLeak(g identity.Ghost) ghostLeak {
 		l.names = append(l.names, g.Login()+"@"+g.Hostname())
 	}
 	return l
-}
-
-func (ghostLeak) describe() Description {
-	return documented("ghost-leak", Flag, "the agent's invented name or address in a message")
 }
 
 func (l ghostLeak) commit(_ context.Context, in *inspection, r *report) error {

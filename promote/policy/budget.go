@@ -36,17 +36,8 @@ const (
 	changeCost = 1 << 10 // for a change that all rules check, in addition to its path
 )
 
-// budget is a rule without findings of its own. The gate uses it to report that the other rules could not finish.
-type budget struct{}
-
+// budgetID is the id of a rule without findings of its own. The gate uses it to report that the other rules could not finish.
 const budgetID = "budget"
-
-func (budget) describe() Description {
-	return documented(budgetID, Hold, "a commit whose check takes more work than "+workKey+" allows, or more time than "+timeKey+"; the rest of the commit is not checked")
-}
-
-func (budget) change(context.Context, *inspection, gitops.Change, *report) error { return nil }
-func (budget) commit(context.Context, *inspection, *report) error                { return nil }
 
 // Work returns the work that one commit may cause.
 func (s Settings) Work() int64 {

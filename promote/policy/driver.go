@@ -15,10 +15,7 @@ import (
 
 // userDriver finds files of the tree that the user's configuration executes, and attributes that pass files to one of
 // the user's drivers.
-type userDriver struct {
-	changesOnly
-	programs hostgit.Programs
-}
+type userDriver struct{ programs hostgit.Programs }
 
 // State returns the paths of the tree that the user's side executes or reads settings from, as a text that is equal
 // for equal paths. The paths can change without a setting, when a link changes its target.
@@ -29,12 +26,6 @@ func (f Facts) programs() hostgit.Programs {
 		return f.Programs()
 	}
 	return hostgit.Read(f.Config, f.Host, f.Top)
-}
-
-func newUserDriver(f Facts) userDriver { return userDriver{programs: f.programs()} }
-
-func (userDriver) describe() Description {
-	return documented("user-driver", Hold, "a file that your git configuration executes or includes, or an attribute that applies one of your drivers to files")
 }
 
 func (u userDriver) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {

@@ -64,7 +64,7 @@ type Gate struct {
 func New(s Settings, f Facts, objects Objects) *Gate {
 	g := &Gate{settings: s, objects: objects}
 	for _, r := range newRules(s, f) {
-		if s.Action(r.describe().ID) != Off {
+		if s.Action(r.ID) != Off {
 			g.rules = append(g.rules, r)
 		}
 	}
@@ -79,8 +79,7 @@ func (g *Gate) Check(ctx context.Context, c Commit) ([]Finding, error) {
 	in.meter = m
 	reports := make([]*report, len(g.rules))
 	for n, r := range g.rules {
-		id := r.describe().ID
-		reports[n] = &report{rule: id, action: g.settings.Action(id), accepted: c.accepts}
+		reports[n] = &report{rule: r.ID, action: g.settings.Action(r.ID), accepted: c.accepts}
 	}
 	rule, path, err := g.run(ctx, in, reports)
 	g.spent += g.settings.Work() - m.left
@@ -104,28 +103,31 @@ func (g *Gate) run(ctx context.Context, in *inspection, reports []*report) (rule
 	for _, change := range in.Changes {
 		err := errors.Join(ctx.Err(), in.meter.spend(changeCost+int64(len(change.Path))))
 		for n := 0; n < len(g.rules) && err == nil; n++ {
-			rule = reports[n].rule
-			err = g.rules[n].change(ctx, in, change, reports[n])
+			rule = g.rules[n].ID
+			if check := g.rules[n].change; check != nil {
+				err = check(ctx, in, change, reports[n])
+			}
 		}
 		if err != nil {
 			return rule, change.Path, fmt.Errorf("check commit %s: %s: %w", in.ID, rule, err)
 		}
 	}
 	for n, r := range g.rules {
-		if err := r.commit(ctx, in, reports[n]); err != nil {
-			return reports[n].rule, "", fmt.Errorf("check commit %s: %s: %w", in.ID, reports[n].rule, err)
+		if r.commit != nil {
+			err = r.commit(ctx, in, reports[n])
+		}
+		if err != nil {
+			return r.ID, "", fmt.Errorf("check commit %s: %s: %w", in.ID, r.ID, err)
 		}
 	}
 	return "", "", nil
 }
 
-// rule checks commits for one kind of harm.
-type rule interface {
-	describe() Description
-	// change checks one changed path.
-	change(context.Context, *inspection, gitops.Change, *report) error
-	// commit checks the commit as a whole, after all changes.
-	commit(context.Context, *inspection, *report) error
+// rule checks commits for one kind of harm. A nil function checks nothing.
+type rule struct {
+	Description
+	change func(context.Context, *inspection, gitops.Change, *report) error // checks one changed path
+	commit func(context.Context, *inspection, *report) error                // checks the commit as a whole, after all changes
 }
 
 // Description describes a rule for the user.
@@ -143,27 +145,34 @@ func documented(id string, action Action, doc string) Description {
 
 // newRules makes the rules, in the order in which they are shown.
 func newRules(s Settings, f Facts) []rule {
+	workspace, links := workspaceExposed{f.Workspace, f.Scratch}, &symlinkEscape{workspace: f.Workspace, known: map[gitops.OID]*linkTree{}}
+	keys, phantom, large := secret{f.Placeholders}, keyPlaceholder{f.Placeholders}, largeFile{s.MaxFileSize(), s.sizeFrom}
 	return []rule{
-		gitPath{},
-		&symlinkEscape{workspace: f.Workspace, known: map[gitops.OID]*linkTree{}},
-		workspaceExposed{f.Workspace, f.Scratch},
-		submodule{},
-		newUserDriver(f),
-		embeddedRepo{},
-		oddPath{},
-		caseCollision{},
-		secret{f.Placeholders},
-		largeFile{s.MaxFileSize(), s.sizeFrom},
-		agentConfig{},
-		hostExec{},
-		hiddenText{},
-		newRecipe(f),
-		newGhostLeak(f.Ghost),
-		keyPlaceholder{f.Placeholders},
-		protectedPath{s.protected},
-		ignoredPath{f.Ignores},
-		fetched{},
-		budget{},
+		{Description{ID: "git-path", Default: Hold, Doc: "a path that a file system can treat as .git, or that has a component \".\" or \"..\"; a submodule in a workspace; refused as inner-invalid"},
+			gitPath, nil},
+		{documented("symlink-escape", Hold, "a link that leads out of the repository, into .git or into the workspace"), nil, links.commit},
+		{documented("workspace-exposed", Hold, "an ignore or attribute file, or a path, that would make git look into the workspace"), workspace.change, nil},
+		{documented("submodule", Hold, "a submodule added, moved or removed, or any change of a .gitmodules file"), submodule, nil},
+		{documented("user-driver", Hold, "a file that your git configuration executes or includes, or an attribute that applies one of your drivers to files"),
+			userDriver{f.programs()}.change, nil},
+		{documented("embedded-repo", Hold, "a folder that git would treat as a repository, or the configuration or hooks of a repository"), embeddedRepo, nil},
+		{documented("odd-path", Hold, "a name with control or invisible characters or a backslash, or that Windows reserves or treats as another name; a name that Windows refuses is flagged"),
+			oddPath, nil},
+		{documented("case-collision", Hold, "a name that differs from another name in its folder only in case or in the composition of accents"), caseCollision, nil},
+		{documented("secret", Hold, "a private key or token in an added line or the message; a value that only looks like a password is flagged"), keys.change, keys.commit},
+		{large.description(), large.change, nil},
+		{documented("agent-config", Hold, "settings of coding agents that start programs (MCP servers, hooks, plugins); their instructions are flagged"), agentConfig, nil},
+		{documented("host-exec", Flag, "a file that editors, shells, package managers or git hooks run without asking; a new file that CI, builds or tests run"), hostExec, nil},
+		{documented("hidden-text", Flag, "invisible or bidirectional control characters in an added line, a name or the message; a message in an uncommon encoding; attributes that hide the diff of text files; a .mailmap"),
+			hiddenText, hiddenMessage},
+		{documented("recipe", Hold, "a change of "+recipePath+" or of a file that it names"), newRecipe(f).change, nil},
+		{documented("ghost-leak", Flag, "the agent's invented name or address in a message"), nil, newGhostLeak(f.Ghost).commit},
+		{documented("phantom", Flag, "a placeholder that the prison has in place of a key, in an added line, a name or the message"), phantom.change, phantom.commit},
+		{documented(protectedPathID, Hold, "a path that the team's policy ("+TeamRef+") protects"), protectedPath{s.protected}.change, nil},
+		{documented(IgnoredPath, Hold, "a new file in a folder that your own ignore rules cover, such as .venv/ or node_modules/"), nil, ignoredPath{f.Ignores}.commit},
+		{documented(Fetched, Off, "a commit made after something came from a host that no rule of the network names (airlock.network=open, airlock.networkLearn)"), nil, fetched},
+		{documented(budgetID, Hold, "a commit whose check takes more work than "+workKey+" allows, or more time than "+timeKey+"; the rest of the commit is not checked"),
+			nil, nil}, // [Gate.over] makes its findings
 	}
 }
 
@@ -174,7 +183,7 @@ func Rules() []Description { return Settings{}.Rules() }
 func (s Settings) Rules() []Description {
 	var all []Description
 	for _, r := range newRules(s, Facts{}) {
-		all = append(all, r.describe())
+		all = append(all, r.Description)
 	}
 	return all
 }
@@ -199,13 +208,3 @@ func ruleIDs() []string {
 	}
 	return ids
 }
-
-// changesOnly is embedded in rules that only check changes one by one.
-type changesOnly struct{}
-
-func (changesOnly) commit(context.Context, *inspection, *report) error { return nil }
-
-// commitOnly is embedded in rules that only check commits as a whole.
-type commitOnly struct{}
-
-func (commitOnly) change(context.Context, *inspection, gitops.Change, *report) error { return nil }

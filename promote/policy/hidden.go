@@ -17,13 +17,7 @@ import (
 
 // hiddenText finds content that people cannot see: characters that change the direction of text or are invisible, and
 // attributes that make git show no diff.
-type hiddenText struct{}
-
-func (hiddenText) describe() Description {
-	return documented("hidden-text", Flag, "invisible or bidirectional control characters in an added line, a name or the message; a message in an uncommon encoding; attributes that hide the diff of text files; a .mailmap")
-}
-
-func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+func hiddenText(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	if c.New.Mode != 0 && c.Old.Mode == 0 {
 		if _, char := findHidden([]byte(c.Path), true); char != "" {
 			r.at(c.Path, "the name has %s", char)
@@ -62,7 +56,8 @@ var plainEncodings = []string{"", "utf-8", "utf8", "ascii", "us-ascii"}
 // instead of control characters, as on Windows.
 var latinEncodings = map[string]bool{"iso-8859-1": false, "iso8859-1": false, "latin1": false, "latin-1": false, "iso-8859-15": false, "windows-1252": true, "cp1252": true}
 
-func (hiddenText) commit(_ context.Context, in *inspection, r *report) error {
+// hiddenMessage finds such characters in the message.
+func hiddenMessage(_ context.Context, in *inspection, r *report) error {
 	encoding := strings.ToLower(in.Encoding)
 	windows, latin := latinEncodings[encoding]
 	if !latin && !slices.Contains(plainEncodings, encoding) {

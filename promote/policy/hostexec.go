@@ -13,17 +13,6 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
-// hostExec finds files that run without a command of the user. A file that runs on this machine by itself is reported
-// at each change: an editor opens the folder, a shell enters it, a package manager installs, or a git hook or an
-// extension of git uses the file. A file that runs elsewhere, or only when the user builds or tests, changes in one
-// of ten ordinary commits. It is reported when it is new, and not when it changes. A file that runs only when the
-// user names it (a Makefile, a script) is not reported.
-type hostExec struct{ changesOnly }
-
-func (hostExec) describe() Description {
-	return documented("host-exec", Flag, "a file that editors, shells, package managers or git hooks run without asking; a new file that CI, builds or tests run")
-}
-
 // runWhenNew lists files that run elsewhere, or when the user builds or tests. Only new ones are reported.
 var runWhenNew = pathname.NewTable(
 	pathname.Named("CI runs it, and it is new", `
@@ -79,7 +68,12 @@ var packageFiles = map[string][]packagePart{
 	"deno.json":     {{"tasks", []string{}}},
 }
 
-func (hostExec) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+// hostExec finds files that run without a command of the user. A file that runs on this machine by itself is reported
+// at each change: an editor opens the folder, a shell enters it, a package manager installs, or a git hook or an
+// extension of git uses the file. A file that runs elsewhere, or only when the user builds or tests, changes in one
+// of ten ordinary commits. It is reported when it is new, and not when it changes. A file that runs only when the
+// user names it (a Makefile, a script) is not reported.
+func hostExec(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	if c.New.Mode == 0 {
 		return nil
 	}
@@ -170,14 +164,6 @@ func sameValue(a, b json.RawMessage) bool {
 	return (a == nil) == (b == nil) && json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
-// agentConfig finds files that another agent, run by the user outside, would execute or obey. Files that configure
-// servers, hooks and plugins hold. Texts with instructions are flagged.
-type agentConfig struct{ changesOnly }
-
-func (agentConfig) describe() Description {
-	return documented("agent-config", Hold, "settings of coding agents that start programs (MCP servers, hooks, plugins); their instructions are flagged")
-}
-
 var executedByAgents = pathname.NewTable(
 	pathname.Named("coding agents start the servers that it names", `.mcp.json mcp.json mcp_config.json .vscode/mcp.json`),
 	pathname.Named("a coding agent obeys it", `
@@ -199,7 +185,9 @@ var readByAgents = pathname.NewTable(
 		.github/agents/ .github/chatmodes/`),
 )
 
-func (agentConfig) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
+// agentConfig finds files that another agent, run by the user outside, would execute or obey. Files that configure
+// servers, hooks and plugins hold. Texts with instructions are flagged.
+func agentConfig(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
 	if c.New.Mode == 0 {
 		return nil
 	}

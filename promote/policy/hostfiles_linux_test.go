@@ -30,7 +30,7 @@ func TestHostFilesAgainstGit(t *testing.T) {
 	for n := range rounds {
 		s := &setup{T: t, dir: t.TempDir(), random: random}
 		s.make()
-		held := newUserDriver(s.facts()).programs
+		held := s.facts().programs()
 		for path := range s.opened() {
 			seen++
 			c := gitops.Change{Path: path, Old: gitops.Entry{Mode: gitops.ModeFile}, New: gitops.Entry{Mode: gitops.ModeFile}}

@@ -23,12 +23,6 @@ const IgnoredPath = "ignored-path"
 // ignored file in another folder is not reported: if the user has a file of that name, the landing collides with it.
 type ignoredPath struct{ ignores Ignores }
 
-func (ignoredPath) describe() Description {
-	return documented(IgnoredPath, Hold, "a new file in a folder that your own ignore rules cover, such as .venv/ or node_modules/")
-}
-
-func (ignoredPath) change(context.Context, *inspection, gitops.Change, *report) error { return nil }
-
 func (p ignoredPath) commit(ctx context.Context, in *inspection, r *report) error {
 	var added []gitops.Change
 	for _, c := range in.Changes {

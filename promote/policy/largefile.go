@@ -14,7 +14,7 @@ type largeFile struct {
 
 const largeFileID = "large-file"
 
-func (l largeFile) describe() Description {
+func (l largeFile) description() Description {
 	if l.from == fromTeam {
 		return documented(largeFileID, Hold, "a file larger than "+SizeText(l.limit)+" (team)")
 	}
@@ -32,5 +32,3 @@ func (l largeFile) change(ctx context.Context, in *inspection, c gitops.Change, 
 	}
 	return err
 }
-
-func (largeFile) commit(context.Context, *inspection, *report) error { return nil }

@@ -13,10 +13,6 @@ import (
 // nothing elsewhere, but a program that writes it into a file might write a key into a file as well.
 type keyPlaceholder struct{ placeholders []string }
 
-func (keyPlaceholder) describe() Description {
-	return documented("phantom", Flag, "a placeholder that the prison has in place of a key, in an added line, a name or the message")
-}
-
 func (p keyPlaceholder) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	if len(p.placeholders) == 0 || c.New.Mode == 0 {
 		return nil
@@ -66,13 +62,7 @@ func blanked(text []byte, placeholders []string) []byte {
 const Fetched = "fetched"
 
 // fetched finds commits before which the prison got data from a host that no rule of the network names.
-type fetched struct{ commitOnly }
-
-func (fetched) describe() Description {
-	return documented(Fetched, Off, "a commit made after something came from a host that no rule of the network names (airlock.network=open, airlock.networkLearn)")
-}
-
-func (fetched) commit(_ context.Context, in *inspection, r *report) error {
+func fetched(_ context.Context, in *inspection, r *report) error {
 	for _, what := range in.Fetched {
 		r.at("", "%s", what)
 	}

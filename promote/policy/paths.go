@@ -14,13 +14,7 @@ import (
 )
 
 // oddPath finds names that a terminal, another tool or another file system would take for different names.
-type oddPath struct{ changesOnly }
-
-func (oddPath) describe() Description {
-	return documented("odd-path", Hold, "a name with control or invisible characters or a backslash, or that Windows reserves or treats as another name; a name that Windows refuses is flagged")
-}
-
-func (oddPath) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
+func oddPath(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
 	if c.New.Mode == 0 || c.Old.Mode != 0 {
 		return nil // the user already has this name
 	}
@@ -80,13 +74,7 @@ var windowsNames = sync.OnceValues(func() (device, short *regexp.Regexp) {
 // the paths that git knows. This rule covers more file systems. It also refuses a submodule whose path goes through a
 // workspace: with diff.submodule=diff, a plain git log -p of a pending commit runs git in the folder of the submodule
 // (submodule.c), where git obeys the agent's configuration.
-type gitPath struct{ changesOnly }
-
-func (gitPath) describe() Description {
-	return Description{ID: "git-path", Default: Hold, Doc: "a path that a file system can treat as .git, or that has a component \".\" or \"..\"; a submodule in a workspace; refused as inner-invalid"}
-}
-
-func (gitPath) change(_ context.Context, in *inspection, c gitops.Change, _ *report) error {
+func gitPath(_ context.Context, in *inspection, c gitops.Change, _ *report) error {
 	if c.New.Mode == 0 {
 		return nil
 	}
@@ -117,13 +105,7 @@ func isWorkspace(name string) bool {
 
 // caseCollision finds names that differ only in case or in the composition of accents. On some file systems, such
 // files are the same file, and the one that is written last wins.
-type caseCollision struct{ changesOnly }
-
-func (caseCollision) describe() Description {
-	return documented("case-collision", Hold, "a name that differs from another name in its folder only in case or in the composition of accents")
-}
-
-func (caseCollision) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+func caseCollision(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	if c.New.Mode == 0 || c.Old.Mode != 0 {
 		return nil
 	}

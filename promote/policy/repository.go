@@ -7,14 +7,6 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
-// embeddedRepo finds folders that git takes for a repository. In such a folder, every git command obeys the
-// configuration in it, including the one that a shell's prompt runs.
-type embeddedRepo struct{ changesOnly }
-
-func (embeddedRepo) describe() Description {
-	return documented("embedded-repo", Hold, "a folder that git would treat as a repository, or the configuration or hooks of a repository")
-}
-
 // makesRepository are the entries that make a folder a repository (is_git_directory in git's setup.c), and obeyed the
 // entries that git obeys in it.
 var (
@@ -22,7 +14,9 @@ var (
 	obeyed          = map[string]bool{"config": true, "config.worktree": true, "hooks": true}
 )
 
-func (embeddedRepo) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+// embeddedRepo finds folders that git takes for a repository. In such a folder, every git command obeys the
+// configuration in it, including the one that a shell's prompt runs.
+func embeddedRepo(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	if c.New.Mode == 0 {
 		return nil
 	}
@@ -65,13 +59,7 @@ func isRepository(ctx context.Context, w *walker, dir string) (bool, error) {
 }
 
 // submodule finds repositories that git would enter or fetch. Even "git status" runs git in each of them.
-type submodule struct{ changesOnly }
-
-func (submodule) describe() Description {
-	return documented("submodule", Hold, "a submodule added, moved or removed, or any change of a .gitmodules file")
-}
-
-func (submodule) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
+func submodule(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
 	switch {
 	case c.New.Mode == gitops.ModeGitlink:
 		r.at(c.Path, "a submodule")

@@ -16,10 +16,6 @@ type secret struct {
 	placeholders []string // look like keys, but are not secret
 }
 
-func (secret) describe() Description {
-	return documented("secret", Hold, "a private key or token in an added line or the message; a value that only looks like a password is flagged")
-}
-
 func (s secret) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	f, err := in.read(ctx, c)
 	if err != nil || f.binary {

@@ -37,12 +37,6 @@ type linkTree struct {
 	folders []gitops.TreeEntry // folders with links somewhere below
 }
 
-func (*symlinkEscape) describe() Description {
-	return documented("symlink-escape", Hold, "a link that leads out of the repository, into .git or into the workspace")
-}
-
-func (*symlinkEscape) change(context.Context, *inspection, gitops.Change, *report) error { return nil }
-
 func (s *symlinkEscape) commit(ctx context.Context, in *inspection, r *report) error {
 	changed := map[string]bool{}
 	for _, c := range in.Changes {

@@ -209,7 +209,7 @@ func (s Settings) With(t Team) Settings {
 	maps.Copy(w.sources, s.sources)
 	wanted := maps.Clone(t.actions)
 	if len(t.protected) > 0 {
-		wanted[protectedPath{}.describe().ID] = Hold // each set of paths has its own action
+		wanted[protectedPathID] = Hold // each set of paths has its own action
 	}
 	if _, set := wanted[largeFileID]; t.maxFileSize != 0 && !set {
 		wanted[largeFileID] = Hold // a size without its rule would mean nothing
@@ -225,12 +225,10 @@ func (s Settings) With(t Team) Settings {
 	return w
 }
 
+const protectedPathID = "protected-path"
+
 // protectedPath finds changes of paths that a team protects.
 type protectedPath struct{ guards []protection }
-
-func (protectedPath) describe() Description {
-	return documented("protected-path", Hold, "a path that the team's policy ("+TeamRef+") protects")
-}
 
 func (p protectedPath) change(_ context.Context, in *inspection, c gitops.Change, r *report) error {
 	for _, g := range p.guards {
@@ -247,8 +245,6 @@ func (p protectedPath) change(_ context.Context, in *inspection, c gitops.Change
 	}
 	return nil
 }
-
-func (protectedPath) commit(context.Context, *inspection, *report) error { return nil }
 
 func (g protection) covers(path string) bool {
 	return slices.ContainsFunc(g.patterns, func(p *ignore.Pattern) bool { return p.Matches(path) })
