@@ -242,9 +242,7 @@ func (e *engine) find(ctx context.Context, r *state) (*container.InspectResponse
 	if r == nil || r.Container == "" {
 		return nil, nil
 	}
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	c, err := e.ContainerInspect(bounded, r.Container)
+	c, err := e.Inspect(ctx, r.Container)
 	if dialect.Gone(err) {
 		return nil, nil
 	}

@@ -48,9 +48,7 @@ func (e *engine) fillLate(ctx context.Context, id string, s prison.Spec) error {
 // openFolders makes the folders in memory writable for everybody, for engines that cannot set the owner of such a folder, or whose
 // runtime takes the folder's mode from the image. The folders belong to root, so that root inside needs no capability to change them.
 func (e *engine) openFolders(ctx context.Context, id string) error {
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	c, err := e.ContainerInspect(bounded, id)
+	c, err := e.Inspect(ctx, id)
 	if err != nil || c.HostConfig == nil {
 		return e.Failed(ctx, "inspect container", err)
 	}

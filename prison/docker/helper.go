@@ -46,20 +46,27 @@ const (
 // helperUlimits are lower than the limits of every engine. Podman's defaults can be higher than its own limits, which fails.
 var helperUlimits = []*container.Ulimit{walls.NoCores(), {Name: "nofile", Soft: 1024, Hard: 1024}, {Name: "nproc", Soft: 4096, Hard: 4096}}
 
-func (h helper) create(ctx context.Context, e *engine, s prison.Spec) (id string, err error) {
+// plan describes the helper's container.
+func (h helper) plan(s prison.Spec) plan {
 	pids := int64(helperPIDs)
-	config := container.Config{
-		Image: h.image, User: fmt.Sprintf("%d:%d", h.uid, h.gid), Entrypoint: h.argv[:1], Cmd: h.argv[1:],
-		WorkingDir: "/", Labels: h.labels(s),
-		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+	return plan{
+		config: container.Config{
+			Image: h.image, User: fmt.Sprintf("%d:%d", h.uid, h.gid), Entrypoint: h.argv[:1], Cmd: h.argv[1:],
+			WorkingDir: "/", Labels: h.labels(s),
+			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		},
+		host: container.HostConfig{
+			NetworkMode: "none", CapDrop: []string{"ALL"}, CapAdd: h.caps, Mounts: h.mounts,
+			SecurityOpt: []string{"no-new-privileges"}, ReadonlyRootfs: true,
+			LogConfig: container.LogConfig{Type: "none"}, AutoRemove: true,
+			Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids, Ulimits: helperUlimits},
+		},
 	}
-	host := container.HostConfig{
-		NetworkMode: "none", CapDrop: []string{"ALL"}, CapAdd: h.caps, Mounts: h.mounts,
-		SecurityOpt: []string{"no-new-privileges"}, ReadonlyRootfs: true,
-		LogConfig: container.LogConfig{Type: "none"}, AutoRemove: true,
-		Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids, Ulimits: helperUlimits},
-	}
-	id, err = e.Create(ctx, &config, &host, "")
+}
+
+func (h helper) create(ctx context.Context, e *engine, s prison.Spec) (id string, err error) {
+	p := h.plan(s)
+	id, err = e.Create(ctx, &p.config, &p.host, "")
 	return id, e.Failed(ctx, "create helper container", err)
 }
 

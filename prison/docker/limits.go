@@ -52,13 +52,11 @@ func (e *engine) socketsUncountable(p *dialect.Platform) error {
 
 // writeSocketLimit sets the limit if the engine is on this machine and the caller is root.
 func (e *engine) writeSocketLimit(ctx context.Context, id string, limit int64) error {
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	c, err := e.ContainerInspect(bounded, id)
-	if err != nil || c.State == nil || c.State.Pid == 0 {
-		return e.Failed(ctx, "inspect container", err)
+	pid, err := e.firstProcess(ctx, id)
+	if err != nil || pid == 0 {
+		return err
 	}
-	g, err := groupOf(c.State.Pid, id)
+	g, err := groupOf(pid, id)
 	if err != nil {
 		return err
 	}

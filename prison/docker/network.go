@@ -101,23 +101,12 @@ func (e *engine) startHolder(ctx context.Context, p *dialect.Platform, r *state,
 
 // besidePlan plans a helper with a network. The helper's runtime uses this machine's kernel.
 func (h helper) besidePlan(p *dialect.Platform, s prison.Spec, network string) plan {
-	pids := int64(helperPIDs)
-	security := []string{"no-new-privileges"}
+	plan := h.plan(s)
+	plan.config.OpenStdin, plan.config.StdinOnce, plan.config.AttachStdin = true, true, true
+	plan.host.NetworkMode, plan.host.Devices = container.NetworkMode(network), h.devices
+	plan.host.Tmpfs = map[string]string{"/tmp": "rw,exec,nosuid,nodev,size=1m"}
 	if p.Security("selinux") {
-		security = append(security, "label=disable") // otherwise the helper could not use a socket of the host
-	}
-	plan := plan{
-		config: container.Config{
-			Image: h.image, User: "0:0", Entrypoint: h.argv[:1], Cmd: h.argv[1:], WorkingDir: "/", Labels: h.labels(s),
-			OpenStdin: true, StdinOnce: true, AttachStdin: true, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
-		},
-		host: container.HostConfig{
-			NetworkMode: container.NetworkMode(network), CapDrop: []string{"ALL"}, CapAdd: h.caps,
-			SecurityOpt: security, ReadonlyRootfs: true, AutoRemove: true, Mounts: h.mounts,
-			Tmpfs:     map[string]string{"/tmp": "rw,exec,nosuid,nodev,size=1m"},
-			LogConfig: container.LogConfig{Type: "none"},
-			Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids, Ulimits: helperUlimits, Devices: h.devices},
-		},
+		plan.host.SecurityOpt = append(plan.host.SecurityOpt, "label=disable") // otherwise the helper could not use a socket of the host
 	}
 	if p.FillsTmpfs() {
 		plan.host.Tmpfs["/tmp"] += ",notmpcopyup"

@@ -64,9 +64,7 @@ func (e *engine) recordPrograms(ctx context.Context, p *dialect.Platform, r *sta
 
 // firstProcess returns the process id of a container's first process.
 func (e *engine) firstProcess(ctx context.Context, id string) (pid int, err error) {
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	c, err := e.ContainerInspect(bounded, id)
+	c, err := e.Inspect(ctx, id)
 	if err != nil || c.State == nil {
 		return 0, e.Failed(ctx, "inspect container", err)
 	}

@@ -153,6 +153,13 @@ func Call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callPatience)
 }
 
+// Inspect returns the engine's description of a container. It waits as long as [Call] allows.
+func (e *Engine) Inspect(ctx context.Context, id string) (container.InspectResponse, error) {
+	bounded, cancel := Call(ctx)
+	defer cancel()
+	return e.ContainerInspect(bounded, id)
+}
+
 // Containers lists containers.
 func (e *Engine) Containers(ctx context.Context, o container.ListOptions) ([]container.Summary, error) {
 	bounded, cancel := Call(ctx)

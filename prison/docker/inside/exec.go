@@ -337,9 +337,7 @@ func (r *Container) containerRuns(ctx context.Context) bool {
 // state returns the engine's answer about the container: whether it runs, and the process id of its first process. If the engine does not
 // answer, the results are true and zero.
 func (r *Container) state(ctx context.Context) (runs bool, first int) {
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	c, err := r.ContainerInspect(bounded, r.ID)
+	c, err := r.Inspect(ctx, r.ID)
 	if err != nil || !Runs(&c) {
 		return err != nil && !dialect.Gone(err), 0
 	}

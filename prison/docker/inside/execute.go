@@ -73,9 +73,7 @@ func (r *Container) unrecorded(ctx context.Context, reason error) error {
 	if !errors.Is(reason, containers.ErrEnded) {
 		return fmt.Errorf("record programs: %w", reason)
 	}
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	if c, err := r.ContainerInspect(bounded, r.ID); err == nil && Runs(&c) && c.State.Pid != 0 && c.State.Pid != containers.First(r.HostDir) {
+	if c, err := r.Inspect(ctx, r.ID); err == nil && Runs(&c) && c.State.Pid != 0 && c.State.Pid != containers.First(r.HostDir) {
 		return restarted("the record of programs has ended")
 	}
 	return prison.ErrNotRunning

@@ -79,9 +79,7 @@ func (r *Container) Freeze(ctx context.Context) (prison.Frozen, error) {
 }
 
 func (r *Container) paused(ctx context.Context) bool {
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	c, err := r.ContainerInspect(bounded, r.ID)
+	c, err := r.Inspect(ctx, r.ID)
 	return err == nil && Runs(&c) && c.State.Paused
 }
 
