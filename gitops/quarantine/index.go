@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sort"
 
 	"github.com/git-airlock/git-airlock/gitops/packing"
 )
@@ -72,9 +73,9 @@ func (p *packIndex) find(name []byte) (offset int64, found bool, err error) {
 		if _, err := p.idx.ReadAt(names, idxNames+int64(from)*int64(p.hash)); err != nil {
 			return 0, false, err
 		}
-		at, order := search(names, name, p.hash)
+		at, found := sort.Find(int(n), func(i int) int { return bytes.Compare(name, names[i*p.hash:(i+1)*p.hash]) })
 		switch {
-		case order == 0:
+		case found:
 			offset, err := p.offset(from + uint32(at))
 			return offset, err == nil, err
 		case at == 0 && from > low:
@@ -98,24 +99,6 @@ func (p *packIndex) hold() {
 	if _, err := p.file.ReadAt(content, 0); err == nil {
 		p.idx = bytes.NewReader(content)
 	}
-}
-
-// search finds a name in sorted names. order is 0 if the name is there; at is its position or the position where it
-// belongs.
-func search(names, name []byte, hash int) (at, order int) {
-	low, high := 0, len(names)/hash
-	for low < high {
-		middle := (low + high) / 2
-		switch c := bytes.Compare(names[middle*hash:(middle+1)*hash], name); {
-		case c == 0:
-			return middle, 0
-		case c < 0:
-			low = middle + 1
-		default:
-			high = middle
-		}
-	}
-	return low, 1
 }
 
 // offset reads the offset of the n-th object.
