@@ -59,8 +59,6 @@ type Dropped struct {
 	At      time.Time  `json:"at"`
 }
 
-const decisionsVersion = 1
-
 // Timestamp returns t as state files store it: in UTC, in whole seconds.
 func Timestamp(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
@@ -69,8 +67,8 @@ func DecisionsFile(dir string) string { return filepath.Join(dir, "decisions.jso
 
 // ReadDecisions reads the decisions stored in the host state dir.
 func ReadDecisions(dir string) (Decisions, error) {
-	d := Decisions{Version: decisionsVersion}
-	err := readFile(DecisionsFile(dir), decisionsVersion, &d, &d.Version)
+	d := Decisions{Version: version}
+	err := readFile(DecisionsFile(dir), &d, &d.Version)
 	return d, err
 }
 

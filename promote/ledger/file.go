@@ -9,9 +9,12 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
+// version is the version of every file so far.
+const version = 1
+
 // readFile reads a state file into v, whose field for the file's version is at found. If the file is missing, v stays as it is. A
 // file of another version is an error, because this program cannot interpret it.
-func readFile(file string, version int, v any, found *int) error { //nolint:unparam // each file has a version of its own
+func readFile(file string, v any, found *int) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return gitops.Unless(err, fs.ErrNotExist)

@@ -148,7 +148,6 @@ type GateResults struct {
 }
 
 const (
-	gateVersion = 1
 	// flagsKept bounds the number of landed commits with a flag in the file. Notes contain all of them.
 	flagsKept = 1000
 	// detailed bounds the number of commits whose paths and details are stored in addition to the rules, because an
@@ -165,9 +164,9 @@ func NoRules() string { return "" }
 // Results on waiting commits under other rules are returned only by [GateResults.Last]. The fingerprint takes time, and is
 // computed only for results on waiting commits.
 func ReadGateResults(dir string, rules func() string, l *Ledger) (GateResults, error) {
-	v := GateResults{Version: gateVersion, rules: rules, index: map[gitops.OID]int{}, before: map[gitops.OID]*GateResult{}}
+	v := GateResults{Version: version, rules: rules, index: map[gitops.OID]int{}, before: map[gitops.OID]*GateResult{}}
 	var stored GateResults
-	if err := readFile(gateFile(dir), gateVersion, &stored, &stored.Version); err != nil {
+	if err := readFile(gateFile(dir), &stored, &stored.Version); err != nil {
 		return v, err
 	}
 	others := false

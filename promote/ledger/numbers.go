@@ -17,18 +17,15 @@ type Numbers struct {
 	Of      map[gitops.OID]int `json:"of"`   // by inner commit
 }
 
-const (
-	numbersVersion = 1
-	// numbersKept bounds the number of commits in the file.
-	numbersKept = 10_000
-)
+// numbersKept bounds the number of commits in the file.
+const numbersKept = 10_000
 
 func numbersFile(dir string) string { return filepath.Join(dir, "numbers.json") }
 
 // ReadNumbers reads the numbers stored in the host state dir.
 func ReadNumbers(dir string) (Numbers, error) {
-	n := Numbers{Version: numbersVersion}
-	err := readFile(numbersFile(dir), numbersVersion, &n, &n.Version)
+	n := Numbers{Version: version}
+	err := readFile(numbersFile(dir), &n, &n.Version)
 	if n.Of == nil {
 		n.Of = map[gitops.OID]int{}
 	}

@@ -44,14 +44,12 @@ type Outcome struct {
 	Retry     time.Duration  `json:"-"` // pause after which another cycle may land more; 0 if only a change can help
 }
 
-const outcomeVersion = 1
-
 func outcomeFile(dir string) string { return filepath.Join(dir, "outcome.json") }
 
 // ReadOutcome reads the outcome stored in the host state dir. The outcome is empty before the first cycle.
 func ReadOutcome(dir string) (Outcome, error) {
-	o := Outcome{Version: outcomeVersion}
-	err := readFile(outcomeFile(dir), outcomeVersion, &o, &o.Version)
+	o := Outcome{Version: version}
+	err := readFile(outcomeFile(dir), &o, &o.Version)
 	return o, err
 }
 

@@ -16,14 +16,12 @@ type Reviews struct {
 	Counts  review.Counts `json:"counts"`
 }
 
-const reviewsVersion = 1
-
 func reviewsFile(dir string) string { return filepath.Join(dir, "reviews.json") }
 
 // ReadReviews reads the numbers stored in the host state dir.
 func ReadReviews(dir string) (Reviews, error) {
-	r := Reviews{Version: reviewsVersion}
-	return r, readFile(reviewsFile(dir), reviewsVersion, &r, &r.Version)
+	r := Reviews{Version: version}
+	return r, readFile(reviewsFile(dir), &r, &r.Version)
 }
 
 // Write replaces the numbers stored in the host state dir.

@@ -37,8 +37,6 @@ type SyncedCommit struct {
 	Open bool `json:"open,omitempty"`
 }
 
-const syncedVersion = 1
-
 // Unsent returns the reasons of verdicts that the agent did not get yet, as texts about inner commits.
 func (s Synced) Unsent(d Decisions) []Sent {
 	var list []Sent
@@ -70,8 +68,8 @@ func syncedFile(dir string) string { return filepath.Join(dir, "synced.json") }
 
 // ReadSynced reads the record in the host state dir.
 func ReadSynced(dir string) (Synced, error) {
-	s := Synced{Version: syncedVersion}
-	err := readFile(syncedFile(dir), syncedVersion, &s, &s.Version)
+	s := Synced{Version: version}
+	err := readFile(syncedFile(dir), &s, &s.Version)
 	return s, err
 }
 

@@ -45,16 +45,14 @@ type Windows struct {
 	texts  map[[2]uint64]string
 }
 
-const windowsVersion = 1
-
 func windowsFile(dir string) string { return filepath.Join(dir, "windows.json") }
 
 // ReadWindows reads the windows of the commits that are still pending in a ledger. The window of a commit that the agent
 // has removed becomes part of the next one.
 func ReadWindows(dir string, l *Ledger, pending []Pair, record Egress) (*Windows, error) {
-	w := &Windows{Version: windowsVersion, record: record, newest: record.Newest(), inner: map[gitops.OID]gitops.OID{},
+	w := &Windows{Version: version, record: record, newest: record.Newest(), inner: map[gitops.OID]gitops.OID{},
 		known: map[gitops.OID]Window{}, texts: map[[2]uint64]string{}}
-	if err := readFile(windowsFile(dir), windowsVersion, w, &w.Version); err != nil {
+	if err := readFile(windowsFile(dir), w, &w.Version); err != nil {
 		return w, err
 	}
 	waits := map[gitops.OID]bool{}
