@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -239,27 +240,23 @@ func (s *copies) terminal(p prison.Process, master *os.File) {
 	if p.Stdin != nil {
 		go io.Copy(master, p.Stdin) //nolint:errcheck // the command may end before its input
 	}
-	out := p.Stdout
-	if out == nil {
-		out = io.Discard
-	}
-	s.copyOutput(out, master)
-	if p.Terminal.Resize == nil {
-		return
-	}
-	go func() {
-		for {
-			select {
-			case size, ok := <-p.Terminal.Resize:
-				if !ok {
-					return
-				}
-				setSize(master, size)
-			case <-s.ended:
+	s.copyOutput(cmp.Or(p.Stdout, io.Discard), master)
+	go resize(master, p.Terminal.Resize, s.ended)
+}
+
+// resize sets the size of a terminal to each size that it receives, until ended is closed.
+func resize(master *os.File, sizes <-chan prison.Size, ended <-chan struct{}) {
+	for {
+		select {
+		case size, ok := <-sizes:
+			if !ok {
 				return
 			}
+			setSize(master, size)
+		case <-ended:
+			return
 		}
-	}()
+	}
 }
 
 func setSize(master *os.File, size prison.Size) {
@@ -380,11 +377,7 @@ func (r *running) Join(ctx context.Context, p prison.Process) error {
 	if p.Terminal != nil {
 		followSize(master, *p.Terminal, done)
 	}
-	out := p.Stdout
-	if out == nil {
-		out = io.Discard
-	}
-	_, err = io.Copy(out, shown)
+	_, err = io.Copy(cmp.Or(p.Stdout, io.Discard), shown)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -398,17 +391,5 @@ func followSize(master *os.File, t prison.Terminal, done <-chan struct{}) {
 		setSize(master, prison.Size{Rows: t.Size.Rows - 1, Cols: t.Size.Cols})
 	}
 	setSize(master, t.Size)
-	go func() {
-		for {
-			select {
-			case size, ok := <-t.Resize:
-				if !ok {
-					return
-				}
-				setSize(master, size)
-			case <-done:
-				return
-			}
-		}
-	}()
+	go resize(master, t.Resize, done)
 }

@@ -156,7 +156,7 @@ func (r *Container) closeAtEnd(ctx context.Context, stream types.HijackedRespons
 
 // begin makes the engine start the script that becomes the command.
 func (r *Container) begin(ctx context.Context, p prison.Process, script, mode string) (*execution, error) {
-	x := &execution{Container: r, Process: p, said: make(chan string, 1), out: orDiscard(p.Stdout)}
+	x := &execution{Container: r, Process: p, said: make(chan string, 1), out: cmp.Or(p.Stdout, io.Discard)}
 	env := r.environment(p, p.Terminal)
 	prelude, args := encode(p.Argv, slices.Concat(r.Base, env))
 	if r.Variables && !p.Bare {
@@ -193,13 +193,6 @@ func workingDir(dir string) string {
 		return dir
 	}
 	return path.Join(prison.Workspace, dir)
-}
-
-func orDiscard(w io.Writer) io.Writer {
-	if w == nil {
-		return io.Discard
-	}
-	return w
 }
 
 // feed copies the caller's input and then closes the command's input. No function waits for feed, since the caller's input may have no

@@ -1,6 +1,7 @@
 package inside
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -238,7 +239,7 @@ func (r *Container) Join(ctx context.Context, p prison.Process) error {
 	if p.Stdin != nil {
 		go io.Copy(conn, p.Stdin) //nolint:errcheck // the command may end before its input
 	}
-	out := &broken{w: orDiscard(p.Stdout)}
+	out := &broken{w: cmp.Or(p.Stdout, io.Discard)}
 	io.Copy(out, conn) //nolint:errcheck // any error means the end of the terminal
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -3,6 +3,7 @@ package inside
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"strings"
@@ -24,7 +25,7 @@ func (x *execution) copy() error {
 	}
 	go x.feed()
 	out := &broken{w: &answered{said: x.said, w: x.out}}
-	err := &broken{w: orDiscard(x.Stderr)}
+	err := &broken{w: cmp.Or(x.Stderr, io.Discard)}
 	stdcopy.StdCopy(out, err, x.stream.Reader) //nolint:errcheck // errors of the writers are in out and err
 	if out.err != nil {
 		return out.err
