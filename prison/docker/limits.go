@@ -14,7 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
 )
 
-// limitSockets limits the memory of sockets, which version 1 of control groups counts separately. The engine cannot do it: engines accept
+// limitSockets limits the memory of a group's sockets, which version 1 of control groups counts separately. The engine cannot do it: engines accept
 // such a limit, but runc has ignored it since 1.0. No process of the agent runs yet.
 func (e *engine) limitSockets(ctx context.Context, p *dialect.Platform, r *state, s prison.Spec) {
 	if p.Foreign(s.Runtime) { // the sockets are in the memory of the runtime's process
@@ -60,11 +60,11 @@ func (e *engine) writeSocketLimit(ctx context.Context, id string, limit int64) e
 	if err != nil {
 		return err
 	}
-	return g.limitSockets(limit)
+	return limitSockets(g, limit)
 }
 
-// limitSockets limits the memory of sockets, where a file of version 1 does that.
-func (g group) limitSockets(limit int64) error {
+// limitSockets limits the memory of a group's sockets, where a file of version 1 does that.
+func limitSockets(g prison.Group, limit int64) error {
 	for _, dir := range g {
 		f, err := os.OpenFile(filepath.Join(dir, "memory.kmem.tcp.limit_in_bytes"), os.O_WRONLY, 0)
 		if errors.Is(err, fs.ErrNotExist) {

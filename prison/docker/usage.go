@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,15 +29,12 @@ func (b *Backend) Usage(ctx context.Context, s prison.Spec) (prison.Usage, error
 	if err != nil {
 		return prison.Usage{}, err
 	}
-	return g.usage(), nil
+	return usageOf(g), nil
 }
-
-// group is a control group: one folder with version 2, and a folder for each controller with version 1.
-type group []string
 
 // groupOf finds the control group of a container by the pid of its first process. If the engine is on another machine, the pid belongs to
 // an unrelated process here, whose group does not contain the container's id.
-func groupOf(pid int, id string) (g group, err error) {
+func groupOf(pid int, id string) (g prison.Group, err error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
 		return nil, fmt.Errorf("find the control group: %w", err)
@@ -67,76 +63,23 @@ func groupOf(pid int, id string) (g group, err error) {
 	return g, nil
 }
 
-// usage reads the resources that the group uses. It counts cached files only if they are in use, as "docker stats" does.
-func (g group) usage() prison.Usage {
+// usageOf reads the resources that a group uses. It counts cached files only if they are in use, as "docker stats" does.
+func usageOf(g prison.Group) prison.Usage {
 	u := prison.Usage{Read: -1, Written: -1, Killed: -1}
-	u.CPU = time.Duration(g.number("cpuacct.usage"))
-	if usage, ok := g.named("cpu.stat", "usage_usec"); ok {
+	u.CPU = time.Duration(g.Number("cpuacct.usage"))
+	if usage, ok := g.Named("cpu.stat", "usage_usec"); ok {
 		u.CPU = time.Duration(usage) * time.Microsecond
 	}
-	u.Memory = g.number("memory.current", "memory.usage_in_bytes")
+	u.Memory = g.Number("memory.current", "memory.usage_in_bytes")
 	for _, name := range []string{"total_inactive_file", "inactive_file"} {
-		if unused, ok := g.named("memory.stat", name); ok && u.Memory >= 0 {
+		if unused, ok := g.Named("memory.stat", name); ok && u.Memory >= 0 {
 			u.Memory = max(u.Memory-unused, 0)
 			break
 		}
 	}
-	u.Processes = g.number("pids.current")
-	for _, name := range []string{"memory.events", "memory.oom_control"} {
-		if killed, ok := g.named(name, "oom_kill"); ok {
-			u.Killed = max(u.Killed, 0) + killed
-		}
-	}
-	g.disks(&u)
+	u.Processes = g.Number("pids.current")
+	g.Count(&u)
 	return u
-}
-
-// disks adds up the bytes of all disks. It reads lines such as "8:0 rbytes=1 wbytes=2", and with version 1 "8:0 Read 1".
-func (g group) disks(u *prison.Usage) {
-	for line := range strings.Lines(g.content("io.stat") + g.content("blkio.throttle.io_service_bytes")) {
-		fields := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" =\n", r) })
-		for i := 1; i+1 < len(fields); i += 2 {
-			n, err := strconv.ParseInt(fields[i+1], 10, 64)
-			switch {
-			case err != nil:
-			case fields[i] == "rbytes" || fields[i] == "Read":
-				u.Read = max(u.Read, 0) + n
-			case fields[i] == "wbytes" || fields[i] == "Write":
-				u.Written = max(u.Written, 0) + n
-			}
-		}
-	}
-}
-
-// content returns the content of a file of the group. It is empty if there is none.
-func (g group) content(name string) string {
-	for _, dir := range g {
-		if content, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
-			return string(content)
-		}
-	}
-	return ""
-}
-
-// number returns the number in the first of the files that exists, or -1 if there is none.
-func (g group) number(names ...string) int64 {
-	for _, name := range names {
-		if n, err := strconv.ParseInt(strings.TrimSpace(g.content(name)), 10, 64); err == nil {
-			return n
-		}
-	}
-	return -1
-}
-
-// named returns the number that follows a name in a file of the group.
-func (g group) named(file, name string) (n int64, found bool) {
-	for line := range strings.Lines(g.content(file)) {
-		if value, is := strings.CutPrefix(strings.TrimSpace(line), name+" "); is {
-			n, err := strconv.ParseInt(value, 10, 64)
-			return n, err == nil
-		}
-	}
-	return 0, false
 }
 
 var _ prison.Measurer = (*Backend)(nil)

@@ -31,19 +31,19 @@ func TestUsage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := (group{t.TempDir(), dir}).usage(); got != c.want {
+		if got := usageOf(prison.Group{t.TempDir(), dir}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "memory.kmem.tcp.limit_in_bytes")
-	if (group{dir}).limitSockets(5) == nil {
+	if limitSockets(prison.Group{dir}, 5) == nil {
 		t.Error("a group without the file has a limit")
 	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := (group{t.TempDir(), dir}).limitSockets(5)
+	err := limitSockets(prison.Group{t.TempDir(), dir}, 5)
 	if content, readErr := os.ReadFile(file); err != nil || string(content) != "5" {
 		t.Errorf("limit %q, %v, %v", content, err, readErr)
 	}

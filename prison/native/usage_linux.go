@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -33,9 +31,7 @@ func (backend) Usage(_ context.Context, s prison.Spec) (prison.Usage, error) {
 		u.Processes += number(f, 20) // field 20 counts threads
 		u.Memory += number(f, 24) * int64(os.Getpagesize())
 	}
-	for _, dir := range st.Cgroups {
-		addGroup(&u, dir)
-	}
+	prison.Group(st.Cgroups).Count(&u)
 	return u, nil
 }
 
@@ -66,34 +62,4 @@ func number(fields []string, n int) int64 {
 	}
 	value, _ := strconv.ParseInt(fields[n-3], 10, 64)
 	return value
-}
-
-// addGroup adds what only a control group counts: processes that were killed for lack of memory, and the use of disks.
-func addGroup(u *prison.Usage, dir string) {
-	for _, name := range []string{"memory.events", "memory.oom_control"} { // of version 2, and of version 1
-		for line := range strings.Lines(readAll(dir, name)) {
-			if kills, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok {
-				n, _ := strconv.ParseInt(kills, 10, 64)
-				u.Killed += n
-			}
-		}
-	}
-	for line := range strings.Lines(readAll(dir, "io.stat")) {
-		for _, word := range strings.Fields(line) {
-			key, value, _ := strings.Cut(word, "=")
-			n, err := strconv.ParseInt(value, 10, 64)
-			switch {
-			case err != nil:
-			case key == "rbytes":
-				u.Read = max(u.Read, 0) + n
-			case key == "wbytes":
-				u.Written = max(u.Written, 0) + n
-			}
-		}
-	}
-}
-
-func readAll(dir, name string) string {
-	content, _ := os.ReadFile(filepath.Join(dir, name))
-	return string(content)
 }
