@@ -14,6 +14,19 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
+// Bytes formats a number of bytes for people.
+func Bytes(n int64) string {
+	for _, unit := range []struct {
+		of   int64
+		name string
+	}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+		if n >= unit.of {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.of), unit.name)
+		}
+	}
+	return fmt.Sprintf("%d B", n)
+}
+
 // Clip returns a text in at most most bytes. A longer text ends in "...", and is not cut inside a character.
 func Clip(text string, most int) string {
 	if len(text) <= most {

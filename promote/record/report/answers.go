@@ -140,7 +140,7 @@ func (m *material) reachedAnswer(v View) Answer {
 	case len(a.Detail) == 0:
 		a.Text = "no host"
 	default:
-		a.Text = Text(fmt.Sprintf("%s, %s sent", words.Count(len(a.Detail), "host"), byteCount(sent)))
+		a.Text = Text(fmt.Sprintf("%s, %s sent", words.Count(len(a.Detail), "host"), words.Bytes(sent)))
 	}
 	return a
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // facts returns where and how the command ran, and where the record is.
@@ -107,7 +108,7 @@ func (m *material) used() string {
 		text += fmt.Sprintf(", at most %s of memory", memory(highest))
 	}
 	if last.Written > 0 {
-		text += fmt.Sprintf(", and %s reached a disk before the end", byteCount(last.Written))
+		text += fmt.Sprintf(", and %s reached a disk before the end", words.Bytes(last.Written))
 	}
 	return text
 }

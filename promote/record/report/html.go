@@ -26,7 +26,7 @@ var style string
 // tmpl escapes every value for its place. The page has no script, and its policy allows none.
 var tmpl = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{
-		"area": area, "anchor": anchor, "bytes": byteCount, "changes": changes, "curve": curve,
+		"area": area, "anchor": anchor, "bytes": words.Bytes, "changes": changes, "curve": curve,
 		"lines": joined, "span": span,
 	}).Parse(page))
 })

@@ -159,7 +159,7 @@ func (m *material) unseen() (all, always []Text) {
 	}
 	for _, name := range record.Names() {
 		if f := m.Files[name]; f.Cut > 0 {
-			add("%s is not complete: %s were left out", name, byteCount(f.Cut))
+			add("%s is not complete: %s were left out", name, words.Bytes(f.Cut))
 		}
 	}
 	switch before, after := m.Fingerprint.Before, m.Fingerprint.After; {

@@ -181,7 +181,7 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 		if host == "" {
 			host = f.Address
 		}
-		p.line("flow", "%s %s:%d, %s sent, %s received, since %s", f.Proto, gitops.Text(host).String(), f.Port, Bytes(f.Sent), Bytes(f.Received), span(now.Sub(f.Since)))
+		p.line("flow", "%s %s:%d, %s sent, %s received, since %s", f.Proto, gitops.Text(host).String(), f.Port, words.Bytes(f.Sent), words.Bytes(f.Received), span(now.Sub(f.Since)))
 	}
 	p.refusals(d.Refusals)
 	_, err := p.WriteTo(w)
@@ -246,17 +246,4 @@ func HostPort(host string, port uint16) string {
 		return host
 	}
 	return host + ":" + strconv.Itoa(int(port))
-}
-
-// Bytes formats a number of bytes for people.
-func Bytes(n int64) string {
-	for _, unit := range []struct {
-		of   int64
-		name string
-	}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
-		if n >= unit.of {
-			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.of), unit.name)
-		}
-	}
-	return fmt.Sprintf("%d B", n)
 }

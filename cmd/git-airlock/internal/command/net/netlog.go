@@ -331,7 +331,7 @@ func recordLine(p ui.Paint, r control.Record) string {
 		}
 	}
 	if r.Sent+r.Received > 0 {
-		text += fmt.Sprintf(", %s sent, %s received", ui.Bytes(r.Sent), ui.Bytes(r.Received))
+		text += fmt.Sprintf(", %s sent, %s received", words.Bytes(r.Sent), words.Bytes(r.Received))
 	}
 	if r.Count > 1 {
 		text += ", " + words.Count(r.Count, "time")

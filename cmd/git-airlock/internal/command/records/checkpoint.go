@@ -135,7 +135,7 @@ func list(c *cli.Context, s *session.Session, k checkpoints.Keeper, _ []int) err
 	}
 	return cmdline.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error {
 		err := cmdline.Lines(all, lineOf)(out, p)
-		fmt.Fprintf(out, "%s, %s\n", words.Count(len(all), "checkpoint"), ui.Bytes(bytes))
+		fmt.Fprintf(out, "%s, %s\n", words.Count(len(all), "checkpoint"), words.Bytes(bytes))
 		return err
 	})
 }

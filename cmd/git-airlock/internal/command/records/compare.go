@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/promote/record/replay"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 func compareCommand() *cli.Command {
@@ -165,7 +166,7 @@ func (d comparison) print(out io.Writer) error {
 	row("commits", fmt.Sprint(d.A.Commits), fmt.Sprint(d.B.Commits))
 	row("time", fmt.Sprintf("%.1fs", d.A.Seconds), fmt.Sprintf("%.1fs", d.B.Seconds))
 	row("cpu", measured(d.A.CPU, fmt.Sprintf("%.1fs", float64(d.A.CPU)/1000)), measured(d.B.CPU, fmt.Sprintf("%.1fs", float64(d.B.CPU)/1000)))
-	row("memory", measured(d.A.Memory, ui.Bytes(d.A.Memory)), measured(d.B.Memory, ui.Bytes(d.B.Memory)))
+	row("memory", measured(d.A.Memory, words.Bytes(d.A.Memory)), measured(d.B.Memory, words.Bytes(d.B.Memory)))
 	for _, list := range []struct {
 		what string
 		a, b []string

@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/promote/record/store"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 func inspectCommand() *cli.Command {
@@ -159,7 +160,7 @@ func sized(n int64) string {
 	if n < 0 || n > most {
 		return "?"
 	}
-	return ui.Bytes(n)
+	return words.Bytes(n)
 }
 
 // compared describes the fingerprints before and after a run.
