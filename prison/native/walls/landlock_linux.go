@@ -50,7 +50,20 @@ func Landlock(changeable ...string) (weaker []prison.Weakness, err error) {
 		}
 		return weaker, nil
 	}
-	var handled unix.LandlockRulesetAttr
+	rules := map[string]uint64{"/dev": intoFiles, "/proc": intoFiles}
+	if looseScore() {
+		delete(rules, "/proc") // few programs write there, for example to name a thread
+	}
+	for _, folder := range changeable {
+		rules[folder] = intoFolders
+	}
+	return nil, restrict(version, 0, rules)
+}
+
+// restrict forbids this thread and its children to change files, to use other named rights for files, and to reach processes outside, as far
+// as this version of the interface can. The rules allow rights below a path.
+func restrict(version int, others uint64, rules map[string]uint64) error {
+	handled := unix.LandlockRulesetAttr{Handled_access_fs: others}
 	for _, c := range changes {
 		if version >= c.since {
 			handled.Handled_access_fs |= c.access
@@ -59,18 +72,6 @@ func Landlock(changeable ...string) (weaker []prison.Weakness, err error) {
 	if version >= scopesSince {
 		handled.Scoped = scopes
 	}
-	rules := map[string]uint64{"/dev": intoFiles, "/proc": intoFiles}
-	if looseScore() {
-		delete(rules, "/proc") // few programs write there, for example to name a thread
-	}
-	for _, folder := range changeable {
-		rules[folder] = intoFolders
-	}
-	return nil, restrict(handled, rules)
-}
-
-// restrict forbids the handled rights to this thread and its children, except what the rules allow below a path.
-func restrict(handled unix.LandlockRulesetAttr, rules map[string]uint64) error {
 	// The structure grows with each version. A kernel with a shorter one accepts the rest if it is zero.
 	fd, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&handled)), unsafe.Sizeof(handled), 0)
 	if e != 0 {

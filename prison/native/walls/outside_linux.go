@@ -80,15 +80,6 @@ func LandlockNetwork(program int) error {
 		return nil
 	}
 	const read = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	handled := unix.LandlockRulesetAttr{Handled_access_fs: read}
-	for _, c := range changes {
-		if version >= c.since {
-			handled.Handled_access_fs |= c.access
-		}
-	}
-	if version >= scopesSince {
-		handled.Scoped = scopes
-	}
 	rules := map[string]uint64{
 		resolverFolder:                           read,
 		fmt.Sprintf("/proc/self/fd/%d", program): unix.LANDLOCK_ACCESS_FS_READ_FILE,
@@ -101,7 +92,7 @@ func LandlockNetwork(program int) error {
 			rules[folder] = read
 		}
 	}
-	return restrict(handled, rules)
+	return restrict(version, read, rules)
 }
 
 // networkFiles is enough for the maximum number of connections of a prison.
