@@ -32,13 +32,7 @@ type journal struct {
 // scratchPrefix begins the names of the folders in which landings are prepared.
 const scratchPrefix = "landing-"
 
-func (j journal) write(dir string) error {
-	content, err := json.Marshal(j)
-	if err != nil {
-		return err
-	}
-	return gitops.WriteFile(gitops.JournalPath(dir), content, 0o600)
-}
+func (j journal) write(dir string) error { return gitops.WriteJSON(gitops.JournalPath(dir), j) }
 
 // readJournal returns nil if there is no journal.
 func readJournal(dir string) (*journal, error) {

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -111,10 +110,7 @@ func (k Keeper) Begin(ctx context.Context, c Command) (*Active, error) {
 		}
 	}
 	killpoint.Reach("before-opening")
-	content, err := json.Marshal(o)
-	if err == nil {
-		err = errors.Join(gitops.WriteFile(filepath.Join(k.folder(slot), openName), content, 0o600), gitops.SyncPath(filepath.Dir(k.folder(slot))), gitops.SyncPath(k.dir()))
-	}
+	err = errors.Join(gitops.WriteJSON(filepath.Join(k.folder(slot), openName), o), gitops.SyncPath(filepath.Dir(k.folder(slot))), gitops.SyncPath(k.dir()))
 	if err != nil {
 		return nil, errors.Join(err, a.Cancel())
 	}
