@@ -322,7 +322,9 @@ func cannotRepair(repo *gitops.Repository, err error) *environment.Refusal {
 }
 
 // losses lands pending commits if possible, and returns an [environment.Refusal] that lists the work that would be lost.
-func (l landing) losses(ctx context.Context) error {
+func (s *Session) losses(ctx context.Context, r airlock.Record) error {
+	l := s.landing(r)
+	defer l.engine.Close()
 	outcome, err := l.drain(ctx, promote.Options{Unchecked: true})
 	var state promote.State
 	if err == nil {
@@ -352,13 +354,6 @@ func (l landing) refusal(outcome ledger.Outcome, state promote.State, err error)
 			Next: ledger.WithStart([]string{hold.Merge(w.Name), discard}, l.runs())}
 	}
 	return nil
-}
-
-// losses returns the losses of an airlock in its present state.
-func (s *Session) losses(ctx context.Context, r airlock.Record) error {
-	l := s.landing(r)
-	defer l.engine.Close()
-	return l.losses(ctx)
 }
 
 func (l landing) heldIn(o ledger.Outcome) error {

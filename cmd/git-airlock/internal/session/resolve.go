@@ -32,7 +32,7 @@ type situation struct {
 // situation reads the present state. here is nil for no airlock.
 func (s *Session) situation(ctx context.Context, here *airlock.Record) (now situation, err error) {
 	if here == nil {
-		now.base, err = s.source().base(ctx)
+		now.base, err = s.base(ctx)
 		now.tree = now.base.Tree
 		return now, err
 	}

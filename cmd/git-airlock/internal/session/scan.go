@@ -11,15 +11,15 @@ import (
 // Scan searches for secrets in the files that a snapshot of the checked-out commit would contain. It returns the commit and the
 // findings.
 func (s *Session) Scan(ctx context.Context) (gitops.Head, scan.Report, error) {
-	o := s.source()
-	head, err := o.base(ctx)
+	head, err := s.base(ctx)
 	if err != nil {
 		return head, scan.Report{}, err
 	}
-	include, err := o.env.Include(ctx)
+	env := s.Environment()
+	include, err := env.Include(ctx)
 	if err != nil {
 		return head, scan.Report{}, err
 	}
-	report, err := inbound.Scan(ctx, o.env, head, scan.Scanner{Include: include})
+	report, err := inbound.Scan(ctx, env, head, scan.Scanner{Include: include})
 	return head, report, err
 }

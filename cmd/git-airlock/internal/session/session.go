@@ -284,7 +284,7 @@ func (s *Session) Environment() environment.Builder {
 
 // CommittedSetup returns the setup of the checked-out commit.
 func (s *Session) CommittedSetup(ctx context.Context) (environment.Setup, error) {
-	head, err := s.source().base(ctx)
+	head, err := s.base(ctx)
 	if err != nil {
 		return environment.Setup{}, err
 	}

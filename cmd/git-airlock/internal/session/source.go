@@ -9,26 +9,21 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// source describes the content of a snapshot: the checked-out commit, the excluded paths, and the added files.
-type source struct{ env environment.Builder }
-
-func (s *Session) source() source { return source{s.Environment()} }
-
 // base returns the checked-out commit, if a snapshot of it is possible.
-func (o source) base(ctx context.Context) (gitops.Head, error) {
-	head, err := o.env.Repo.Head(ctx)
+func (s *Session) base(ctx context.Context) (gitops.Head, error) {
+	head, err := s.Repo.Head(ctx)
 	switch {
 	case err != nil:
 		return head, err
 	case head.Branch == "":
 		return head, gitops.ErrDetached
 	case head.Commit == "":
-		if n, err := o.env.Repo.Changes(ctx); err == nil && n > 0 {
+		if n, err := s.Repo.Changes(ctx); err == nil && n > 0 {
 			return head, environment.Advise(gitops.ErrUnborn, "git add . && git commit -m 'Initial commit'")
 		}
 		return head, gitops.ErrUnborn
 	}
-	if target, err := o.env.Repo.SymbolicRef(ctx, head.Branch); err != nil || target != "" {
+	if target, err := s.Repo.SymbolicRef(ctx, head.Branch); err != nil || target != "" {
 		return head, errors.Join(err, environment.Advise(
 			fmt.Errorf("%s is a symbolic ref to %s, and commits cannot land on it", gitops.Text(head.Branch), gitops.Text(target)),
 			"git symbolic-ref HEAD "+gitops.Pasteable(target)))
