@@ -31,10 +31,10 @@ func (r *Repository) Config(ctx context.Context) (Config, error) {
 
 // listConfig returns the configuration as "git config -z" lists it, without the configuration that this package sets for its own
 // commands.
-func (g *Git) listConfig(ctx context.Context, option string) ([]string, error) {
+func (g *Git) listConfig(ctx context.Context, options ...string) ([]string, error) {
 	own := *g
 	own.config = nil
-	return own.Records(ctx, Call{Args: []string{"config", "--list", "-z", option}})
+	return own.Records(ctx, Call{Args: append([]string{"config", "--list", "-z"}, options...)})
 }
 
 // CurrentConfig reads the configuration that git would use in dir in this environment, whether or not dir is in a
@@ -226,12 +226,9 @@ type Setting struct {
 	Value string
 }
 
-// Settings reads the configuration with the file of each value, in git's order. The result does not include the
-// configuration that this package sets for its own commands.
+// Settings reads the configuration with the file of each value, in git's order, as listConfig does.
 func (g *Git) Settings(ctx context.Context) ([]Setting, error) {
-	own := *g
-	own.config = nil
-	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes", "--show-scope", "--show-origin"}})
+	records, err := g.listConfig(ctx, "--includes", "--show-scope", "--show-origin")
 	if err != nil {
 		return nil, err
 	}

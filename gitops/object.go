@@ -39,15 +39,11 @@ func Lines(ids []OID) string { return strings.Join(append(Names(ids), ""), "\n")
 
 // HashObject returns git's name of an object: the hash of "<type> <size>\0<content>".
 func HashObject(format, kind string, content []byte) OID {
-	header := fmt.Sprintf("%s %d\x00", kind, len(content))
-	if format == "sha256" {
-		h := sha256.New()
-		h.Write([]byte(header))
-		h.Write(content)
-		return OID(hex.EncodeToString(h.Sum(nil)))
-	}
 	h := sha1.New() //nolint:gosec
-	h.Write([]byte(header))
+	if format == "sha256" {
+		h = sha256.New()
+	}
+	fmt.Fprintf(h, "%s %d\x00", kind, len(content))
 	h.Write(content)
 	return OID(hex.EncodeToString(h.Sum(nil)))
 }

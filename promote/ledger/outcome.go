@@ -17,7 +17,7 @@ import (
 // Outcome is the result of a cycle. The next cycle starts from it.
 type Outcome struct {
 	Version int        `json:"version"`
-	Inner   gitops.OID `json:"inner"` // the last promoted tip of the inner main
+	Inner   gitops.OID `json:"inner"` // the tip of the inner main that the quarantine accepted last; empty if it has accepted none
 	Holds   []Hold     `json:"holds"`
 	Onto    gitops.OID `json:"onto"` // the branch's tip when the pending commits were built
 	// Uncopied is the branch's tip before the landings that did not change the ref pending. It is empty without that ref.
@@ -53,12 +53,6 @@ func ReadOutcome(dir string) (Outcome, error) {
 	return o, err
 }
 
-// LastExported returns the tip of the inner main that the quarantine accepted last, or empty if it has accepted none.
-func LastExported(dir string) (gitops.OID, error) {
-	o, err := ReadOutcome(dir)
-	return o.Inner, err
-}
-
 // LastLanded returns the last landed outer commit at the end of the last cycle, or the base. It works even if the ref that names this commit is
 // gone.
 func LastLanded(dir string, base gitops.OID) (gitops.OID, error) {
@@ -81,12 +75,6 @@ func LastLanded(dir string, base gitops.OID) (gitops.OID, error) {
 func TotalLanded(dir string) (int, error) {
 	o, err := ReadOutcome(dir)
 	return o.Total, err
-}
-
-// Failing reports whether the last cycle failed.
-func Failing(dir string) (bool, error) {
-	o, err := ReadOutcome(dir)
-	return o.Failure != "", err
 }
 
 // Forget removes the holds and the failure of the last cycle. They belong to a worktree that the airlock has left.

@@ -122,17 +122,16 @@ func (g *gathering) noted(ctx context.Context) error {
 	if len(g.landed) == 0 {
 		return nil
 	}
-	list, err := g.Prisons.Repo.Output(ctx, "notes", "--ref="+promote.NotesRef, "list")
+	ids, err := g.Prisons.Repo.NotedIDs(ctx, promote.NotesRef)
 	if err != nil {
 		return err
 	}
-	noted := map[string]bool{} // each line has the id of a note and that of its commit
-	for line := range strings.Lines(list) {
-		_, commit, _ := strings.Cut(strings.TrimSpace(line), " ")
-		noted[commit] = true
+	noted := map[gitops.OID]bool{}
+	for _, id := range ids {
+		noted[id] = true
 	}
 	for _, p := range g.landed {
-		if !noted[string(p.Outer)] {
+		if !noted[p.Outer] {
 			g.found(record.InvariantBroken, fmt.Sprintf("the landed commit %.12s has no note", p.Outer))
 		}
 	}

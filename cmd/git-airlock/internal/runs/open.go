@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -203,9 +204,6 @@ func (k Keeper) stateBefore(ctx context.Context, c Command) (o opening, err erro
 
 // inner returns the tip of the inner main at its last export.
 func (k Keeper) inner() (gitops.OID, error) {
-	tip, err := promoted.LastExported(k.dir())
-	if tip == "" {
-		tip = k.Record.Root
-	}
-	return tip, err
+	last, err := promoted.ReadOutcome(k.dir())
+	return cmp.Or(last.Inner, k.Record.Root), err
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,8 +117,8 @@ func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 // renewDaemon makes sure that a daemon is running. It replaces a daemon whose promotion fails: the cause may be the daemon's
 // environment, which it has from the command that started it.
 func (s *Session) renewDaemon(ctx context.Context, r airlock.Record) error {
-	failing, err := ledger.Failing(s.Store.Dir(r.ID))
-	if err == nil && failing {
+	last, err := ledger.ReadOutcome(s.Store.Dir(r.ID))
+	if err == nil && last.Failure != "" {
 		err = daemon.Stop(ctx, s.Store, r.ID)
 	}
 	if errors.Is(err, daemon.ErrElsewhere) {
@@ -149,14 +150,11 @@ func (c resolved) rebuild(ctx context.Context, r *airlock.Record, spec prison.Sp
 	if err := daemon.Stop(ctx, s.Store, r.ID); err != nil {
 		return err
 	}
-	tip, err := ledger.LastExported(s.Store.Dir(r.ID))
+	last, err := ledger.ReadOutcome(s.Store.Dir(r.ID))
 	if err != nil {
 		return err
 	}
-	if tip == "" {
-		tip = r.Root
-	}
-	snap, err := snapshot.Restore(ctx, quarantine.Open(s.Prisons().Quarantine(*r), r.Format), tip, r.Ghost)
+	snap, err := snapshot.Restore(ctx, quarantine.Open(s.Prisons().Quarantine(*r), r.Format), cmp.Or(last.Inner, r.Root), r.Ghost)
 	if err != nil {
 		return fmt.Errorf("rebuild the workspace: %w", err)
 	}
