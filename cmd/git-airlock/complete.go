@@ -185,18 +185,13 @@ func (k *known) refs(below string) []manual.Candidate {
 func (k *known) branches() []manual.Candidate { return k.refs("refs/heads") }
 
 // remotes returns the remotes of this repository.
-func (k *known) remotes() (all []manual.Candidate) {
+func (k *known) remotes() []manual.Candidate {
 	s := k.session()
 	if s == nil {
 		return nil
 	}
 	names, _ := s.Repo.Output(k.ctx, "remote")
-	for _, name := range strings.Fields(names) {
-		if gitops.Text(name).Plain() {
-			all = append(all, manual.Candidate{Text: name})
-		}
-	}
-	return all
+	return plain(strings.Fields(names))
 }
 
 // variables returns the names in the user's environment and .env file.
@@ -222,13 +217,18 @@ func (k *known) images() []manual.Candidate { return k.ofEngine(prisons.Containe
 // runtimes returns the runtimes of the container engine, if it answers.
 func (k *known) runtimes() []manual.Candidate { return k.ofEngine(prisons.Containers().Runtimes) }
 
-func (k *known) ofEngine(ask func(context.Context) ([]string, error)) (all []manual.Candidate) {
+func (k *known) ofEngine(ask func(context.Context) ([]string, error)) []manual.Candidate {
 	ctx, cancel := context.WithTimeout(k.ctx, enginePatience)
 	defer cancel()
 	names, _ := ask(ctx)
-	for _, name := range names[:min(len(names), candidatesShown)] {
+	return plain(names[:min(len(names), candidatesShown)])
+}
+
+// plain returns the names that can be typed.
+func plain(names []string) (all []manual.Candidate) {
+	for _, name := range names {
 		if gitops.Text(name).Plain() {
-			all = append(all, manual.Candidate{Text: name, About: ""})
+			all = append(all, manual.Candidate{Text: name})
 		}
 	}
 	return all
@@ -244,22 +244,16 @@ func summaries(of []gitops.Summary) []manual.Candidate {
 
 // values returns the candidates that completion can offer here.
 func (k *known) values() manual.Offered {
-	names := func(of []string) (all []manual.Candidate) {
-		for _, name := range of {
-			all = append(all, manual.Candidate{Text: name})
-		}
-		return all
-	}
 	return manual.Offered{
 		Values: map[string]func() []manual.Candidate{
 			"RULE[:PATH]": k.rules, "REV": k.reviewable, "[OP]": k.operations, "COMMIT": k.pending, "REF": k.inner,
 			"AGENT": k.agents, "NAME[=VERSION]": k.agents, "NAME": k.credentials, "NAME[=VALUE]": k.variables, "name": k.variables, "image": k.images, "runtime": k.runtimes,
 			"language": func() []manual.Candidate {
-				return append(names(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
+				return append(plain(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
 			},
 			"rule": k.networkRules, "RULE": k.networkRules, "HOST[:PORT]": k.refusedHosts, "N": k.checkpoints, "M": k.checkpoints,
 			"RUN": k.runs, "[RUN]": k.runs, "REVISION": k.branches, "BRANCH": k.branches, "REMOTE": k.remotes,
-			"level": func() []manual.Candidate { return names([]string{"info", "notice", "warning", "error"}) },
+			"level": func() []manual.Candidate { return plain([]string{"info", "notice", "warning", "error"}) },
 			"log": func() []manual.Candidate {
 				return append(k.refs("refs/airlock"), manual.Candidate{Text: "--ops", About: "list landings and undos"})
 			},
