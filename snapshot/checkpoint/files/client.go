@@ -14,6 +14,16 @@ import (
 // Process runs a program in a prison to its end and returns its exit status.
 type Process func(ctx context.Context, argv []string, in io.Reader, out, err io.Writer) (int, error)
 
+// check runs a program. An exit status other than 0 is an error with the program's error output.
+func (run Process) check(ctx context.Context, argv []string, in io.Reader, out io.Writer) error {
+	var said bytes.Buffer
+	status, err := run(ctx, argv, in, out, &bounded{&said, saidLimit})
+	if err == nil && status != 0 {
+		err = fmt.Errorf("exit status %d: %q", status, said.String())
+	}
+	return err
+}
+
 // inside is the path inside to which Open copies this program. A prison hides this program from the agent, so it must be copied in.
 const inside = "/tmp/tree"
 
@@ -36,12 +46,7 @@ func Open(ctx context.Context, run Process, path string) (*Client, error) {
 		return nil, fmt.Errorf("open this program: %w", err)
 	}
 	defer program.Close()
-	var said bytes.Buffer
-	status, err := run(ctx, []string{"sh", "-c", `umask 077 && cat >"$1" && chmod 500 "$1"`, "sh", inside}, program, nil, &bounded{&said, saidLimit})
-	if err == nil && status != 0 {
-		err = fmt.Errorf("exit status %d: %q", status, said.String())
-	}
-	if err != nil {
+	if err := run.check(ctx, []string{"sh", "-c", `umask 077 && cat >"$1" && chmod 500 "$1"`, "sh", inside}, program, nil); err != nil {
 		return nil, fmt.Errorf("bring this program into the prison: %w", err)
 	}
 	return Start(ctx, run, inside, argument, path), nil
@@ -60,14 +65,9 @@ func Start(ctx context.Context, run Process, argv ...string) *Client {
 	c := &Client{r: newReader(out), w: newWriter(in), cancel: cancel, in: in, out: out, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
-		var said bytes.Buffer
-		status, err := run(ctx, argv, requests, answers, &bounded{&said, saidLimit})
-		if err == nil && status != 0 {
-			err = fmt.Errorf("exit status %d: %q", status, said.String())
-		}
-		c.err = err
-		answers.CloseWithError(errors.Join(err, io.ErrUnexpectedEOF))
-		requests.CloseWithError(errors.Join(err, io.ErrClosedPipe))
+		c.err = run.check(ctx, argv, requests, answers)
+		answers.CloseWithError(errors.Join(c.err, io.ErrUnexpectedEOF))
+		requests.CloseWithError(errors.Join(c.err, io.ErrClosedPipe))
 	}()
 	return c
 }
