@@ -30,8 +30,8 @@ type Internet struct {
 	check  func(netip.Addr) error // returns an error for an address that is this machine's own at this moment
 }
 
-// NewInternet returns an Internet that uses the resolver and the routes of this machine.
-func NewInternet() *Internet { return &Internet{lookup: lookup, check: route.Check} }
+// newInternet returns an Internet that uses the resolver and the routes of this machine.
+func newInternet() *Internet { return &Internet{lookup: lookup, check: route.Check} }
 
 // lookup asks the resolver of this machine for an absolute name, to which it appends no search domain.
 func lookup(ctx context.Context, name string) ([]netip.Addr, error) {

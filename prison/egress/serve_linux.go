@@ -75,7 +75,7 @@ func newServed(config []byte, files []*os.File, names *os.File, first control.Or
 		Wire: Wire{
 			FD: tap, MTU: w.MTU, Inside: at(w.Inside), Gateway: at(w.Gateway), Resolver: at(w.Resolver), Bits: w.Bits, MAC: w.MAC,
 		},
-		World: NewInternet(), Names: names, Open: w.Open, First: first,
+		World: newInternet(), Names: names, Open: w.Open, First: first,
 	})
 }
 

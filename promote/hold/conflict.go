@@ -17,7 +17,7 @@ func Conflict(c build.Conflict, branch gitops.Text, takenOff bool, refused func(
 	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(c.Paths)}
 	switch {
 	case c.Lacking != nil:
-		return NotApplied(*c.Lacking, c.Paths, refused(c.Lacking.Commit))
+		return notApplied(*c.Lacking, c.Paths, refused(c.Lacking.Commit))
 	case c.Refused != "":
 		return ledger.Hold{Reason: ledger.Conflict, Message: gitops.Text(c.Refused).String(), Next: []string{"git airlock promote --engine tree"}}
 	case c.Behind:

@@ -81,9 +81,9 @@ func TeamUnreadable(cause error) ledger.Hold {
 // undoneNamed bounds the number of commits in a command that takes an undo back.
 const undoneNamed = 5
 
-// NotApplied returns the hold of a commit that needs a dropped commit, and of all commits that need it. refused are the verdicts on the
+// notApplied returns the hold of a commit that needs a dropped commit, and of all commits that need it. refused are the verdicts on the
 // commits that it may need and that the user has undone or rejected.
-func NotApplied(d ledger.Dropped, paths []string, refused []ledger.Reviewed) ledger.Hold {
+func notApplied(d ledger.Dropped, paths []string, refused []ledger.Reviewed) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(paths),
 		Message: fmt.Sprintf("commit %.12s (%s) does not apply without the rejected, dropped or undone commits, and what needs it waits as well", d.Commit, words.Shorten(d.Subject, briefly)),
 		Next:    []string{fmt.Sprintf("git airlock reject -m TEXT %.12s", d.Commit), "git airlock review", "git airlock visit"}}
