@@ -38,12 +38,8 @@ func (backend) Usage(_ context.Context, s prison.Spec) (prison.Usage, error) {
 // processes reads all processes of this machine: their children, and the fields of proc_pid_stat(5) from the third on.
 func processes() (children map[int][]int, fields map[int][]string) {
 	children, fields = map[int][]int{}, map[int][]string{}
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
+	pids, _ := walls.Numbers("/proc")
+	for _, pid := range pids {
 		f, err := walls.StatFields(pid)
 		if err != nil || len(f) == 0 {
 			continue // it has ended

@@ -3,7 +3,6 @@ package inside
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -114,13 +113,13 @@ type task struct {
 
 // listTasks lists all processes but init, without those that are dead.
 func listTasks() (map[int]task, error) {
-	pids, err := numbersIn("/proc")
+	pids, err := walls.Numbers("/proc")
 	if err != nil {
 		return nil, err
 	}
 	all := map[int]task{}
 	for _, pid := range pids {
-		threads, err := numbersIn(fmt.Sprintf("/proc/%d/task", pid))
+		threads, err := walls.Numbers(fmt.Sprintf("/proc/%d/task", pid))
 		if pid == 1 || err != nil {
 			continue
 		}
@@ -139,17 +138,6 @@ func listTasks() (map[int]task, error) {
 		}
 	}
 	return all, nil
-}
-
-// numbersIn returns the names in a folder that are numbers.
-func numbersIn(dir string) (all []int, err error) {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if n, err := strconv.Atoi(e.Name()); err == nil {
-			all = append(all, n)
-		}
-	}
-	return all, err
 }
 
 // resumeChildren lets the stopped children of processes that do not stop go on for a moment: after vfork(2), a parent cannot stop

@@ -152,14 +152,13 @@ func allDead(pids map[int]bool) bool {
 // findTree adds the living members of leader's session and the children of processes in doomed. It returns the
 // number of processes that it added.
 func findTree(doomed map[int]bool, leader int) (found int) {
-	entries, err := os.ReadDir("/proc")
+	pids, err := walls.Numbers("/proc")
 	if err != nil {
 		unix.Kill(-leader, unix.SIGKILL)
 		return 0
 	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == 1 || doomed[pid] {
+	for _, pid := range pids {
+		if pid == 1 || doomed[pid] {
 			continue
 		}
 		parent, session, ok := family(pid)

@@ -299,6 +299,17 @@ func killMember(dir string, pid int) {
 	}
 }
 
+// Numbers returns the names in a folder that are numbers.
+func Numbers(dir string) (all []int, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all, err
+}
+
 // StatFields returns the fields of proc_pid_stat(5) from the third on. The second field is the name in parentheses,
 // which may contain anything, so the fields are counted from the last parenthesis.
 func StatFields(pid int) ([]string, error) { return statFields("/proc/" + strconv.Itoa(pid) + "/stat") }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/git-airlock/git-airlock/prison/native/walls"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,14 +34,9 @@ func EndLeft(ctx context.Context, container string, gid int) (left []int) {
 }
 
 // members returns the processes in a container that have a group.
-func members(container string, gid int) (pids []int) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
-	for _, dir := range dirs {
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && isMember(container, gid, pid) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+func members(container string, gid int) []int {
+	all, _ := walls.Numbers("/proc")
+	return slices.DeleteFunc(all, func(pid int) bool { return !isMember(container, gid, pid) })
 }
 
 // isMember reports whether a process is in a container, has a real group, and has not ended. Processes of the engine that serve the
