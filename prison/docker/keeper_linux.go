@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,7 +36,7 @@ const (
 )
 
 // A network's keeper is a role of every program that contains this package.
-func init() { wire.Begin(map[string]wire.Role{networkRole: keepNetwork}) }
+func init() { wire.Begin(map[string]wire.Role{networkRole: wire.Serve(keepNetwork)}) }
 
 // resolver returns the address of the name server in a network.
 func resolver() string { return usernet.Resolver() }
@@ -126,13 +125,7 @@ func reconnectNetwork(ctx context.Context, o networkOrder) {
 }
 
 // runs reports whether the network has a keeper.
-func (o networkOrder) runs() bool {
-	c, err := wire.Dial(o.path(networkFolder))
-	if err == nil {
-		c.Close()
-	}
-	return err == nil
-}
+func (o networkOrder) runs() bool { return wire.Answers(o.path(networkFolder)) }
 
 // endNetwork ends the network of a prison, and returns when it has ended. It kills a keeper that does not end in time, for example a
 // stopped one.
@@ -190,16 +183,8 @@ func (o networkOrder) lock() (*os.File, error) {
 }
 
 // keepNetwork is the role of the keeper of a network.
-func keepNetwork(config []byte, _ int) int {
+func keepNetwork(caller wire.Conn, o networkOrder) int {
 	syscall.Umask(0o077)
-	caller, err := wire.FileConn(wire.InheritedFile(0))
-	if err != nil {
-		return 1
-	}
-	var o networkOrder
-	if err := json.Unmarshal(config, &o); err != nil {
-		return 1
-	}
 	o.Spec = wire.UnpackSpec(o.Spec)
 	o.Spec.Secrets = o.Secrets
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)

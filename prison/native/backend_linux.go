@@ -89,11 +89,9 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 // moment to end.
 func checkStopped(s prison.Spec) error {
 	for range 10 {
-		c, err := wire.Dial(s.Dir)
-		if err != nil {
+		if !wire.Answers(s.Dir) {
 			return nil
 		}
-		c.Close()
 		lock, err := tryLock(s.Dir)
 		if err != nil {
 			return err
@@ -341,15 +339,12 @@ func finishRun(dir string) error {
 // Launched implements [prison.Backend].
 func (backend) Launched(ctx context.Context, s prison.Spec) (*prison.Launched, error) {
 	// The connection is tried before the state is read: the command may end in between, but cannot start again.
-	c, dialErr := wire.Dial(s.Dir)
-	if dialErr == nil {
-		c.Close()
-	}
+	answers := wire.Answers(s.Dir)
 	command, err := hostfile.Find[wire.Command](filepath.Join(s.Dir, commandName))
 	if err != nil || command == nil {
 		return nil, err
 	}
-	if dialErr != nil && !command.Exited {
+	if !answers && !command.Exited {
 		command.Exited, command.Status = true, killedStatus
 	}
 	return &prison.Launched{Argv: command.Argv, Exited: command.Exited, Status: command.Status}, nil

@@ -2,7 +2,6 @@ package native
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -87,21 +86,13 @@ func (t folderTask) do(ctx context.Context, lock *os.File) error {
 	}.Help(ctx)
 }
 
-func helperMain(config []byte, _ int) int {
-	link, err := wire.FileConn(wire.InheritedFile(0))
-	if err != nil {
-		return 1
-	}
+func helperMain(link wire.Conn, t folderTask) int {
 	if _, err := link.Recv(&wire.Announcement{}); err != nil {
 		return 1
 	}
-	var t folderTask
-	if err = json.Unmarshal(config, &t); err == nil {
-		t.Make, t.Remove = wire.UnpackAll(t.Make), wire.UnpackAll(t.Remove)
-		err = t.run()
-	}
+	t.Make, t.Remove = wire.UnpackAll(t.Make), wire.UnpackAll(t.Remove)
 	var a wire.Announcement
-	if err != nil {
+	if err := t.run(); err != nil {
 		a.Error = err.Error()
 	}
 	link.Send(a)

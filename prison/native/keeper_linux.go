@@ -1,7 +1,6 @@
 package native
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -52,17 +51,9 @@ type keeperConfig struct {
 	Secrets []secret.Secret
 }
 
-func keeperMain(config []byte, _ int) int {
+func keeperMain(caller wire.Conn, c keeperConfig) int {
 	unix.Umask(0o077)
-	caller, err := wire.FileConn(wire.InheritedFile(0))
-	if err != nil {
-		return 1
-	}
 	var k keeper
-	var c keeperConfig
-	if err := json.Unmarshal(config, &c); err != nil {
-		return 1
-	}
 	k.spec = wire.UnpackSpec(c.Spec)
 	k.spec.Secrets = c.Secrets
 	stop := make(chan os.Signal, 1)

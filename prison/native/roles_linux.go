@@ -8,10 +8,10 @@ import (
 
 // roles are the roles in which this program runs itself again.
 var roles = map[string]wire.Role{
-	wire.Keeper:  keeperMain,
+	wire.Keeper:  wire.Serve(keeperMain),
 	wire.Builder: inside.Build,
 	wire.Init:    inside.Serve,
-	wire.Helper:  helperMain,
+	wire.Helper:  wire.Serve(helperMain),
 	wire.Relay:   usernet.Confine,
 }
 

@@ -189,6 +189,15 @@ func Dial(dir string) (c Conn, err error) {
 	return c, err
 }
 
+// Answers reports whether a process listens on the socket in dir.
+func Answers(dir string) bool {
+	c, err := Dial(dir)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
+}
+
 // Gone returns a channel that is closed when the peer closes the connection.
 func (c Conn) Gone() <-chan struct{} {
 	end := make(chan struct{})

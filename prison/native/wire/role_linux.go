@@ -46,6 +46,19 @@ type envelope struct {
 // Role is the work of a process that was started as a part of a prison. It returns the exit status.
 type Role func(config []byte, inherited int) int
 
+// Serve returns the role that does the work of a function. The function gets the connection to the process that started the role, and the
+// configuration.
+func Serve[Config any](serve func(starter Conn, c Config) int) Role {
+	return func(config []byte, _ int) int {
+		starter, err := FileConn(InheritedFile(0))
+		var c Config
+		if err != nil || json.Unmarshal(config, &c) != nil {
+			return 1
+		}
+		return serve(starter, c)
+	}
+}
+
 // Begin does the work of the role that this process was started for, and exits. In a process that a user started,
 // Begin returns.
 func Begin(roles map[string]Role) {

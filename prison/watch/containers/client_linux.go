@@ -117,13 +117,7 @@ func Recorded(dir string) bool {
 }
 
 // Alive reports whether the keeper of a record runs.
-func Alive(dir string) bool {
-	c, err := wire.Dial(filepath.Join(dir, folderName))
-	if err == nil {
-		c.Close()
-	}
-	return err == nil
-}
+func Alive(dir string) bool { return wire.Answers(filepath.Join(dir, folderName)) }
 
 // AliveElsewhere reports whether the recorder and the container of a record run. If no keeper answers here, dir is then a copy of their
 // folder. The recorder of a keeper that was killed is not enough: it ends the container, and runs for a moment longer.

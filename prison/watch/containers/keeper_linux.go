@@ -1,7 +1,6 @@
 package containers
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,7 +25,7 @@ import (
 const keeperRole = "programs"
 
 // A process that was started as a keeper runs keep here and exits, in every program that imports this package.
-func init() { wire.Begin(map[string]wire.Role{keeperRole: keep}) }
+func init() { wire.Begin(map[string]wire.Role{keeperRole: wire.Serve(keep)}) }
 
 // keeper holds the listeners of a container.
 type keeper struct {
@@ -37,19 +36,11 @@ type keeper struct {
 }
 
 // keep is the role of the keeper.
-func keep(config []byte, _ int) int {
+func keep(caller wire.Conn, o Order) int {
 	unix.Umask(0o077)
-	caller, err := wire.FileConn(wire.InheritedFile(0))
-	if err != nil {
-		return 1
-	}
-	var o Order
-	if json.Unmarshal(config, &o) != nil {
-		return 1
-	}
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
 	k := &keeper{Order: o.unpacked()}
-	err = k.begin()
+	err := k.begin()
 	a := reply{Elsewhere: errors.Is(err, ErrElsewhere)}
 	if err != nil {
 		a.Error = err.Error()
