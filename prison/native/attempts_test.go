@@ -119,6 +119,7 @@ var attempts = []attempt{
 		}
 		return nil
 	}},
+	{"addresses of another program", unix.EPERM, call(unix.SYS_PRCTL, unix.PR_SET_MM, unix.PR_SET_MM_MAP_SIZE, uintptr(unsafe.Pointer(&zeros)))},
 	{"vsock", unix.EAFNOSUPPORT, socket(unix.AF_VSOCK)},
 	{"kernel crypto", unix.EAFNOSUPPORT, socket(unix.AF_ALG)},
 	{"packets", unix.EAFNOSUPPORT, socket(unix.AF_PACKET)},

@@ -104,8 +104,9 @@
 // The allowed system calls are those of Docker's and Podman's containers without capabilities (moby/profiles), so
 // the same programs work. In addition the filter refuses set-id bits in modes (a file of the workspace is on the
 // host's disk), clone3 and openat2 (a filter cannot see behind their pointers, and callers fall back), sockets
-// other than Unix, IP and routing netlink, and typing into terminals. Calls that a newer kernel adds do not exist
-// inside. 32-bit calls kill the process, and x32 calls do not exist. A test runs the filter on every call number.
+// other than Unix, IP and routing netlink, typing into terminals, and changes of a program's addresses, by which the
+// recorder recognizes it (prctl with PR_SET_MM). Calls that a newer kernel adds do not exist inside. 32-bit calls
+// kill the process, and x32 calls do not exist. A test runs the filter on every call number.
 //
 // The kernel is shared: a bug in one of about 300 calls can be a way out. Caches, load and timing reveal something
 // about the host. The prison does not hide that it is a namespace. scripts/test-kernel runs the tests under another

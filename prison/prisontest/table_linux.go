@@ -175,6 +175,7 @@ func (x *box) actions(hostPID, port int, socket string) []action {
 		row("kernel", "another kernel", no, unix.SYS_KEXEC_LOAD, 0, 0, 0, 0xfff0),
 		row("kernel", "fanotify", no, unix.SYS_FANOTIFY_INIT, 0, 0),
 		row("kernel", "personality", no, unix.SYS_PERSONALITY, 0x40000),
+		row("kernel", "addresses of another program", no, unix.SYS_PRCTL, unix.PR_SET_MM, unix.PR_SET_MM_MAP_SIZE, make([]byte, 8), 0, 0),
 		row("kernel", "type into a terminal", append(no, unix.ENOTTY), unix.SYS_IOCTL, 0, unix.TIOCSTI, "x"),
 
 		row("kernel", "line discipline", append(no, unix.ENOTTY), unix.SYS_IOCTL, 0, unix.TIOCSETD, make([]byte, 4)),

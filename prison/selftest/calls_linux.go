@@ -41,6 +41,7 @@ var forbidden = []calls.Call{
 	{Name: "clock_settime", Number: unix.SYS_CLOCK_SETTIME, Args: [6]uintptr{0, 0}},
 	{Name: "sethostname", Number: unix.SYS_SETHOSTNAME, Args: [6]uintptr{calls.Pointer, 1 << 20}},
 	{Name: "personality(ADDR_NO_RANDOMIZE)", Number: unix.SYS_PERSONALITY, Args: [6]uintptr{0x40000}},
+	{Name: "prctl(PR_SET_MM)", Number: unix.SYS_PRCTL, Args: [6]uintptr{unix.PR_SET_MM, unix.PR_SET_MM_MAP_SIZE, calls.Pointer}, Data: make([]byte, 8)},
 	{Name: "ioctl(TIOCSTI)", Number: unix.SYS_IOCTL, Args: [6]uintptr{0, unix.TIOCSTI, calls.Pointer}, Data: []byte("x")},
 	{Name: "ioctl(TIOCSETD)", Number: unix.SYS_IOCTL, Args: [6]uintptr{0, unix.TIOCSETD, calls.Pointer}, Data: make([]byte, 4)},
 	{Name: "mmap(MAP_HUGETLB)", Number: unix.SYS_MMAP, Args: [6]uintptr{0, 2 << 20, unix.PROT_READ, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_HUGETLB, ^uintptr(0)}},

@@ -269,3 +269,9 @@ D20() {
 	if git airlock visit -- true >"$said" 2>&1; then seen "let in ($(grep flight "$work/agent.out"))"; elif has 'in flight' <"$said" && has 'git airlock stop' <"$said"; then seen "$(head -n 1 "$said")"; else surprised "$(head -n 1 "$said")"; fi
 	{ git airlock stop && git airlock start && git airlock visit -- true; } >"$said" 2>&1 || surprised "after a stop: $(tail -n 1 "$said")"
 }
+
+D21() {
+	tries 'a program that takes the addresses of another one, by which the recorder of programs distinguishes the two'
+	[ "$(uname -m)" = x86_64 ] || { untriable - 'the call has another number here' && return; }
+	says 'perl -e "my \$size = pack(q(L), 0); print syscall(157, 35, 15, \$size, 0, 0) == 0 ? qq(taken\n) : qq(refused: \$!\n)"' 'refused: Operation not permitted'
+}

@@ -20,6 +20,8 @@ const (
 	tioccons  = 0x541d
 	tiocsetd  = 0x5423
 
+	setMemory = 35 // PR_SET_MM of prctl(2)
+
 	// Flags for huge pages, which no memory limit counts.
 	mapHugeTLB = 0x40000
 	mfdHugeTLB = 0x4
@@ -74,13 +76,13 @@ type (
 var restricted = []string{
 	"chmod", "fchmod", "fchmodat", "fchmodat2", "creat", "mknod", "mknodat", "open", "openat", "openat2",
 	"socket", "socketcall", "ioctl", "name_to_handle_at", "setrlimit", "prlimit64",
-	"mmap", "mmap2", "memfd_create", "shmget",
+	"mmap", "mmap2", "memfd_create", "shmget", "prctl",
 }
 
 // Profile returns the system call filter. It is Docker's own filter, but refuses calls of foreign architectures, files with set-id bits
-// (which would be on the host's disk, too), rare kinds of sockets, some requests to terminals, huge pages, and core dumps. All rules list
-// the allowed values: two rules for one call must have the same action, and a rule cannot exclude a value by comparing only the low half
-// of an argument.
+// (which would be on the host's disk, too), rare kinds of sockets, some requests to terminals, huge pages, core dumps, and changes of the
+// addresses by which the recorder of programs recognizes a new program. All rules list the allowed values: two rules for one call must have
+// the same action, and a rule cannot exclude a value by comparing only the low half of an argument.
 var Profile = sync.OnceValues(func() (string, error) {
 	encoded, err := defaultProfile()
 	if err != nil {
@@ -100,7 +102,8 @@ var Profile = sync.OnceValues(func() (string, error) {
 	p.Syscalls = slices.DeleteFunc(p.Syscalls, func(r ruleJSON) bool { return len(r.Names) == 0 })
 	p.Syscalls = append(p.Syscalls, setIDRules()...)
 	p.Syscalls = append(p.Syscalls, socketRules()...)
-	p.Syscalls = append(p.Syscalls, ioctlRules()...)
+	p.Syscalls = append(p.Syscalls, allBut("ioctl", 1, tiocsti, tioclinux, tioccons, tiocsetd)...)
+	p.Syscalls = append(p.Syscalls, allBut("prctl", 0, setMemory)...)
 	p.Syscalls = append(p.Syscalls, hugeRules()...)
 	p.Syscalls = append(p.Syscalls, coreRules()...)
 	out, err := json.Marshal(p)
@@ -142,18 +145,17 @@ func hugeRules() []ruleJSON {
 	}
 }
 
-// ioctlRules allow all requests except the refused ones, which differ only in their last six bits. The kernel reads only the low half of
-// the argument, so comparing the whole argument would allow 1<<32|TIOCSTI.
-func ioctlRules() []ruleJSON {
-	refused := []uint64{tiocsti, tioclinux, tioccons, tiocsetd}
+// allBut allows a call unless an argument has one of the refused values, which differ only in their last six bits. The kernel reads only the
+// low half of the argument, so comparing the whole argument would allow 1<<32|TIOCSTI.
+func allBut(name string, index uint, refused ...uint64) []ruleJSON {
 	var rules []ruleJSON
 	const last = 0x3f
 	for bit := uint64(last + 1); bit <= low32; bit <<= 1 {
-		rules = append(rules, bitsAre(1, bit, ^uint64(tiocsti)&bit, "ioctl"))
+		rules = append(rules, bitsAre(index, bit, ^refused[0]&bit, name))
 	}
 	for low := uint64(0); low <= last; low++ {
-		if request := tiocsti&^uint64(last) | low; !slices.Contains(refused, request) {
-			rules = append(rules, bitsAre(1, low32, request, "ioctl"))
+		if value := refused[0]&^uint64(last) | low; !slices.Contains(refused, value) {
+			rules = append(rules, bitsAre(index, low32, value, name))
 		}
 	}
 	return rules

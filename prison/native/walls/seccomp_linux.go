@@ -225,6 +225,8 @@ func filter() program {
 	p.only(unix.SYS_SOCKETPAIR, 0, retNoFamily, unix.AF_UNIX)
 	p.only(unix.SYS_PERSONALITY, 0, retEPERM, personalities...)
 	p.never(unix.SYS_IOCTL, 1, refusedRequests...)
+	// It replaces the addresses by which the recorder of programs recognizes a new program. Only CRIU uses it.
+	p.never(unix.SYS_PRCTL, 0, unix.PR_SET_MM)
 	// Huge pages belong to the whole machine: root sets a number aside, and no memory limit counts them.
 	p.refuseBits(unix.SYS_MMAP, 3, unix.MAP_HUGETLB)
 	p.refuseBits(unix.SYS_MEMFD_CREATE, 1, unix.MFD_HUGETLB)

@@ -125,6 +125,9 @@ func TestFilterOfArguments(t *testing.T) {
 		{unix.SYS_SHMGET, 0o1600, retAllow},
 		{unix.SYS_PERSONALITY, 0x40000, retEPERM},
 		{unix.SYS_PERSONALITY, 8, retAllow},
+		{unix.SYS_PRCTL, unix.PR_SET_MM, retEPERM},
+		{unix.SYS_PRCTL, unix.PR_SET_NAME, retAllow},
+		{unix.SYS_PRCTL, unix.PR_SET_VMA, retAllow},
 		{unix.SYS_SETRLIMIT, unix.RLIMIT_CORE, retDone},
 		{unix.SYS_SETRLIMIT, unix.RLIMIT_NOFILE, retAllow},
 		{unix.SYS_PRLIMIT64, unix.RLIMIT_CORE, retDone}, // the pointer to the new limit is not nil
