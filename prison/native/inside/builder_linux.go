@@ -88,6 +88,7 @@ func (b *builder) run(inherited int) (err error) {
 		{"network", b.openNetwork},
 		{"resource limits", b.noting(b.Rlimits.Set)},
 		{"priority", b.Rlimits.StepBack},
+		{"personality", walls.RandomizeAddresses},
 		{"privileges", b.dropPrivileges},
 		{"landlock", b.noting(func() ([]prison.Weakness, error) {
 			return walls.Landlock(prison.Workspace, "/"+b.home(), "/tmp", "/run", "/dev/shm")

@@ -65,6 +65,16 @@ func DropPrivileges(keep ...uintptr) error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
+// RandomizeAddresses gives this thread and its children the usual personality(2). A debugger starts programs whose addresses are the same
+// each time, and an airlock that is started there would inherit that. The recorder of programs recognizes a new program by its addresses.
+func RandomizeAddresses() error {
+	_, _, e := unix.RawSyscall(unix.SYS_PERSONALITY, 0, 0, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
 // KeepPrivileges keeps the capabilities of [InitPrivileges] to this thread: its children have them until they
 // execute a program.
 func KeepPrivileges() error { return setCapabilities(InitPrivileges, nil) }
