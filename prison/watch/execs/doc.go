@@ -21,6 +21,11 @@
 // A rule ([Rules]) refuses a call with EPERM. It is a guard rail, not a wall: another thread can change the arguments after they were
 // compared, a copy of a program has another name, and a changed copy another digest. The prison, not a rule, keeps an agent in.
 //
+// # Memory
+//
+// The recorder is a process of the host, and no limit of the prison applies to it. The bounds of calls_linux.go apply instead: a call beyond
+// them is written as disputed without its result. A call is forgotten when its thread exits, makes another call, or waits elsewhere.
+//
 // # If a process ends
 //
 // The keeper's end ends the prison. If the recorder ends, the keeper starts another one, and meanwhile the prison's

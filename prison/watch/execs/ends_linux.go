@@ -222,7 +222,7 @@ func (r *recorder) check(proc *procfs) {
 		for _, e := range []*entry{p.first, p.last} {
 			if e != nil && !e.written && now.Sub(e.begun) >= writeAfter {
 				e.written = true
-				r.queue = append(r.queue, e.Record)
+				r.push(e.Record)
 			}
 		}
 	}
@@ -234,10 +234,9 @@ func (r *recorder) lookAt(proc *procfs, p *process, now time.Time) {
 	if m.failed || m.ended || m.unreadable || !m.complete() || unix.PidfdSendSignal(p.fd, 0, nil, 0) != nil {
 		return
 	}
-	for _, e := range p.calls {
-		if m.same(e.before) {
-			return
-		}
+	if slices.ContainsFunc(p.calls, func(e *entry) bool { return m.same(e.before) }) {
+		r.lookAtThreads(proc, p, now)
+		return
 	}
 	f := proc.inspect(p, p.calls, m)
 	last := p.calls[len(p.calls)-1]
@@ -246,11 +245,32 @@ func (r *recorder) lookAt(proc *procfs, p *process, now time.Time) {
 	}
 }
 
+// lookAtThreads checks whether threads have left their calls, some time after they began. Those calls have failed if the process executes the
+// same program afterwards. Nothing is known of the call of a thread that does not exist any more and has not called exit, for example because
+// a filter of the process has killed it, or since it is about to become the only thread of a new program.
+func (r *recorder) lookAtThreads(proc *procfs, p *process, now time.Time) {
+	left, lost := map[*entry]bool{}, map[*entry]bool{}
+	for _, e := range p.calls {
+		if now.Sub(e.begun) >= writeAfter {
+			number, exists := proc.callOf(p.pid, e.thread)
+			left[e], lost[e] = exists && number != unix.SYS_EXECVE && number != unix.SYS_EXECVEAT, !exists
+		}
+	}
+	m := proc.image(p.pid)
+	if m.failed || m.ended || unix.PidfdSendSignal(p.fd, 0, nil, 0) != nil {
+		return
+	}
+	r.failed(p, func(e *entry) bool {
+		e.Disputed = lost[e]
+		return (lost[e] || left[e]) && m.same(e.before)
+	})
+}
+
 // flush writes the queue.
 func (r *recorder) flush() {
 	r.mu.Lock()
 	queue, unused := r.queue, r.unused
-	r.queue, r.unused = nil, nil
+	r.queue, r.queued, r.unused = nil, 0, nil
 	r.drained.Broadcast()
 	r.mu.Unlock()
 	for _, fd := range unused {

@@ -124,6 +124,17 @@ func (p *procfs) image(pid int) (m image) {
 	return m
 }
 
+// callOf returns the number of the system call in which a thread waits, or a negative number if it waits elsewhere. A thread that runs may be
+// in any call, so that the result is execve.
+func (p *procfs) callOf(pid, thread int) (number int, exists bool) {
+	line := p.readFile(strconv.Itoa(pid)+"/task/", thread, "/syscall")
+	word, _, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+	if number, err := strconv.Atoi(word); err == nil {
+		return number, true
+	}
+	return unix.SYS_EXECVE, word != ""
+}
+
 // ids are the numbers of a process.
 type ids struct {
 	group, parent int // outside

@@ -169,12 +169,26 @@ func (w *file) open() error {
 	return nil
 }
 
+// maxLines is about how many bytes of lines are written together.
+const maxLines = 1 << 20
+
 // append writes records. On an error, the records that were not written are lost, which their missing numbers show.
 func (w *file) append(records []Record) error {
 	w.lines = w.lines[:0]
 	for i := range records {
-		w.lines = records[i].appendLine(w.lines)
+		if w.lines = records[i].appendLine(w.lines); len(w.lines) < maxLines && i < len(records)-1 {
+			continue
+		}
+		if err := w.put(); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// put writes the buffer, and empties it.
+func (w *file) put() error {
+	defer func() { w.lines = w.lines[:0] }()
 	if w.f == nil {
 		if err := w.open(); err != nil {
 			return err

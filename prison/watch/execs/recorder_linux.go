@@ -22,8 +22,6 @@ const (
 	writeAfter = 100 * time.Millisecond
 	// maxGone bounds the processes that are remembered after their end.
 	maxGone = 256
-	// maxQueue bounds the finished records that wait to be written. A further call waits for them.
-	maxQueue = 1024
 )
 
 // recorder keeps the record of a prison. The calls of each listener are handled by one goroutine ([answerer.answer]), and the ends of
@@ -41,8 +39,11 @@ type recorder struct {
 	mu        sync.Mutex
 	drained   *sync.Cond // the queue has room again
 	processes map[int]*process
-	gone      map[int]origin // processes that ended a moment ago, and may be parents of others
+	callers   map[int]*process // by threads that are not the first of their process, and whose call can have failed
+	gone      map[int]origin   // processes that ended a moment ago, and may be parents of others
+	held      int              // the size of all entries, in bytes
 	queue     []Record
+	queued    int   // its size, in bytes
 	unused    []int // descriptors that tend closes
 	idle      bool  // tend waits without a limit
 	quiet     int   // ticks without work
@@ -72,6 +73,7 @@ type entry struct {
 	thread  int       // that made the call
 	before  image     // that the process executed before the call
 	begun   time.Time // time of the call
+	size    int       // in bytes
 	written bool      // the record is in the file, without an end
 }
 
@@ -201,22 +203,20 @@ func (r *recorder) enter(p *process, e *entry, fresh bool) {
 	e.Seq, e.Time = r.shared.seq, e.begun.UTC().Truncate(time.Millisecond)
 	e.PID, e.PPID, e.Path, e.Argv, e.Cut = p.inside, p.parent, e.call.path, e.call.argv, e.call.cut
 	e.Top = p.depth == topDepth && p.first == nil
-	for len(r.queue) >= maxQueue {
-		r.poll.wake()
-		r.drained.Wait()
-	}
+	e.size = e.Record.size()
+	r.awaitRoom()
 	if fresh && p.fd >= 0 {
 		r.processes[p.pid] = p
 		delete(r.gone, p.pid)
 	}
 	switch {
 	case e.Deny != nil:
-		r.queue = append(r.queue, e.Record)
-	case r.processes[p.pid] == p:
-		p.calls = append(p.calls, e)
-	default: // it was killed right after it had continued
+		r.push(e.Record)
+	case r.processes[p.pid] == p && r.held+e.size <= maxHeld:
+		r.hold(p, e)
+	default: // it was killed right after it had continued, or there is no memory to find out whether it succeeds
 		e.Disputed = true
-		r.queue = append(r.queue, e.Record)
+		r.push(e.Record)
 	}
 	r.hurry()
 }
@@ -269,16 +269,7 @@ func (r *answerer) descent(parent int) (inside, depth int) {
 // exit handles a call of exit or exit_group. It checks the program before its memory goes away.
 func (r *answerer) exit(n *notification) {
 	thread, whole := int(n.thread), int(n.number) == unix.SYS_EXIT_GROUP
-	r.mu.Lock()
-	p := r.processes[thread]
-	r.mu.Unlock()
-	if p == nil && whole {
-		if group := r.group(thread); group != thread {
-			r.mu.Lock()
-			p = r.processes[group]
-			r.mu.Unlock()
-		}
-	}
+	p := r.exiting(thread, whole)
 	if p == nil {
 		r.listener.proceed(n)
 		return
@@ -288,9 +279,11 @@ func (r *answerer) exit(n *notification) {
 	if len(r.pending(p)) > 0 {
 		r.review(p, thread)
 	}
-	r.mu.Lock()
-	p.code = &code
-	r.mu.Unlock()
+	if whole || thread == p.pid {
+		r.mu.Lock()
+		p.code = &code
+		r.mu.Unlock()
+	}
 	alive := r.listener.proceed(n)
 	if alive && whole {
 		r.mu.Lock()
@@ -299,6 +292,24 @@ func (r *answerer) exit(n *notification) {
 		}
 		r.mu.Unlock()
 	}
+}
+
+// exiting returns the process of a thread that exits, or nil if it does not concern the record: neither the process ends, nor has the thread
+// made a call that can have failed.
+func (r *answerer) exiting(thread int, whole bool) *process {
+	r.mu.Lock()
+	p, caller := r.processes[thread], r.callers[thread]
+	r.mu.Unlock()
+	if p != nil || !whole && caller == nil {
+		return p
+	}
+	group := r.group(thread)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p = r.processes[group]; !whole && p != caller {
+		return nil // a thread of another process had the number before
+	}
+	return p
 }
 
 // pending returns the calls of a process for which it is not known yet which one was carried out.
@@ -325,19 +336,9 @@ func (r *answerer) review(p *process, thread int) image {
 	case changed:
 		r.ran(p, f)
 	default:
-		r.queueFailed(p, thread)
+		r.failed(p, func(e *entry) bool { return e.thread == thread })
 	}
 	return now
-}
-
-// queueFailed queues the record of a thread's call that has failed. Calls of other threads may still wait. The caller holds the lock.
-func (r *recorder) queueFailed(p *process, thread int) {
-	p.calls = slices.DeleteFunc(p.calls, func(e *entry) bool {
-		if e.thread == thread {
-			r.queue = append(r.queue, e.Record)
-		}
-		return e.thread == thread
-	})
 }
 
 // found is a program that a process executes.
@@ -356,72 +357,6 @@ func (proc *procfs) inspect(p *process, calls []*entry, now image) (f found) {
 	f.given, f.ok = memory{p.pid}.given(now, longest)
 	f.exe = proc.link(p.pid, "/exe")
 	return f
-}
-
-// ran records the program that a process executes. At most one of its calls can have been carried out: the others waited in other
-// threads, which the kernel has ended.
-func (r *recorder) ran(p *process, f found) {
-	calls := p.calls
-	p.calls = nil
-	chosen := calls[len(calls)-1]
-	disputed := true
-	for _, e := range calls {
-		if f.ok && f.exe != "" && e.call.gave(f.given) { // without exe, the process ended while it was read
-			chosen, disputed = e, r.rules.refusesFile(f.exe) != "" && e.call.direct(f.given) // a link was changed after it was followed
-		}
-	}
-	for _, e := range calls {
-		if e != chosen {
-			r.queue = append(r.queue, e.Record)
-		}
-	}
-	r.became(p, chosen, f.exe, disputed)
-}
-
-// became makes an entry the program of a process. The program before has ended, and has no exit status.
-func (r *recorder) became(p *process, e *entry, exe string, disputed bool) {
-	if exe != "" {
-		e.Exe = &exe
-	}
-	e.Disputed = disputed
-	if p.last != nil && p.last != p.first {
-		p.last.ended(e.begun, nil)
-		r.queue = append(r.queue, p.last.Record)
-	}
-	p.last = e
-	if p.first == nil {
-		p.first = e
-	}
-}
-
-// ended sets the duration and the exit status.
-func (e *entry) ended(at time.Time, code *int) {
-	ms := max(at.Sub(e.begun).Milliseconds(), 0)
-	e.MS, e.Exit = &ms, code
-}
-
-// end finishes the records of a process that has ended, at the time at, or now if at is nil. The caller holds the lock.
-func (r *recorder) end(p *process, at *time.Time) {
-	now := time.Now()
-	if at != nil {
-		now = *at
-	}
-	delete(r.processes, p.pid)
-	r.unused = append(r.unused, p.fd)
-	if len(r.gone) >= maxGone {
-		clear(r.gone)
-	}
-	r.gone[p.pid] = p.origin
-	if len(p.calls) > 0 { // it was killed before it could be checked
-		r.ran(p, found{})
-	}
-	for i, e := range []*entry{p.first, p.last} {
-		if e != nil && (i == 0 || e != p.first) {
-			e.ended(now, p.code)
-			r.queue = append(r.queue, e.Record)
-		}
-	}
-	r.hurry()
 }
 
 // readCall reads path and arguments of a call from the memory of the process, with a buffer. check reports that the call only checks

@@ -57,6 +57,10 @@ func Begin(mask func([]string) []string) {
 // priority is the nice value of the thread that answers: a process inside waits for it.
 const priority = -10
 
+// maxMemory is a multiple of the memory that a recorder can use with the bounds of its calls. A recorder that exceeds it ends, and a successor
+// goes on: the numbers of the records that were not written are missing.
+const maxMemory = 512 << 20
+
 // Given is a message from the keeper with a listener. Only the first message to a recorder may come without one.
 type Given struct {
 	Slot int // in the shared memory
@@ -78,6 +82,7 @@ func record(config []byte, mask func([]string) []string) int {
 	if err != nil {
 		return 1
 	}
+	unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: maxMemory, Max: maxMemory}) //nolint:errcheck // a second bound, after those of the calls
 	memory := wire.InheritedFile(1)
 	closed := func() {}
 	if c.Ends {
@@ -90,7 +95,7 @@ func record(config []byte, mask func([]string) []string) int {
 	if err != nil {
 		return 1 // the prison never ran
 	}
-	r := &recorder{mask: withValues(mask, wire.UnpackAll(c.Env)), processes: map[int]*process{}, gone: map[int]origin{}, outside: namespaceOf("self")}
+	r := &recorder{mask: withValues(mask, wire.UnpackAll(c.Env)), processes: map[int]*process{}, callers: map[int]*process{}, gone: map[int]origin{}, outside: namespaceOf("self")}
 	r.drained = sync.NewCond(&r.mu)
 	if r.rules, err = ParseRules(wire.UnpackAll(c.Deny)); err != nil {
 		return 1
