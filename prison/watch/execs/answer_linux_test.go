@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,6 +97,78 @@ func TestForked(t *testing.T) {
 	defer unix.Close(fd)
 	if parent, ok := parentOf(fd); ok && parent != c.Process.Pid {
 		t.Errorf("parent %d, want %d", parent, c.Process.Pid)
+	}
+}
+
+// TestRandomAddresses checks that the kernel's flag distinguishes programs with random addresses from others. Another program with the same
+// addresses as the one before proves nothing then.
+func TestRandomAddresses(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const fixed = 0x40000 // ADDR_NO_RANDOMIZE
+	before, _, _ := unix.RawSyscall(unix.SYS_PERSONALITY, 0xffffffff, 0, 0)
+	defer unix.RawSyscall(unix.SYS_PERSONALITY, before, 0, 0)
+	global, _ := os.ReadFile("/proc/sys/kernel/randomize_va_space")
+	for _, want := range []bool{true, false} {
+		_, _, e := unix.RawSyscall(unix.SYS_PERSONALITY, map[bool]uintptr{true: 0, false: fixed}[want], 0, 0)
+		if e != 0 || want && strings.TrimSpace(string(global)) == "0" {
+			continue // a container may not have the call
+		}
+		var images []image
+		for range 2 {
+			c := exec.CommandContext(t.Context(), "sleep", "60")
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var p procfs
+			m := p.image(c.Process.Pid)
+			for ; !m.complete(); m = p.image(c.Process.Pid) { // the kernel still loads it
+				time.Sleep(time.Millisecond)
+			}
+			images = append(images, m)
+			c.Process.Kill()
+			c.Wait()
+		}
+		if a, b := images[0], images[1]; a.random != want || a.sure(b) != want || a.same(b) == want {
+			t.Errorf("random %v: %+v, %+v", want, a, b)
+		}
+	}
+}
+
+// TestDoubtfulCalls checks that each call is disputed that can have been carried out. If the program was killed before it could be checked,
+// that is each call of its process, and without random addresses each one that seems to have failed.
+func TestDoubtfulCalls(t *testing.T) {
+	records := func(do func(r *recorder, p *process)) (disputed int, all []Record) {
+		r := &recorder{rules: &Rules{}, processes: map[int]*process{}, gone: map[int]origin{}}
+		p := &process{calls: []*entry{{call: call{path: "/evil"}}, {call: call{path: "/absent"}, thread: 1}}}
+		do(r, p)
+		for _, e := range r.queue {
+			if e.Disputed {
+				disputed++
+			}
+		}
+		return disputed, r.queue
+	}
+	all := func(*entry) bool { return true }
+	for name, c := range map[string]struct {
+		do   func(r *recorder, p *process)
+		want int
+	}{
+		"killed": {func(r *recorder, p *process) { r.end(p, nil) }, 2},
+		"another program": {func(r *recorder, p *process) {
+			r.ran(p, found{exe: "/x", given: given{path: "/x"}, ok: true})
+			r.end(p, nil)
+		}, 2},
+		"the program": {func(r *recorder, p *process) {
+			r.ran(p, found{exe: "/evil", given: given{path: "/evil", argv: []string{""}}, ok: true})
+			r.end(p, nil)
+		}, 0},
+		"same, random":     {func(r *recorder, p *process) { r.failed(p, all, image{random: true}) }, 0},
+		"same, not random": {func(r *recorder, p *process) { r.failed(p, all, image{}) }, 2},
+	} {
+		if got, records := records(c.do); got != c.want || len(records) != 2 {
+			t.Errorf("%s: %d disputed, want %d: %+v", name, got, c.want, records)
+		}
 	}
 }
 

@@ -73,31 +73,33 @@ func (r *recorder) decided(p *process, e *entry) {
 
 // failed queues the records of calls that have failed, after which the process executes the same program as before. Calls of other threads
 // may still wait. Another goroutine may read the previous list, see pending.
-func (r *recorder) failed(p *process, is func(*entry) bool) {
+func (r *recorder) failed(p *process, is func(*entry) bool, now image) {
 	p.calls = slices.DeleteFunc(slices.Clone(p.calls), func(e *entry) bool {
 		if !is(e) {
 			return false
 		}
+		e.Disputed = e.Disputed || !now.sure(e.before)
 		r.release(p, e)
 		return true
 	})
 }
 
 // ran records the program that a process executes. At most one of its calls can have been carried out: the others waited in other
-// threads, which the kernel has ended.
+// threads, which the kernel has ended. If it is not known which one, all are disputed.
 func (r *recorder) ran(p *process, f found) {
 	calls := p.calls
 	p.calls = nil
 	chosen := calls[len(calls)-1]
-	disputed := true
+	disputed, matches := true, false
 	for _, e := range calls {
 		if f.ok && f.exe != "" && e.call.gave(f.given) { // without exe, the process ended while it was read
-			chosen = e
-			disputed = r.rules.refusesFile(f.exe) != "" && e.call.direct(f.given) // a link was changed after it was followed
+			chosen, matches = e, true
+			disputed = e.before.failed || r.rules.refusesFile(f.exe) != "" && e.call.direct(f.given) // a link was changed after it was followed
 		}
 	}
 	for _, e := range calls {
 		if e != chosen {
+			e.Disputed = !matches
 			r.release(p, e)
 		}
 	}

@@ -38,7 +38,7 @@ func TestCallsAreBounded(t *testing.T) {
 		case fresh:
 		case n < 88:
 			thread := pid + random.IntN(200)
-			r.failed(p, func(e *entry) bool { return e.thread == thread })
+			r.failed(p, func(e *entry) bool { return e.thread == thread }, image{random: true})
 		case n < 97 && len(p.calls) > 0:
 			r.ran(p, found{exe: "/p", given: given{path: "./p", argv: p.calls[0].call.argv}, ok: true})
 		case n < 99:

@@ -15,6 +15,12 @@
 // a rule refuses by the path of its file, and that ran because the path led elsewhere during the comparison. A program can change its copy
 // of the arguments, but not exe.
 //
+// No event reports that a call has failed. A process that has executed nothing yet has a flag of the kernel (PF_FORKNOEXEC). Another process
+// executes the same program as before if the kernel's addresses of the program are the same: it chooses some at random, and has a flag for
+// that, too (PF_RANDOMIZE). Nothing inside can change the flags, and the prison refuses the one call that changes the addresses. Where the
+// addresses are not random, calls of such a process that seem to have failed are disputed. If calls of several threads can have been
+// carried out, and the record does not know which one was, all of them are.
+//
 // A record does not show the built-in commands of a shell, code in an interpreter, and programs that another program loads without execve.
 // Programs of other architectures are recorded, and killed by their first system call.
 //

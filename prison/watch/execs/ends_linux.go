@@ -263,7 +263,7 @@ func (r *recorder) lookAtThreads(proc *procfs, p *process, now time.Time) {
 	r.failed(p, func(e *entry) bool {
 		e.Disputed = lost[e]
 		return (lost[e] || left[e]) && m.same(e.before)
-	})
+	}, m)
 }
 
 // flush writes the queue.

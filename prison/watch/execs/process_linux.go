@@ -10,26 +10,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// image identifies what a process executes. The kernel chooses the addresses at random for each program.
+// image identifies what a process executes.
 type image struct {
-	stack              uint64 // the address at which the stack began
-	argFrom, argTo     uint64 // the kernel's copy of the arguments
-	environFrom        uint64 // the kernel's copy of the environment
-	environTo          uint64 // its end, where the kernel's copy of the path begins
-	parent             int    // outside
-	forked             bool   // the process has executed nothing since it was made
-	ended              bool   // a zombie
-	status             int    // the wait status of a zombie
-	unreadable, failed bool   // the kernel hides the addresses; the process does not exist
+	addresses
+	parent             int  // outside
+	forked             bool // the process has executed nothing since it was made
+	random             bool // the kernel has chosen the addresses at random
+	ended              bool // a zombie
+	status             int  // the wait status of a zombie
+	unreadable, failed bool // the kernel hides the addresses; the file of the process cannot be read
 }
 
-// same reports whether a process executes the same program as before.
+// addresses are those that the kernel notes when it loads a program. Only prctl(PR_SET_MM) changes them later, which no prison allows. The
+// stack and the heap begin at random addresses.
+type addresses struct {
+	codeFrom, codeTo uint64
+	dataFrom, dataTo uint64
+	heap, stack      uint64 // where they began
+	argFrom, argTo   uint64 // the kernel's copy of the arguments
+	environFrom      uint64 // the kernel's copy of the environment
+	environTo        uint64 // its end, where the kernel's copy of the path begins
+}
+
+// same reports whether a process seems to execute the same program as before.
 func (m image) same(before image) bool {
 	if before.forked {
 		return m.forked
 	}
-	return !m.unreadable && m.stack == before.stack && m.argFrom == before.argFrom && m.environTo == before.environTo
+	return !m.unreadable && m.addresses == before.addresses
 }
+
+// sure reports whether a process that seems to execute the same program as before does so. Without random addresses, a program that a process
+// executes again has the same ones.
+func (m image) sure(before image) bool { return before.forked || m.random }
 
 // complete reports whether the kernel has finished loading a program.
 func (m image) complete() bool { return m.stack != 0 && m.argFrom != 0 && m.environTo != 0 }
@@ -39,7 +52,12 @@ const (
 	statState   = 0
 	statParent  = 4 - 3
 	statFlags   = 9 - 3
+	statCode    = 26 - 3
+	statCodeEnd = 27 - 3
 	statStack   = 28 - 3
+	statData    = 45 - 3
+	statDataEnd = 46 - 3
+	statHeap    = 47 - 3
 	statArgFrom = 48 - 3
 	statArgTo   = 49 - 3
 	statEnvFrom = 50 - 3
@@ -49,6 +67,9 @@ const (
 
 // forkedOnly is PF_FORKNOEXEC of the kernel: a process has the flag from its beginning until it executes a program.
 const forkedOnly = 0x40
+
+// randomized is PF_RANDOMIZE of the kernel: it has chosen the addresses of the program at random.
+const randomized = 0x400000
 
 // procfs reads files of /proc without allocating, and without telling Go's scheduler, which would cost more than the system calls. It
 // belongs to one goroutine.
@@ -117,9 +138,13 @@ func (p *procfs) image(pid int) (m image) {
 			field[n] = field[n]*10 + uint64(c-'0')
 		}
 	}
-	m.parent, m.forked = int(field[statParent]), field[statFlags]&forkedOnly != 0
-	m.stack, m.argFrom, m.argTo = field[statStack], field[statArgFrom], field[statArgTo]
-	m.environFrom, m.environTo, m.status = field[statEnvFrom], field[statEnvTo], int(field[statExit])
+	m.parent, m.status = int(field[statParent]), int(field[statExit])
+	m.forked, m.random = field[statFlags]&forkedOnly != 0, field[statFlags]&randomized != 0
+	m.addresses = addresses{
+		codeFrom: field[statCode], codeTo: field[statCodeEnd], dataFrom: field[statData], dataTo: field[statDataEnd],
+		heap: field[statHeap], stack: field[statStack], argFrom: field[statArgFrom], argTo: field[statArgTo],
+		environFrom: field[statEnvFrom], environTo: field[statEnvTo],
+	}
 	m.unreadable = m.stack <= 1
 	return m
 }

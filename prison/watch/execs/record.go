@@ -51,7 +51,8 @@ type Record struct {
 	Top bool `json:"top"`
 	// Deny is the rule that refused the call.
 	Deny *string `json:"deny"`
-	// Disputed reports that the program that ran has other arguments than the call, is a file that a rule refuses, or could not be checked.
+	// Disputed reports that the program that ran has other arguments than the call, is a file that a rule refuses, or could not be checked, or
+	// that the call may have been carried out or not.
 	Disputed bool `json:"disputed"`
 	// Cut reports that a part of the path or the arguments is not recorded.
 	Cut bool `json:"cut"`

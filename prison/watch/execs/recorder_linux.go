@@ -152,8 +152,8 @@ func (r *answerer) answerCall(n *notification, e *entry) bool {
 	return r.listener.proceed(n)
 }
 
-// processOf returns the process that makes a call, and stores in the entry what the process executes. fresh reports that it has made no
-// call before.
+// processOf returns the process that makes a call, and stores in the entry what the process executes. fresh reports that it is not in the
+// list of processes, usually since it has made no call before.
 func (r *answerer) processOf(e *entry) (p *process, fresh bool) {
 	group, fd := e.thread, -1
 	if p = r.known(group); p == nil {
@@ -172,12 +172,21 @@ func (r *answerer) processOf(e *entry) (p *process, fresh bool) {
 	p = &process{pid: group, fd: fd}
 	p.inside = r.insideOf(p)
 	parent, ok := parentOf(fd)
-	if e.before = (image{forked: true}); !ok || !r.all {
+	if e.before = (image{forked: true}); !ok || !r.all || r.hasEnded(group) {
 		e.before = r.proc.image(group)
 		parent = e.before.parent
 	}
 	p.parent, p.depth = r.descent(parent)
 	return p, true
+}
+
+// hasEnded reports whether a process with a number has ended a moment ago. It may be the same one: if one thread executes a program while
+// another one ends the process, the process goes on.
+func (r *recorder) hasEnded(pid int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ended := r.gone[pid]
+	return ended
 }
 
 // known returns a process that has made a call before, or nil.
@@ -287,7 +296,7 @@ func (r *answerer) exit(n *notification) {
 	alive := r.listener.proceed(n)
 	if alive && whole {
 		r.mu.Lock()
-		if r.processes[p.pid] == p {
+		if r.processes[p.pid] == p && len(p.calls) == 0 { // otherwise another thread may execute a program first, see hasEnded
 			r.end(p, &now)
 		}
 		r.mu.Unlock()
@@ -332,11 +341,13 @@ func (r *answerer) review(p *process, thread int) image {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case now.failed || len(p.calls) == 0: // tend knows more already
+	case len(p.calls) == 0: // tend knows more already
+	case now.failed: // it has ended, or this process has no descriptor left
+		r.ran(p, found{})
 	case changed:
 		r.ran(p, f)
 	default:
-		r.failed(p, func(e *entry) bool { return e.thread == thread })
+		r.failed(p, func(e *entry) bool { return e.thread == thread }, now)
 	}
 	return now
 }
