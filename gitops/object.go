@@ -22,6 +22,15 @@ func ParseOID(text string) (OID, error) {
 	return "", fmt.Errorf("%q is not an object name", Text(text))
 }
 
+// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts what [ParseOID] does, and an empty text: a file can be from anybody, and
+// object names are printed, pasted and passed to git as they are.
+func (o *OID) UnmarshalText(text []byte) (err error) {
+	if *o = OID(text); *o != "" {
+		*o, err = ParseOID(string(text))
+	}
+	return err
+}
+
 // Zero returns the name of "no object" in the same object format as o.
 func (o OID) Zero() OID { return OID(strings.Repeat("0", len(o))) }
 

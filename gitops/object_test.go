@@ -116,6 +116,10 @@ func TestParseOID(t *testing.T) {
 		if _, err := ParseOID(text); (err == nil) != good {
 			t.Errorf("%q: %v", text, err)
 		}
+		var read OID
+		if err := read.UnmarshalText([]byte(text)); (err == nil) != (good || text == "") || err == nil && string(read) != text {
+			t.Errorf("in a file %q: %q, %v", text, read, err)
+		}
 	}
 }
 

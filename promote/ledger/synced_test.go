@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -14,7 +15,7 @@ func TestUnsent(t *testing.T) {
 	var d Decisions
 	for i, v := range []review.Verdict{{Word: review.Fix, Reason: "test"}, {Word: review.Reject, Reason: "no"}, {Word: review.Approve, Reason: "fine"},
 		{Word: review.Approve}, {Word: review.Undone, Reason: "operation 1 was undone"}, {Word: review.Seen, Reason: "x"}} {
-		v.Inner = gitops.OID('a' + rune(i))
+		v.Inner = gitops.OID(strings.Repeat(string('a'+rune(i)), 40))
 		d.Reviewed = append(d.Reviewed, Reviewed{Verdict: v})
 	}
 	dir := t.TempDir()

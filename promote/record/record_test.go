@@ -228,6 +228,33 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
+// TestNamesOfObjects reads manifests in which a text is in the place of an object name. Names are printed, pasted and passed to git as they are.
+func TestNamesOfObjects(t *testing.T) {
+	full, hostile := strings.Repeat("a", 40), []string{"x; touch y #\u001b[2J\u202e", "--upload-pack=x", "HEAD\nHEAD", "aaaa"}
+	for _, form := range []string{`"previous":%s`, `"base":%s`, `"inner":{"after":%s}`, `"outer":{"before":%s}`, `"parents":{%s:[]}`,
+		`"parents":{"` + full + `":[%s]}`, `"flagged":[{"commit":%s}]`} {
+		for _, name := range append(hostile, full) {
+			quoted, err := json.Marshal(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := `{"version":1,"session":"20261125T100000Z-7f3a","run":3,` + fmt.Sprintf(form, quoted) + "}"
+			if _, err := DecodeManifest([]byte(text)); (err == nil) != (name == full) {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+}
+
+// TestOpenRefuses opens a record with a file that is larger than records have.
+func TestOpenRefuses(t *testing.T) {
+	r := example(t)
+	r.Files[ChangesName] = make([]byte, MaxFile+1)
+	if _, err := Open(r.Files); err == nil || !strings.Contains(err.Error(), ChangesName+" has 8388609 bytes") {
+		t.Error(err)
+	}
+}
+
 // TestWorstStatus compares the worst of random statuses with its place on the ladder.
 func TestWorstStatus(t *testing.T) {
 	for seed := range uint64(500) {
