@@ -66,8 +66,13 @@ func New(m Manifest, files map[string][]byte) (Run, error) {
 	return Run{Manifest: m, Files: all}, nil
 }
 
-// Open reads the manifest of a record. It does not verify the record.
+// Open reads the manifest of a record, which may be from anybody. It does not verify the record, but refuses files that are too large.
 func Open(files map[string][]byte) (Run, error) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if size := len(files[name]); size > MaxFile {
+			return Run{}, fmt.Errorf("read the record: %s has %d bytes, and at most %d are allowed", name, size, MaxFile)
+		}
+	}
 	content, ok := files[ManifestName]
 	if !ok {
 		return Run{}, fmt.Errorf("read the record: it has no %s", ManifestName)

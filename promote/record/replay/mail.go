@@ -65,24 +65,34 @@ func (w *Workshop) parentTree(ctx context.Context, landed []record.Commit, all [
 	return c.Tree, err
 }
 
-// split returns the mails by their commits. It searches for each commit id after the mail of the commit before, so that no message can pass for
-// the mail of a later commit.
+// split returns the mails by their commits. A mail of a commit begins after that of the commit before, so that no message can pass for the
+// mail of a later commit.
 func split(text []byte, landed []record.Commit) map[gitops.OID][]byte {
+	begins := map[string][]int{}
+	at := 0
+	for line := range bytes.Lines(text) {
+		if id, ok := bytes.CutSuffix(line, []byte(" Mon Sep 17 00:00:00 2001\n")); ok && bytes.HasPrefix(id, []byte("From ")) {
+			id = id[len("From "):]
+			begins[string(id)] = append(begins[string(id)], at)
+		}
+		at += len(line)
+	}
 	mails := map[gitops.OID][]byte{}
 	var last gitops.OID
+	from := 0
 	for _, c := range landed {
-		first := []byte("From " + string(c.Outer) + " Mon Sep 17 00:00:00 2001\n")
-		at := bytes.Index(append([]byte("\n"), text...), append([]byte("\n"), first...))
-		if at < 0 {
+		all := begins[string(c.Outer)]
+		i, _ := slices.BinarySearch(all, from)
+		if i == len(all) {
 			continue
 		}
 		if last != "" {
-			mails[last] = text[:at]
+			mails[last] = text[from:all[i]]
 		}
-		last, text = c.Outer, text[at:]
+		last, from = c.Outer, all[i]
 	}
 	if last != "" {
-		mails[last] = text
+		mails[last] = text[from:]
 	}
 	return mails
 }

@@ -199,6 +199,24 @@ func TestForgedRecord(t *testing.T) {
 	refused("outside", clone, forge(tree, "diff --git a/../x b/../x\nnew file mode 100644\n--- /dev/null\n+++ b/../x\n@@ -0,0 +1 @@\n+x\n"))
 }
 
+// TestManyMails finds the mails of a long record: one of the first commit, none of many, and the mail of the last commit in the message of
+// the first and after it.
+func TestManyMails(t *testing.T) {
+	t.Parallel()
+	const many = 10_000
+	var landed []record.Commit
+	for i := range many {
+		landed = append(landed, record.Commit{Outer: gitops.OID(fmt.Sprintf("%040x", i))})
+	}
+	begin := func(i int) string { return "From " + string(landed[i].Outer) + " Mon Sep 17 00:00:00 2001\n" }
+	first := begin(0) + strings.Repeat("a line\n", 1<<20) + "x " + begin(many-1)
+	last := begin(many-1) + "the last\n"
+	mails := split([]byte("before\n"+begin(many-1)+first+last), landed)
+	if len(mails) != 2 || string(mails[landed[0].Outer]) != first || string(mails[landed[many-1].Outer]) != last {
+		t.Errorf("%d mails, %d and %d bytes", len(mails), len(mails[landed[0].Outer]), len(mails[landed[many-1].Outer]))
+	}
+}
+
 // FuzzMail reads any bytes as mails.
 func FuzzMail(f *testing.F) {
 	f.Add([]byte("From 1111111111111111111111111111111111111111 Mon Sep 17 00:00:00 2001\n\nx\n---\n a | 1 +\n\ndiff --git a/a b/a\n"))
