@@ -3,7 +3,6 @@ package inner
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -38,7 +37,7 @@ func (r *Refused) Error() string {
 }
 
 const (
-	// advanceTime limits the time of moving main, which checks files out.
+	// advanceTime limits the time of moving main, which checks files out, if the caller does not limit it further.
 	advanceTime = 10 * time.Minute
 	// obstaclePaths limits the bytes of the paths in a [Refused].
 	obstaclePaths = 8 << 10
@@ -53,8 +52,11 @@ func (w Workspace) Unpack(ctx context.Context, pack io.Reader) error {
 
 // advance is the common part of the scripts for sh that move main, as git pull does. The arguments are the commit before, and the new commit. The
 // scripts lock the index as git does, so that the agent's git waits or fails. The lock contains the id of the new commit and of the script's
-// process, by which [finish] recognises it. The scripts write the files first, then the index, and move main last. So an agent that commits in
-// between commits the new content, and never takes it back.
+// process, by which [finish] recognises it, and "staging" until the first file is changed. The scripts write the files first, then the index, and
+// move main last. So an agent that commits in between commits the new content, and never takes it back.
+//
+// Git runs the agent's filters, which may never end. The smudge filters run before the first change, and the clean filters that the new files
+// need run after the last one. So a script that is ended has usually changed nothing, or everything.
 const advance = `old=$1 new=$2 WRITTEN=
 dir=$GIT_DIR
 lock=$dir/index.lock next=$dir/index.$$
@@ -86,18 +88,21 @@ obstacles() {
 # write changes the files, the index and main. Each file is written elsewhere and renamed, so that it is never there in part.
 write() {
 	cp "$dir/index" "$next" && GIT_INDEX_FILE=$next g read-tree $([ "$WRITTEN" ] && echo --reset || echo -m) "$new" || return 1
+	changed --diff-filter=d | GIT_INDEX_FILE=$next g checkout-index -q -z --stdin --prefix="$STAGE/" || return 1
+	echo "$new $$" >"$next.lock" && mv -f "$next.lock" "$lock" || return 1
 	changed --diff-filter=D | xargs -0 -r sh -c 'for p; do
 		rm -f -- "$p"
 		while case $p in */*) p=${p%/*} ;; *) false ;; esac; do rmdir -- "$p" 2>/dev/null || break; done
 	done' sh
-	changed --diff-filter=d | GIT_INDEX_FILE=$next g checkout-index -q -z --stdin --prefix="$STAGE/" || return 1
 	changed --diff-filter=d | xargs -0 -r sh -c 'for p; do
 		[ -e "$STAGE/$p" ] || [ -L "$STAGE/$p" ] || continue
 		case $p in */*) [ -d "${p%/*}" ] || mkdir -p -- "${p%/*}" ;; esac
 		if [ -L "$p" ]; then rm -f -- "$p"; elif [ -d "$p" ]; then rmdir -- "$p"; fi && mv -f -- "$STAGE/$p" "$p" || exit 255
 	done' sh || return 1
+	cp "$next" "$next.done" && mv -f "$next.done" "$dir/index" && g update-ref -m 'pull: Fast-forward' refs/heads/main "$new" "$old" || return 1
+	# A refreshed index only saves the agent's git time.
 	GIT_INDEX_FILE=$next g update-index -q --refresh >/dev/null
-	mv -f "$next" "$dir/index" && g update-ref -m 'pull: Fast-forward' refs/heads/main "$new" "$old"
+	mv -f "$next" "$dir/index"
 }
 `
 
@@ -106,7 +111,7 @@ const move = advance + `
 operation && exit 40
 onmain || exit 41
 at "$old" || exit 42
-echo "$new $$" >"$next"
+echo "$new $$ staging" >"$next"
 ln "$next" "$lock" 2>/dev/null || { rm -f "$next"; exit 43; }
 rm -f "$next"
 trap 'end 1' HUP INT TERM
@@ -124,11 +129,12 @@ at "$old" && end 1
 end 42
 `
 
-// finish is the script of [Workspace.Finish]. It continues if each changed file is as before or as after.
+// finish is the script of [Workspace.Finish]. It removes the lock if no file was changed yet. It continues if each changed file is as before or
+// as after.
 const finish = advance + `
 if ! [ -e "$lock" ]; then at "$new" && exit 0; exit 42; fi
-name= pid=
-read -r name pid <"$lock"
+name= pid= state=
+read -r name pid state <"$lock"
 [ "$name" = "$new" ] || { at "$new" && exit 0; exit 43; }
 # The caller may have been killed, and not the script.
 if [ "$pid" != $$ ]; then
@@ -136,6 +142,7 @@ if [ "$pid" != $$ ]; then
 fi
 rm -rf "$dir"/index.[0-9]*
 at "$new" && end 0
+[ "$state" = staging ] && end 42
 if operation >/dev/null || ! onmain || ! at "$old"; then end 42; fi
 WRITTEN=1
 # own lists the existing files at the given paths that differ from a commit.
@@ -176,7 +183,7 @@ func (w Workspace) script(ctx context.Context, script string, args ...gitops.OID
 		return &Refused{o, pathsIn(out.String())}
 	}
 	if err == nil && code != 0 {
-		err = errors.New(stderr.String())
+		err = fmt.Errorf("exit status %d %s", code, stderr.String())
 	}
 	if err != nil {
 		return fmt.Errorf("change the workspace: %w", err)

@@ -46,8 +46,12 @@ func (p pulled) workspace(prelude string) Workspace {
 		cmd.Dir, cmd.Env = p.dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir}, r.Env...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = r.Stdin, r.Stdout, r.Stderr
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // as a prison does
 		err := cmd.Run()
 		var exit *exec.ExitError
+		if err != nil && ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
 		if errors.As(err, &exit) {
 			return exit.ExitCode(), nil
 		}
@@ -167,10 +171,45 @@ func TestAdvanceKilled(t *testing.T) {
 			t.Fatalf("step %d: %v", n, err)
 		}
 	}
-	if steps < 20 || finished < 10 {
+	if steps < 20 || finished < 4 {
 		t.Errorf("%d steps, %d finished", steps, finished)
 	}
 	t.Logf("%d steps, %d finished", steps, finished)
+}
+
+// TestAdvanceEnded ends the script while a filter of the agent's runs that would never end. The next Finish then ends at once, with no file
+// changed, or with all of them.
+func TestAdvanceEnded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		filter string
+		done   bool
+	}{{"smudge", false}, {"clean", true}} {
+		t.Run(c.filter, func(t *testing.T) {
+			t.Parallel()
+			p := newPulled(t)
+			p.sh(`find . -path ./.git -prune -o -exec touch -h -d yesterday {} +; git update-index --refresh; echo "* filter=x" >.git/info/attributes; git config filter.x.` + c.filter + ` "touch $PWD/.git/begun; sleep 600"`)
+			ctx, end := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- p.workspace("").Advance(ctx, p.old, p.new) }()
+			p.sh("until test -e .git/begun; do sleep 0.01; done")
+			end()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			err := p.workspace("").Finish(t.Context(), p.old, p.new)
+			p.sh("git config --remove-section filter.x; rm .git/info/attributes .git/begun")
+			var refused *Refused
+			switch {
+			case c.done && err == nil:
+				p.at(p.new)
+			case !c.done && errors.As(err, &refused) && refused.Obstacle == Moved:
+				p.at(p.old)
+			default:
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // TestFinishKeepsWork checks that completing an interrupted move never overwrites what the agent wrote since.
