@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
@@ -95,16 +96,24 @@ func checkTools(ctx context.Context, open func(context.Context) (prison.Prison, 
 	return l.refuse(r, s)
 }
 
+// checkTime bounds the check of one program, which may be the agent's.
+const checkTime = 30 * time.Second
+
 // check runs one program inside.
 func (l *missing) check(ctx context.Context, box prison.Prison, n recipe.Need) error {
 	out := prison.Capped{Max: maxSaid}
 	argv := append([]string{"/bin/sh", "-c", `exec 2>&1 "$@"`, "sh"}, n.Check...) // some programs print their version on standard error
-	status, err := box.Exec(ctx, prison.Process{Argv: argv, Dir: "/", Stdout: &out})
-	if err != nil {
+	bounded, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	status, err := box.Exec(bounded, prison.Process{Argv: argv, Dir: "/", Stdout: &out})
+	endless := bounded.Err() != nil && ctx.Err() == nil
+	if err != nil && !endless {
 		return err
 	}
 	var found string
 	switch {
+	case endless:
+		found = "it does not end"
 	case status == 126, status == 127:
 		found = "there is none"
 	case status != 0:
