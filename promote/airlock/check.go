@@ -20,7 +20,7 @@ const CheckLock = "check.lock"
 // folder of git's, so that it leaves no lock file behind.
 func (s Store) LockCheck(ctx context.Context, id string) (unlock func(), err error) {
 	if id == NoID {
-		return s.lock(ctx, filepath.Join(s.repo.CommonDir, "objects"), os.O_RDONLY, unix.LOCK_EX)
+		return s.lock(ctx, filepath.Join(s.repo.CommonDir, "objects"), os.O_RDONLY, unix.LOCK_EX, nil)
 	}
 	return s.LockFile(ctx, id, CheckLock)
 }

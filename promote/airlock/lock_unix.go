@@ -32,9 +32,15 @@ func (s Store) Wait(file string, waited time.Duration) error {
 }
 
 // Lock lets one command at a time start, stop or clear airlocks of the repository. It uses flock(2) on the
-// repository's git directory itself, so that it leaves no lock file behind.
+// repository's git directory itself, so that it leaves no lock file behind. While it waits, it ends the work of a holder that yields, see
+// [Store.Yielding].
 func (s Store) Lock(ctx context.Context) (unlock func(), err error) {
-	return s.lock(ctx, s.repo.CommonDir, os.O_RDONLY, unix.LOCK_EX)
+	return s.lock(ctx, s.repo.CommonDir, os.O_RDONLY, unix.LOCK_EX, s.want)
+}
+
+// LockAfter is like Lock, but waits until the holder has done its work.
+func (s Store) LockAfter(ctx context.Context) (unlock func(), err error) {
+	return s.lock(ctx, s.repo.CommonDir, os.O_RDONLY, unix.LOCK_EX, nil)
 }
 
 // TryLock is like Lock, but returns [ErrBusy] instead of waiting.
@@ -49,9 +55,9 @@ var atOnce, _ = context.WithDeadline(context.Background(), time.Unix(0, 0)) // n
 // until ctx ends, and returns [ErrBusy] if that was the deadline of ctx. If the file cannot be opened for
 // writing, it locks the existing file, so that commands that only read work.
 func (s Store) LockFile(ctx context.Context, id, name string) (unlock func(), err error) {
-	unlock, err = s.lock(ctx, s.Dir(id)+"/"+name, os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
+	unlock, err = s.lock(ctx, s.Dir(id)+"/"+name, os.O_RDWR|os.O_CREATE, unix.LOCK_EX, nil)
 	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) {
-		return s.lock(ctx, s.Dir(id)+"/"+name, os.O_RDONLY, unix.LOCK_EX)
+		return s.lock(ctx, s.Dir(id)+"/"+name, os.O_RDONLY, unix.LOCK_EX, nil)
 	}
 	return unlock, err
 }
@@ -66,12 +72,14 @@ const (
 	waitingPoll = 100 * time.Millisecond
 )
 
-// lock polls, because flock(2) has no timeout.
-func (s Store) lock(ctx context.Context, path string, flags, how int) (func(), error) {
+// lock polls, because flock(2) has no timeout. It calls want, if that is not nil, until it returns a file, which stays open during the wait.
+func (s Store) lock(ctx context.Context, path string, flags, how int, want func() *os.File) (func(), error) {
 	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
+	var wanted *os.File
+	defer func() { wanted.Close() }() // closing nil does nothing
 	_, bounded := ctx.Deadline()
 	begun := time.Now()
 	for told := time.Duration(0); ; {
@@ -98,6 +106,9 @@ func (s Store) lock(ctx context.Context, path string, flags, how int) (func(), e
 			}
 			return nil, ErrBusy
 		case <-time.After(lockPoll):
+		}
+		if want != nil && wanted == nil {
+			wanted = want()
 		}
 	}
 }

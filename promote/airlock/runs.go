@@ -19,7 +19,7 @@ const runsName = "runs"
 // Use keeps [Store.LockUnused] from stopping the prison until leave is called. It waits while another process is inside
 // LockUnused.
 func (s Store) Use(ctx context.Context, id string) (leave func(), err error) {
-	leave, err = s.lock(ctx, filepath.Join(s.Dir(id), runsName), os.O_RDWR|os.O_CREATE, unix.LOCK_SH)
+	leave, err = s.lock(ctx, filepath.Join(s.Dir(id), runsName), os.O_RDWR|os.O_CREATE, unix.LOCK_SH, nil)
 	if gitops.NoRoom(err) {
 		return func() {}, nil // without the file, LockUnused fails as well, and no command stops the prison
 	}
@@ -49,5 +49,5 @@ func (s Store) StopsAfterUse(id string) bool {
 // LockUnused checks that no command uses the prison, and keeps others from using it until done is called. If one uses
 // it, it returns [ErrBusy].
 func (s Store) LockUnused(id string) (done func(), err error) {
-	return s.lock(atOnce, filepath.Join(s.Dir(id), runsName), os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
+	return s.lock(atOnce, filepath.Join(s.Dir(id), runsName), os.O_RDWR|os.O_CREATE, unix.LOCK_EX, nil)
 }

@@ -19,6 +19,10 @@ const (
 	quietPolls = 5
 	// attendWait bounds the wait for the store's lock, which another command holds while it changes the airlock.
 	attendWait = 100 * time.Millisecond
+	// attendTime bounds one try, during which the daemon holds that lock.
+	attendTime = 10 * time.Second
+	// attendPauseMax bounds the pause after a try that failed. It doubles with each further one: the agent may be why they fail.
+	attendPauseMax = time.Minute
 )
 
 // Attend completes interrupted syncs of a running airlock, and delivers the reasons of verdicts, until ctx ends.
@@ -44,8 +48,20 @@ type attendant struct {
 	record airlock.Record
 	files  ledger.Stamp
 	waits  pendingWork
-	tip    gitops.OID // the agent's newest commit at the last poll
-	quiet  int        // polls since the agent's newest commit
+	tip    gitops.OID    // the agent's newest commit at the last poll
+	quiet  int           // polls since the agent's newest commit
+	failed time.Duration // the pause after the last try, if that failed
+	again  time.Time     // when the next try may begin
+}
+
+// pause sets the pause after a try with the given error.
+func (a *attendant) pause(err error) {
+	if err == nil {
+		a.failed = 0
+		return
+	}
+	a.failed = min(max(2*a.failed, attendPoll), attendPauseMax)
+	a.again = time.Now().Add(a.failed)
 }
 
 // attend does once what is to do. If the record has not changed and nothing is to do, it only calls stat(2) twice.
@@ -58,8 +74,9 @@ func (a *attendant) attend(ctx context.Context) error {
 			return err
 		}
 		a.files, a.waits, a.quiet = stamp, waits, 0
+		a.failed, a.again = 0, time.Time{}
 	}
-	if !a.waits.open && !a.waits.reasons {
+	if !a.waits.open && !a.waits.reasons || time.Now().Before(a.again) {
 		return nil
 	}
 	outcome, err := ledger.ReadOutcome(dir)
@@ -74,10 +91,12 @@ func (a *attendant) attend(ctx context.Context) error {
 	}
 	soon, cancel := context.WithTimeout(ctx, attendWait)
 	defer cancel()
-	unlock, err := a.in.Store.Lock(soon)
+	unlock, err := a.in.Store.LockAfter(soon)
 	if err != nil {
 		return nil //nolint:nilerr // the next time
 	}
 	defer unlock()
-	return SendToAgent(ctx, a.in, a.record, a.quiet >= quietPolls)
+	err = SendToAgent(ctx, a.in, a.record, a.quiet >= quietPolls, attendTime)
+	a.pause(err)
+	return err
 }

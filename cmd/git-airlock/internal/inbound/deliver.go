@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
@@ -38,22 +39,37 @@ func workIn(dir string) (w pendingWork, err error) {
 	return pendingWork{record.Open() != nil, len(record.Unsent(decisions)) > 0}, err
 }
 
-// SendToAgent completes an interrupted sync and, if reasons is set, delivers the reasons of verdicts. The caller holds the store's lock.
-func SendToAgent(ctx context.Context, in prisons.Prisons, r airlock.Record, reasons bool) error {
+// Syncing reports from the host state dir whether a sync is running, or was interrupted and is not complete.
+func Syncing(dir string) (bool, error) {
+	record, err := ledger.ReadSynced(dir)
+	return record.Open() != nil, err
+}
+
+// SendToAgent completes an interrupted sync and, if reasons is set, delivers the reasons of verdicts, each within a limit of time. The caller
+// holds the store's lock. SendToAgent ends with [airlock.ErrWanted] when another command needs that lock: git runs the agent's filters in the
+// workspace, which may never end.
+func SendToAgent(ctx context.Context, in prisons.Prisons, r airlock.Record, reasons bool, limit time.Duration) error {
 	dir := in.Store.Dir(r.ID)
 	waits, err := workIn(dir)
 	if err != nil || !waits.open && (!waits.reasons || !reasons) || in.Store.WorkspaceGone(r) {
 		return err
 	}
+	ctx, free := in.Store.Yielding(ctx)
+	defer free()
 	w, end, err := in.Inside(ctx, r)
 	if err != nil {
-		return err
+		return ended(ctx, err)
 	}
 	defer end() //nolint:errcheck // the result does not depend on how the prison ends
-	if err := finish(ctx, w, dir); err != nil || !reasons {
-		return err
+	if err := finishWithin(ctx, w, dir, limit); err != nil {
+		return fmt.Errorf("finish the interrupted sync: %w", err)
 	}
-	return sendReasons(ctx, in, r, w)
+	if !reasons {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return ended(ctx, sendReasons(ctx, in, r, w))
 }
 
 // sendReasons writes the reasons of verdicts as notes into the inner repository. It records a note after it has written the note, and the

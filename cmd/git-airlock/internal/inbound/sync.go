@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -69,25 +68,27 @@ func Sync(ctx context.Context, q Request) (*incoming.Change, error) {
 	}
 }
 
-// locked tries to sync, with the store's lock.
+// locked tries to sync, with the store's lock. It ends when another command needs that lock.
 func (q Request) locked(ctx context.Context) (*incoming.Change, error) {
 	if q.Prisons.Store.WorkspaceGone(q.Record) {
 		return nil, &environment.Refusal{Text: "the workspace " + q.Record.Workspace + " is gone", Next: []string{"git airlock start  # makes it again"}}
 	}
-	unlock, err := q.Prisons.Store.Lock(ctx)
+	unlock, err := q.Prisons.Store.LockAfter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+	ctx, free := q.Prisons.Store.Yielding(ctx)
+	defer free()
 	w, end, err := q.Prisons.Inside(ctx, q.Record)
 	if err != nil {
-		return nil, err
+		return nil, ended(ctx, err)
 	}
 	defer end() //nolint:errcheck // the result does not depend on how the prison ends
 	for n := 0; ; n++ {
 		change, err := q.once(ctx, w)
 		if n >= tries || !passes(err) || ctx.Err() != nil {
-			return change, err
+			return change, ended(ctx, err)
 		}
 		time.Sleep(pause)
 	}
@@ -102,7 +103,7 @@ func passes(err error) bool {
 // once tries to sync.
 func (q Request) once(ctx context.Context, w inner.Workspace) (*incoming.Change, error) {
 	if !q.Engine.Repo.Dry {
-		if err := finish(ctx, w, q.Engine.Dir()); err != nil {
+		if err := finishWithin(ctx, w, q.Engine.Dir(), inner.DefaultLimits.Time); err != nil {
 			return nil, err
 		}
 		if _, err := q.Engine.Drain(ctx, promote.Options{Unchecked: true}); err != nil {
@@ -133,7 +134,7 @@ func (q Request) once(ctx context.Context, w inner.Workspace) (*incoming.Change,
 	if err != nil {
 		return nil, err
 	}
-	if err = moveMain(context.WithoutCancel(ctx), w, q.Engine.Dir(), made); err == nil { // a move that ends halfway would leave neither state
+	if err = moveMain(ctx, w, q.Engine.Dir(), made, s.Settings.Limits.Time); err == nil {
 		events.Synced(q.Engine.Dir(), q.Record.Session, change.Outer, len(change.Paths))
 	}
 	return change, err
@@ -152,51 +153,20 @@ func (q Request) scan(ctx context.Context, c *incoming.Change) (scan.Report, err
 	return scan.Scanner{Repo: q.Prisons.Repo, Settings: settings, Exclude: q.Exclude, Only: c.Paths, Detect: detectorOf(secrets.Default().Find)}.Tree(ctx, tree)
 }
 
-// moveMain moves the inner main to a commit, and completes the record.
-func moveMain(ctx context.Context, w inner.Workspace, dir string, made incoming.Made) error {
-	pack, err := os.Open(made.Pack)
-	if err == nil {
-		err = errors.Join(w.Unpack(ctx, pack), pack.Close())
-	}
-	if err != nil {
-		return errors.Join(err, incoming.Close(dir, false))
-	}
-	err = w.Advance(ctx, made.From, made.To)
-	var refused *inner.Refused
-	if err == nil || errors.As(err, &refused) {
-		err = errors.Join(err, incoming.Close(dir, err == nil))
-	}
-	return err
-}
-
-// finish completes a sync that was interrupted, or takes it back. The caller holds the store's lock, so that no sync runs. It does
-// nothing while the agent's git changes the index.
-func finish(ctx context.Context, w inner.Workspace, dir string) error {
-	record, err := ledger.ReadSynced(dir)
-	open := record.Open()
-	if err != nil || open == nil {
-		return err
-	}
-	err = w.Finish(ctx, open.Onto, open.Pair.Inner)
-	var refused *inner.Refused
-	switch {
-	case err == nil:
-		return incoming.Close(dir, true)
-	case errors.As(err, &refused) && refused.Obstacle != inner.Locked:
-		return incoming.Close(dir, false)
-	}
-	return err
-}
-
 // explained turns an obstacle into a refusal.
 func (q Request) explained(ctx context.Context, err error) error {
 	var waiting *incoming.Waiting
 	var refused *inner.Refused
+	var broken *brokenOff
 	switch {
 	case errors.As(err, &waiting):
 		return q.waiting(ctx, waiting)
 	case errors.As(err, &refused):
 		return obstructed(refused)
+	case errors.As(err, &broken):
+		return q.interrupted(broken)
+	case errors.Is(err, airlock.ErrWanted):
+		return &environment.Refusal{Text: err.Error() + "; nothing was changed", Next: []string{"git airlock sync"}}
 	case errors.Is(err, incoming.ErrMoved):
 		return &environment.Refusal{Text: "the agent commits all the time, or its newest commits are held", Next: []string{"git airlock status", "git airlock sync"}}
 	case errors.Is(err, incoming.ErrBehind):

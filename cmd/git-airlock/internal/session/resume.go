@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
@@ -67,10 +68,14 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 	return r, nil
 }
 
-// sendToAgent sends the agent new reasons of verdicts. The caller holds the store's lock. After an error the daemon tries again.
+// sendTime bounds sending to the agent while the user waits for a start or stop.
+const sendTime = 5 * time.Second
+
+// sendToAgent finishes an interrupted sync, and sends the agent new reasons of verdicts. The caller holds the store's lock. After an error the
+// daemon tries again.
 func (s *Session) sendToAgent(ctx context.Context, r airlock.Record) {
-	if err := inbound.SendToAgent(ctx, s.Prisons(), r, true); err != nil {
-		s.Report.Say("the agent does not have the reasons of your verdicts yet: %s", err)
+	if err := inbound.SendToAgent(ctx, s.Prisons(), r, true, sendTime); err != nil && ctx.Err() == nil {
+		s.Report.Say("not brought to the agent yet: %s", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -28,6 +29,7 @@ type Status struct {
 	DaemonPID int              // 0 if it cannot be seen from here
 	Lost      string           // the workspace, if it was removed
 	Refusals  network.Recent   // of the network
+	Syncing   bool             // a sync is running, or is not finished
 }
 
 // Status returns the status of this worktree's airlock, and restarts a dead daemon. If another command changes the airlock
@@ -77,7 +79,7 @@ func letFinish(ctx context.Context, store airlock.Store) {
 	const moment = 10 * time.Second // a stop ends a prison in an instant, unless the machine is busy
 	waiting, cancel := context.WithTimeout(ctx, moment)
 	defer cancel()
-	if unlock, err := store.Lock(waiting); err == nil {
+	if unlock, err := store.LockAfter(waiting); err == nil {
 		unlock()
 	}
 }
@@ -105,6 +107,9 @@ func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, erro
 		d.State = Broken
 	}
 	d.Refusals = s.RecentRefusals(r)
+	if d.Syncing, err = inbound.Syncing(s.Store.Dir(r.ID)); err != nil {
+		return d, err
+	}
 	err = d.seePromotion(ctx, s.Engine(r), s.Report)
 	return d, err
 }

@@ -41,6 +41,7 @@ type Document struct {
 	Flagged       []Flagged  `json:"flagged"`
 	LastLandedAt  *time.Time `json:"last_landed_at"`
 	Failure       string     `json:"failure,omitempty"`
+	Syncing       bool       `json:"syncing"`
 	Isolation     Isolation  `json:"isolation"`
 	Refusals      []Refused  `json:"refusals"`
 

@@ -95,6 +95,10 @@ func (p *statusText) promotion(d Document) {
 	} else if d.Pending > 0 && len(d.Holds) == 0 && !d.Daemon.Running {
 		p.next("git airlock promote") // no daemon is running to do it
 	}
+	if d.Syncing {
+		p.alarm("sync", "not finished; the agent may have a part of your files")
+		p.next("git airlock sync  # finishes it, as the daemon does")
+	}
 }
 
 // pending prints the commits that have not landed, with a command that shows them. A refused commit has no outer form, so that
