@@ -14,8 +14,9 @@ import (
 const (
 	maxWidth, maxHeight         = 500, 200
 	defaultWidth, defaultHeight = 80, 24
-	// maxAbove bounds the bytes of the lines that have left a screen. The oldest ones are dropped.
+	// maxAbove bounds the bytes of the lines that have left a screen. The oldest ones are dropped. lineCost is what each takes besides its text.
 	maxAbove = 8 << 20
+	lineCost = 32
 )
 
 // Text returns what a terminal of a size shows after a program's output: the lines that have left the screen at its top, and the
@@ -112,6 +113,7 @@ type terminal struct {
 	last          string // the last character, for its repetition
 	above         []line // that have left the first screen
 	size          int    // of above in bytes
+	blank         int    // lines at the end of above that have no text
 }
 
 func newTerminal(width, height int) *terminal {
@@ -140,14 +142,21 @@ func (t *terminal) lines() []line {
 	return all
 }
 
-// keep adds rows to the lines above.
+// keep adds rows to the lines above. Of blank rows it keeps as many in a row as the screen has, because a few bytes of output can scroll a whole
+// blank screen away.
 func (t *terminal) keep(rows []row) {
 	for _, r := range rows {
+		if t.blank++; len(r.cells) > 0 || r.goesOn {
+			t.blank = 0
+		}
+		if t.blank > t.height {
+			continue
+		}
 		l := r.line()
-		t.above, t.size = append(t.above, l), t.size+len(l.text)+1
+		t.above, t.size = append(t.above, l), t.size+len(l.text)+lineCost
 	}
 	for t.size > maxAbove {
-		t.size -= len(t.above[0].text) + 1
+		t.size -= len(t.above[0].text) + lineCost
 		t.above = t.above[1:]
 	}
 }

@@ -60,6 +60,27 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestBlank checks that output which scrolls blank screens away is shown as at most a screen of blank lines, also between texts.
+func TestBlank(t *testing.T) {
+	const height = 24
+	blank := strings.Repeat("\n", height)
+	for output, want := range map[string]string{
+		"\x1b[24S":            blank,
+		"\x1b[9999S":          blank,
+		"\n":                  blank,
+		"\x1b[H\x1b[9999M":    blank,
+		"a\r\x1b[24S\x1b[24S": strings.Repeat("a\n"+blank, 1000),
+	} {
+		text := Text([]byte(strings.Repeat(output, 1000)), 80, height)
+		if strings.TrimLeft(text, "\n") != strings.TrimLeft(want, "\n") || strings.Count(text, "\n") > strings.Count(want, "\n") {
+			t.Errorf("%q: %d lines", output, strings.Count(text, "\n"))
+		}
+	}
+	if lines := strings.Count(Text([]byte(strings.Repeat("x\r\n", 1<<20)), 80, height), "\n"); lines > maxAbove/lineCost+height {
+		t.Errorf("%d lines", lines)
+	}
+}
+
 // FuzzText checks that output never breaks the screen, and that what is shown does nothing to a terminal.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{"a\r\nb\x1b[2J\x1b[3;4Hc", "\x1b[?1049h\x1b[1;3r\x1bM\x1b[5L\x1b[3M\x1b[4P\x1b[4@\x1b[3X\x1b[2K\x1b[?1049l", "\x1b]0;t\a日本\x1b[9b\tx\x1b[S\x1b[2T"} {
