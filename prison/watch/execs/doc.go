@@ -27,6 +27,9 @@
 // A rule ([Rules]) refuses a call with EPERM. It is a guard rail, not a wall: another thread can change the arguments after they were
 // compared, a copy of a program has another name, and a changed copy another digest. The prison, not a rule, keeps an agent in.
 //
+// A digest takes the processor of the host. It is computed at an ordinary priority, and once for a file that does not change. Beyond a rate,
+// the calls of the prison wait. No limit lets a program run whose digest was not compared.
+//
 // # Memory
 //
 // The recorder is a process of the host, and no limit of the prison applies to it. The bounds of calls_linux.go apply instead: a call beyond

@@ -99,6 +99,12 @@ func (l listener) events() int16 {
 	return p[0].Revents
 }
 
+// waits reports whether the process still waits for the answer to a call. The kernel does not carry out a call whose process does not.
+func (l listener) waits(n *notification) bool {
+	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_ID_VALID, uintptr(unsafe.Pointer(&n.id)))
+	return e != unix.ENOENT
+}
+
 // proceed lets a call continue. It reports whether the process was still waiting.
 func (l listener) proceed(n *notification) bool {
 	return l.send(answer{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})

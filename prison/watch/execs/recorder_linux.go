@@ -34,6 +34,7 @@ type recorder struct {
 	poll    poll
 	outside namespace // the pid namespace of this process
 	socket  *os.File  // see [Complete]
+	content budget    // of the digests
 
 	answering sync.WaitGroup // the goroutines that answer
 	mu        sync.Mutex
@@ -134,7 +135,8 @@ func (r *answerer) execute(n *notification) {
 	e.CWD = r.proc.link(thread, "/cwd")
 	p, fresh := r.processOf(e)
 	file := func() string { return r.proc.fileOf(thread, e.CWD, c) }
-	if rule := r.rules.refuses(e.CWD, c, file, func() string { return r.digests.of(thread, e.CWD, c) }); rule != "" {
+	digest := func() string { return r.digests.of(thread, e.CWD, c, func() bool { return r.listener.waits(n) }) }
+	if rule := r.rules.refuses(e.CWD, c, file, digest); rule != "" {
 		e.Deny = &rule
 	}
 	if r.answerCall(n, e) {

@@ -130,7 +130,7 @@ func (r *recorder) listen(g Given, files []*os.File) {
 		defer files[0].Close()
 		runtime.LockOSThread()
 		unix.Setpriority(unix.PRIO_PROCESS, 0, priority) //nolint:errcheck // only root may, and answers are only slower without
-		a := answerer{recorder: r, listener: listener(files[0].Fd()), slot: &r.shared.slots[g.Slot], within: -1, hidden: g.Hidden, all: r.shared.count == 1 && !g.Enters, digests: digests{map[contentID]string{}}}
+		a := answerer{recorder: r, listener: listener(files[0].Fd()), slot: &r.shared.slots[g.Slot], within: -1, hidden: g.Hidden, all: r.shared.count == 1 && !g.Enters, digests: digests{map[contentID]string{}, &r.content}}
 		a.listener.prepare()
 		a.answer()
 	})
