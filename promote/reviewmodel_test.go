@@ -113,6 +113,9 @@ func (m *reviewer) walkOn(tip string, landed map[*commit]gitops.OID, may func(*c
 	}
 	left := slices.DeleteFunc(slices.Clone(m.order), func(c *commit) bool { return stands[c] })
 	if slices.ContainsFunc(left, func(c *commit) bool {
+		if len(c.parents) == 0 {
+			return true // it has a file of its own
+		}
 		after, clean := m.merge(m.treeOf(c.parents[0].files), tip, m.treeOf(c.files))
 		return m.words[c].LeavesOut() || !clean || after != tip || len(c.parents) > 1
 	}) {

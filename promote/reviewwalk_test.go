@@ -61,6 +61,8 @@ type reviewer struct {
 	own    tree                // the user's files that are not committed
 	merges map[[3]string]string
 	waited int // cycles in which an approved commit had to wait
+	// orphans reports that merges also bring root commits.
+	orphans bool
 	// How the walk treats what the contract leaves open: commits that were left out when later ones landed come after new ones, an
 	// amended commit is undone as it landed, or it changes only what the agent has amended, and what a commit changes is found in the
 	// agent's tree without those left out since the newest landed one. All matter only for commits that do and undo the same.
@@ -138,7 +140,12 @@ func (m *reviewer) mergeInside(at *commit) {
 	}
 	files := maps.Clone(fork.files)
 	files.put("side/"+added, plain("side "+added+"\n"))
-	side := m.made(files, fork)
+	begins := []*commit{fork}
+	if m.orphans && m.r.IntN(2) == 0 {
+		files, begins = tree{}, nil
+		files.put("side/"+added, plain("side "+added+"\n"))
+	}
+	side := m.made(files, begins...)
 	files = maps.Clone(at.files)
 	files.put("side/"+added, plain("side "+added+"\n"))
 	if m.r.IntN(2) == 0 {

@@ -280,7 +280,7 @@ func (b *builder) takeBack(first int) {
 // setBeside builds the commit at a position of the list of commits that were set aside. It applies the commit's change since its first parent to
 // the outer commit on, or, if the commit is on a side branch, to the image of that parent. older reports that a newer commit of the agent was
 // built or has landed before. setBeside returns a conflict if the change does not apply or is empty there, or if another parent of the commit
-// has no image.
+// has no image. A root commit on a side branch is built as it is.
 func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, older bool) (*Conflict, error) {
 	a := b.plan.Aside[position]
 	inner, err := b.request.Inside.Commit(ctx, a.Commit)
@@ -298,33 +298,10 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 	if !ok || b.bringsAbsent(a) || len(a.Parents) > 1 && b.waits(a.Parents[0]) {
 		return &c, nil
 	}
-	before, err := b.request.Trees.Tree(ctx, b.parentOf(a.Link))
-	if err != nil {
-		return nil, err
-	}
-	ours, err := b.treeOf(ctx, parents[0])
-	if err != nil {
-		return nil, err
-	}
-	if b.whole == a.Commit {
-		ours = before
-	}
-	m := quarantine.Merge{Base: before, Ours: ours, Theirs: inner.Tree}
-	tree, conflicts, err := b.mergeOn(ctx, m)
-	if conflicts != nil {
-		if m.Own, err = b.agentsOnly(ctx, parents[0]); m.Own && err == nil {
-			tree, conflicts, err = b.mergeOn(ctx, m)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if c.already = tree == ours && before != inner.Tree && len(parents) == 1; conflicts != nil || c.already && !b.keepsEmpty {
-		c.Paths = append(c.Paths, conflicts...)
-		return &c, nil
-	}
-	if b.request.ByPatch && len(parents) == 1 && before != inner.Tree {
-		if c.Refused, err = b.refusal(ctx, a.Commit, m, tree); err != nil || c.Refused != "" {
+	tree := inner.Tree
+	if len(parents) > 0 {
+		var applies bool
+		if tree, applies, err = b.applyBeside(ctx, a, tree, parents, &c); err != nil || !applies {
 			return &c, err
 		}
 	}
@@ -336,6 +313,42 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 	return nil, nil
 }
 
+// applyBeside applies the change of a commit since its first parent to the first of its outer parents. theirs is the commit's tree. If the change
+// does not apply or is empty there, applies is false and c has the reason.
+func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitops.OID, parents []gitops.OID, c *Conflict) (tree gitops.OID, applies bool, err error) {
+	before, err := b.request.Trees.Tree(ctx, b.parentOf(a.Link))
+	if err != nil {
+		return "", false, err
+	}
+	ours, err := b.treeOf(ctx, parents[0])
+	if err != nil {
+		return "", false, err
+	}
+	if b.whole == a.Commit {
+		ours = before
+	}
+	m := quarantine.Merge{Base: before, Ours: ours, Theirs: theirs}
+	tree, conflicts, err := b.mergeOn(ctx, m)
+	if conflicts != nil {
+		if m.Own, err = b.agentsOnly(ctx, parents[0]); m.Own && err == nil {
+			tree, conflicts, err = b.mergeOn(ctx, m)
+		}
+	}
+	if err != nil {
+		return "", false, err
+	}
+	if c.already = tree == ours && before != theirs && len(parents) == 1; conflicts != nil || c.already && !b.keepsEmpty {
+		c.Paths = append(c.Paths, conflicts...)
+		return "", false, nil
+	}
+	if b.request.ByPatch && len(parents) == 1 && before != theirs {
+		if c.Refused, err = b.refusal(ctx, a.Commit, m, tree); err != nil || c.Refused != "" {
+			return "", false, err
+		}
+	}
+	return tree, true, nil
+}
+
 // agentsOnly reports whether all commits of an outer commit's first-parent history since the airlock's base are the agent's.
 func (b *builder) agentsOnly(ctx context.Context, commit gitops.OID) (bool, error) {
 	made := map[gitops.OID]bool{b.plan.Ledger.Base.Outer: true}
@@ -344,8 +357,8 @@ func (b *builder) agentsOnly(ctx context.Context, commit gitops.OID) (bool, erro
 	}
 	for commit != b.plan.Ledger.Base.Outer {
 		c, err := b.request.Across.Commit(ctx, commit)
-		if err != nil || !made[commit] && !b.plan.Ledger.HasOuter(commit) || len(c.Parents) == 0 {
-			return false, err
+		if agents := made[commit] || b.plan.Ledger.HasOuter(commit); err != nil || !agents || len(c.Parents) == 0 {
+			return agents && err == nil, err
 		}
 		commit = c.Parents[0]
 	}
@@ -366,8 +379,8 @@ func (b *builder) waits(id gitops.OID) bool {
 	return !placed && slices.ContainsFunc(b.plan.Aside, func(a history.Aside) bool { return a.Commit == id })
 }
 
-// parentsBeside returns the outer parents of a commit that was set aside. ok is false if one of its other parents is
-// left out.
+// parentsBeside returns the outer parents of a commit that was set aside: none for a root commit that a merge brings. ok is false if one of its
+// other parents is left out.
 func (b *builder) parentsBeside(a history.Aside, on gitops.OID) (parents []gitops.OID, ok bool) {
 	inside := a.Parents
 	if !a.Side {
@@ -390,9 +403,6 @@ func (b *builder) parentsBeside(a history.Aside, on gitops.OID) (parents []gitop
 		}
 	}
 	b.outside[b.onto] = true
-	if len(parents) == 0 {
-		parents = append(parents, on)
-	}
 	return parents, true
 }
 

@@ -12,8 +12,8 @@ import (
 // checkNeeds stops the building at a commit that conflicts or changes nothing because the branch lacks commits that were left out when other
 // commits landed. The walk of a plan does not find such a commit: the inner trees that it uses have the changes of the commits left out.
 func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Commit, theirs, tree gitops.OID, parents []gitops.OID) error {
-	if b.how == asTheyAre || len(b.plan.Ledger.LeftOut()) == 0 || b.stopped == nil && len(parents) > 1 {
-		return nil
+	if b.how == asTheyAre || len(b.plan.Ledger.LeftOut()) == 0 || len(parents) == 0 || b.stopped == nil && len(parents) > 1 {
+		return nil // a root commit needs nothing
 	}
 	base, err := b.baseTree(ctx, l)
 	if err != nil {
@@ -54,11 +54,19 @@ func (b *builder) onBranch(ctx context.Context, commit, tree gitops.OID) (gitops
 			break
 		}
 		var c gitops.Commit
-		if c, err = b.request.Inside.Commit(ctx, id); err == nil {
+		if c, err = b.request.Inside.Commit(ctx, id); err == nil && !b.landedRoot(ctx, id) {
 			tree, err = b.pick(ctx, commit, quarantine.Link{Commit: id, Parents: c.Parents}, tree)
 		}
 	}
 	return tree, err
+}
+
+// landedRoot reports whether a landed commit is a root commit on the branch, too. It has no change of its own: the merge that brought it has
+// its files.
+func (b *builder) landedRoot(ctx context.Context, inner gitops.OID) bool {
+	p, _ := b.plan.Ledger.Image(inner)
+	outer, err := b.request.Across.Commit(ctx, p.Outer)
+	return err == nil && len(outer.Parents) == 0
 }
 
 // pick returns a tree with the change of the inner commit l. If the two conflict, it stops the building at the commit of.
@@ -127,9 +135,10 @@ func (b *builder) lineSinceAgain(ctx context.Context) ([]quarantine.Link, error)
 	return line, nil
 }
 
-// leftOutBefore returns the commits that a commit reaches, that were left out when other commits landed, and that are not built yet.
+// leftOutBefore returns the commits that a commit reaches, that were left out when other commits landed, and that are not built yet. It leaves out
+// root commits that merges bring: they have no change of their own, since those of the merges have their files.
 func (b *builder) leftOutBefore(ctx context.Context, commit gitops.OID) ([]gitops.OID, error) {
-	seen := map[gitops.OID]bool{b.plan.Ledger.Base.Inner: true}
+	seen, first := map[gitops.OID]bool{b.plan.Ledger.Base.Inner: true}, map[gitops.OID]gitops.OID{}
 	for todo := []gitops.OID{commit}; len(todo) > 0; {
 		id := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -140,8 +149,16 @@ func (b *builder) leftOutBefore(ctx context.Context, commit gitops.OID) ([]gitop
 		if err != nil {
 			return nil, err
 		}
-		seen[id], todo = true, append(todo, c.Parents...)
+		seen[id], todo = len(c.Parents) > 0, append(todo, c.Parents...)
+		if len(c.Parents) > 0 {
+			first[id] = c.Parents[0]
+		}
 	}
+	oldest := commit // of the first-parent history
+	for first[oldest] != "" {
+		oldest = first[oldest]
+	}
+	seen[oldest] = true
 	return slices.DeleteFunc(b.plan.Ledger.LeftOut(), func(id gitops.OID) bool { return !seen[id] || b.placed[id] != "" }), nil
 }
 
