@@ -57,10 +57,9 @@ func (r *Repository) ShowChange(ctx context.Context, out io.Writer, colour, text
 func (g *Git) ShowTrees(ctx context.Context, out io.Writer, colour bool, limit int64, from, to OID) error {
 	args := []string{"diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", inColour(colour), string(from), string(to)}
 	escaper := &escapingWriter{w: out, colour: colour}
-	written := &counted{to: escaper}
-	err := g.Look(ctx, Call{Args: args, Stdout: written, Limit: limit, For: patchTime})
+	err := g.Look(ctx, Call{Args: args, Stdout: escaper, Limit: limit, For: patchTime})
 	err = cmp.Or(err, escaper.flush())
-	if err != nil && ctx.Err() == nil && written.n >= limit {
+	if errors.Is(err, ErrOutput) && ctx.Err() == nil {
 		return ErrLargePatch
 	}
 	return err

@@ -62,9 +62,8 @@ func (g *Git) patches(ctx context.Context, commits []OID, limit int64, args []st
 		return nil
 	}
 	var diffs bytes.Buffer
-	to := &counted{to: &diffs}
-	err := g.Look(ctx, Call{Args: args, Stdin: strings.NewReader(Lines(commits)), Stdout: to, Limit: limit, For: patchTime})
-	large := err != nil && ctx.Err() == nil && (to.n >= limit || errors.Is(err, context.DeadlineExceeded))
+	err := g.Look(ctx, Call{Args: args, Stdin: strings.NewReader(Lines(commits)), Stdout: &diffs, Limit: limit, For: patchTime})
+	large := ctx.Err() == nil && (errors.Is(err, ErrOutput) || errors.Is(err, context.DeadlineExceeded))
 	switch half := len(commits) / 2; {
 	case large && half > 0:
 		if err := g.patches(ctx, commits[:half], limit, args, do); err != nil {
@@ -77,17 +76,6 @@ func (g *Git) patches(ctx context.Context, commits []OID, limit int64, args []st
 		return err
 	}
 	return do(commits, diffs.Bytes())
-}
-
-// counted counts the bytes written.
-type counted struct {
-	to io.Writer
-	n  int64
-}
-
-func (c *counted) Write(p []byte) (int, error) {
-	c.n += int64(len(p))
-	return c.to.Write(p)
 }
 
 // noIndex keeps git from reading the index, which a diff of commits needs only for attribute files that the user has removed.
@@ -112,6 +100,7 @@ func (g *Git) patchIDs(ctx context.Context, form string, commits []OID, limit in
 	}
 	in, patches := io.Pipe()
 	var text string
+	var diffErr error
 	err := Together(
 		func() (err error) {
 			text, err = g.patchID(ctx, form, in) // git patch-id starts while git diff-tree makes the diffs
@@ -119,12 +108,15 @@ func (g *Git) patchIDs(ctx context.Context, form string, commits []OID, limit in
 			return err
 		},
 		func() error {
-			err := g.With(noIndex).patches(ctx, commits, limit, diffTree("--stdin", "-p", "--full-index"), func(_ []OID, diffs []byte) error {
+			diffErr = g.With(noIndex).patches(ctx, commits, limit, diffTree("--stdin", "-p", "--full-index"), func(_ []OID, diffs []byte) error {
 				_, err := patches.Write(diffs)
 				return err
 			})
-			return errors.Join(err, patches.CloseWithError(err))
+			return patches.CloseWithError(diffErr)
 		})
+	if diffErr != nil && !errors.Is(diffErr, io.ErrClosedPipe) { // git patch-id reports it as well, or has ended first
+		err = diffErr
+	}
 	for line := range strings.Lines(text) {
 		id, commit, _ := strings.Cut(strings.TrimSpace(line), " ")
 		ids[OID(commit)] = id

@@ -1,6 +1,11 @@
 package gitops_test
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -47,5 +52,43 @@ func TestPatches(t *testing.T) {
 	}
 	if patches[second] == verbatim[second] {
 		t.Error("white space is in neither form")
+	}
+}
+
+// TestLargePatch reads the changes of several commits, of which one is larger than the limit. It alone has no entry.
+func TestLargePatch(t *testing.T) {
+	t.Parallel()
+	w := gitopstest.New(t)
+	ids := []gitops.OID{w.CommitAll(gitopstest.Files{"a": "1\n"})}
+	many := gitopstest.Files{}
+	for n := range 200 {
+		many[fmt.Sprint("many/", n)] = fmt.Sprint(n, "\n")
+	}
+	large := w.CommitAll(many)
+	ids = append(ids, large, w.CommitAll(gitopstest.Files{"a": "2\n"}), w.CommitAll(gitopstest.Files{"a": "3\n"}))
+	for limit := int64(10_000); limit < 10_100; limit += 7 {
+		patches, err := w.VerbatimPatchIDs(t.Context(), ids, limit)
+		gitopstest.Check(t, err)
+		for _, id := range ids {
+			if got := patches[id]; (got == "") != (id == large) {
+				t.Fatalf("limit %d: %s has the patch-id %q", limit, id, got)
+			}
+		}
+		if err := w.ShowTrees(t.Context(), io.Discard, false, limit, ids[0]+"^{tree}", large+"^{tree}"); !errors.Is(err, gitops.ErrLargePatch) {
+			t.Fatalf("limit %d: the difference of the trees: %v", limit, err)
+		}
+	}
+}
+
+// TestPatchIDsOfMissingTree reports an error once.
+func TestPatchIDsOfMissingTree(t *testing.T) {
+	t.Parallel()
+	w := gitopstest.New(t)
+	id := w.CommitAll(gitopstest.Files{"a": "1\n"})
+	tree := w.Run("rev-parse", string(id)+"^{tree}")
+	gitopstest.Check(t, os.Remove(filepath.Join(w.GitDir, "objects", tree[:2], tree[2:])))
+	_, err := w.PatchIDs(t.Context(), []gitops.OID{id})
+	if err == nil || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "patch-id") {
+		t.Errorf("%v", err)
 	}
 }
