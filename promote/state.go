@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/disk"
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // State is the state of an airlock's promotion at one moment.
@@ -55,7 +56,7 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 	}
 	// A cycle that cannot write could not record its failure either.
 	if err := e.unwritable(); err != nil {
-		s.Failure = gitops.Text(err.Error()).String()
+		s.Failure = gitops.Text(words.OneLine(err)).String()
 	}
 	holds := withoutPosition(s.Holds)
 	if h := e.room(); h != nil && s.Pending > 0 && !holdsFor(holds, ledger.DiskFull) {

@@ -2,7 +2,9 @@
 package words
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -68,4 +70,37 @@ func Matches(pattern, text string) bool {
 		}
 	}
 	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// OneLine returns the text of an error. The texts of joined errors ([errors.Join]) are in one line, each of them once.
+func OneLine(err error) string { return strings.Join(textsOf(err), "; ") }
+
+// textsOf returns the different texts of the errors that are joined in an error.
+func textsOf(err error) (texts []string) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var lines []string
+		for _, one := range joined.Unwrap() {
+			lines = append(lines, one.Error())
+			texts = append(texts, textsOf(one)...)
+		}
+		if err.Error() == strings.Join(lines, "\n") {
+			return unique(texts)
+		}
+	}
+	if cause := errors.Unwrap(err); cause != nil {
+		if step, ok := strings.CutSuffix(err.Error(), cause.Error()); ok {
+			return []string{step + OneLine(cause)}
+		}
+	}
+	return []string{err.Error()}
+}
+
+// unique returns texts in their order, each once.
+func unique(texts []string) (once []string) {
+	for _, t := range texts {
+		if !slices.Contains(once, t) {
+			once = append(once, t)
+		}
+	}
+	return once
 }

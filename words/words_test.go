@@ -1,6 +1,8 @@
 package words
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -49,4 +51,23 @@ func defined(pattern, text string) bool {
 		return defined(pattern[1:], text) || text != "" && defined(pattern, text[1:])
 	}
 	return text != "" && (pattern[0] == '?' || pattern[0] == text[0]) && defined(pattern[1:], text[1:])
+}
+
+// TestOneLine writes errors in one line. Text of others that has lines of its own is not changed.
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+	a, b, foreign := errors.New("a"), errors.New("b"), errors.New("x\ny")
+	for want, err := range map[string]error{
+		"a":            a,
+		"a; b":         errors.Join(a, b, a),
+		"step: a; b":   fmt.Errorf("step: %w", errors.Join(a, errors.Join(b, a))),
+		"x\ny; a":      errors.Join(foreign, a),
+		"a: b":         fmt.Errorf("%w: %w", a, b),
+		"one: a; b":    errors.Join(fmt.Errorf("one: %w", a), b),
+		"after x\ny (": fmt.Errorf("after %w (", foreign),
+	} {
+		if got := OneLine(err); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }

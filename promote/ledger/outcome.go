@@ -93,7 +93,7 @@ const failureLimit = 2000
 // Fail stores the failure of a cycle in o, the outcome of the last cycle that succeeded. An interruption is not a
 // failure.
 func (o Outcome) Fail(ctx context.Context, dir string, cause error) error {
-	text := words.Clip(gitops.Text(cause.Error()).String(), failureLimit)
+	text := words.Clip(gitops.Text(words.OneLine(cause)).String(), failureLimit)
 	if ctx.Err() != nil || text == o.Failure {
 		return nil
 	}

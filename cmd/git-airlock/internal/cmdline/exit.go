@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/teams"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // childStatus is the exit status of the command that visit or run ran.
@@ -159,5 +160,5 @@ func linesOf(err error) []string {
 	if errors.Is(err, context.Canceled) {
 		return []string{"interrupted"} // instead of "context canceled", which means nothing to users
 	}
-	return []string{err.Error()}
+	return []string{words.OneLine(err)}
 }

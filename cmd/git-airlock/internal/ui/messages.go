@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Messages is a writer for messages. Hints work like git's advice: advice.airlock=false turns them off, and color.advice
@@ -47,7 +48,7 @@ func Say(w io.Writer, format string, args ...any) {
 	shown := slices.Clone(args)
 	for i, arg := range shown {
 		if err, ok := arg.(error); ok {
-			shown[i] = gitops.Text(err.Error())
+			shown[i] = gitops.Text(words.OneLine(err))
 		}
 	}
 	fmt.Fprintf(w, "airlock: "+format+"\n", shown...)
