@@ -67,9 +67,9 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 		if err := s.haltToClear(ctx, &r, discard); err != nil {
 			return err
 		}
-		soon, cancel := context.WithTimeout(ctx, countTime)
-		s.attest(soon, r, attest.Attester.Rest)
-		cancel()
+		if err := s.attestRest(ctx, r, discard); err != nil {
+			return err
+		}
 		s.tellUndone(ctx, r)
 		if s.Recorder != nil {
 			s.Recorder.Ended(ctx, r)

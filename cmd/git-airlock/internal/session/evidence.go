@@ -3,13 +3,18 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/attest"
 	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // attester returns the Attester that makes the statements about landed commits of an airlock. It calls say with its messages.
@@ -35,21 +40,60 @@ func (s *Session) Attest(ctx context.Context) {
 	}
 }
 
-// attest calls do to make statements about commits of an airlock. It reports an error to the user, and does not return it.
-func (s *Session) attest(ctx context.Context, r airlock.Record, do func(attest.Attester, context.Context) error) {
+// attest calls do to make statements about commits of an airlock. It reports an error to the user, and returns only whether there was one.
+func (s *Session) attest(ctx context.Context, r airlock.Record, do func(attest.Attester, context.Context) error) (failed bool) {
+	err := s.attesting(ctx, r, do)
+	if failed = err != nil && !errors.Is(err, context.Canceled); failed {
+		s.Report.Say("some landed commits may have no evidence yet: %v", err)
+	}
+	return failed
+}
+
+func (s *Session) attesting(ctx context.Context, r airlock.Record, do func(attest.Attester, context.Context) error) error {
 	a, err := s.attester(r, s.Report.Say)
 	if err == nil && !s.Dry {
 		err = do(a, ctx)
 	}
-	if err != nil && !errors.Is(err, context.Canceled) {
-		s.Report.Say("some landed commits may have no evidence yet: %v", err)
+	return err
+}
+
+// attestRest makes the missing statements before an airlock is removed, because nobody can make them later. If they cannot be made, it returns
+// a refusal, and with discard it only says so. It also goes on if the disk is full, since clear may be what frees it.
+func (s *Session) attestRest(ctx context.Context, r airlock.Record, discard bool) error {
+	if landed, err := ledger.TotalLanded(s.Store.Dir(r.ID)); err == nil && landed == 0 {
+		return nil
 	}
+	soon := ctx
+	if discard {
+		bounded, cancel := context.WithTimeout(ctx, countTime)
+		defer cancel()
+		soon = bounded
+	}
+	err := s.attesting(soon, r, attest.Attester.Rest)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case discard || gitops.NoRoom(err):
+		s.Report.Say("some landed commits stay without evidence: %v", err)
+		return nil
+	}
+	return &environment.Refusal{Text: "landed commits would stay without evidence: " + gitops.Text(words.OneLine(err)).String(), Next: []string{
+		"git airlock verify " + rangeOf(r) + "  # tries to make it", "git airlock clear --" + DiscardFlag + "  # clears without it"}}
+}
+
+// rangeOf returns the commits of the branch since the base of an airlock.
+func rangeOf(r airlock.Record) string {
+	return fmt.Sprintf("%.12s..%s", r.Base, gitops.Pasteable(r.BranchName()))
 }
 
 // attestLanded makes the statements about landed commits, unless a daemon is running, which makes them.
 func (s *Session) attestLanded(ctx context.Context, r airlock.Record) {
 	if pid, err := daemon.PID(s.Store, r.ID); err == nil && pid == 0 {
-		s.attest(ctx, r, attest.Attester.Landed)
+		if s.attest(ctx, r, attest.Attester.Landed) {
+			s.Report.Hint("git airlock verify " + rangeOf(r) + "  # tries again")
+		}
 	}
 }
 
