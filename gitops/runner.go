@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ type Error struct {
 	Stderr string   // head and tail of standard error, escaped, in one line
 	Lines  []string // the same as separate lines
 
-	interrupted bool // by ^C, which all processes of the terminal receive
+	signal syscall.Signal // that ended it, or -1; SIGINT is ^C, which all processes of the terminal receive
 }
 
 func (e *Error) Error() string {
@@ -38,10 +39,11 @@ func (e *Error) Error() string {
 			break
 		}
 	}
-	if e.Stderr == "" {
-		return fmt.Sprintf("%s: exit status %d", verb, e.Status)
+	ended := fmt.Sprintf("exit status %d", e.Status)
+	if e.signal > 0 {
+		ended = e.signal.String()
 	}
-	return fmt.Sprintf("%s: %s", verb, e.Stderr)
+	return fmt.Sprintf("%s: %s", verb, cmp.Or(e.Stderr, ended))
 }
 
 // Status returns the exit status in the error of a git command, or -1 for any other error.
@@ -50,6 +52,13 @@ func Status(err error) int {
 		return e.Status
 	}
 	return -1
+}
+
+// Crashed reports whether a git command ended by a signal that nobody sends to end a program. The same command would end in the same way again:
+// git has a fault, or not enough memory for it.
+func Crashed(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.signal > 0 && !slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, e.signal)
 }
 
 // Git runs git in one folder with one environment.
@@ -322,7 +331,7 @@ func callError(ctx context.Context, c Call, err error, stderr *Stderr) error {
 		return fmt.Errorf("git %s: %w", c.Args[0], ctx.Err())
 	case errors.As(err, &exit):
 		state, _ := exit.Sys().(syscall.WaitStatus)
-		return &Error{c.Args, exit.ExitCode(), stderr.String(), stderr.Lines(), state.Signaled() && state.Signal() == syscall.SIGINT}
+		return &Error{c.Args, exit.ExitCode(), stderr.String(), stderr.Lines(), state.Signal()}
 	}
 	return fmt.Errorf("git %s: %w", c.Args[0], err)
 }

@@ -29,7 +29,7 @@ var unwritable = map[syscall.Errno][]string{
 // interrupt.
 func (e *Error) Is(target error) bool {
 	if target == context.Canceled {
-		return e.interrupted
+		return e.signal == syscall.SIGINT
 	}
 	errno, ok := target.(syscall.Errno)
 	return ok && slices.ContainsFunc(append(noRoom[errno], unwritable[errno]...), func(text string) bool { return strings.Contains(e.Stderr, text) })

@@ -338,7 +338,7 @@ func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitop
 		return "", false, err
 	}
 	if c.already = tree == ours && before != theirs && len(parents) == 1; conflicts != nil || c.already && !b.keepsEmpty {
-		c.Paths = append(c.Paths, conflicts...)
+		c.Paths, c.Crash = append(c.Paths, conflicts...), b.crash
 		return "", false, nil
 	}
 	if b.request.ByPatch && len(parents) == 1 && before != theirs {

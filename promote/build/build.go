@@ -69,6 +69,7 @@ type Conflict struct {
 	Paths   []string        // the paths with conflicts
 	Behind  bool            // it cannot even be pending, so the user cannot merge it
 	Refused string          // the patch engine's message, in place of Paths
+	Crash   error           // git ended by a signal when it merged the commit, in place of Paths
 	Lacking *ledger.Dropped // set if the commit does not apply without commits that are left out
 	Landed  bool            // the conflict is with landed commits of the agent, and not with the user's commits
 	already bool            // the branch has the commit's change already

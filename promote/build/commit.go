@@ -58,6 +58,7 @@ type builder struct {
 	// The answer.
 	fresh   []Fresh
 	stopped *Conflict // why the building stopped, or nil; the commits built before stay
+	crash   error     // why the last merge has conflicts without paths, or nil
 	merging bool      // trees had to be merged, which takes time
 	late    bool      // merging took too long: the commits built so far are complete, the rest is left out
 

@@ -86,6 +86,9 @@ func (t *Trees) Merge(ctx context.Context, base, ours, theirs gitops.OID) (gitop
 		return done.tree, done.conflicts, nil
 	}
 	tree, conflicts, err := t.bridge.Merge(ctx, m)
+	if gitops.Crashed(err) { // the commit does not apply, and others may
+		tree, conflicts, err, known = "", []string{}, nil, true
+	}
 	if err == nil {
 		t.merges[m] = merge{tree, conflicts}
 	}

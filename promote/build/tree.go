@@ -37,16 +37,21 @@ func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID
 func (b *builder) mergeOrStop(ctx context.Context, commit gitops.OID, m quarantine.Merge) (gitops.OID, error) {
 	tree, conflicts, err := b.mergeOn(ctx, m)
 	if conflicts != nil {
-		b.stopped = &Conflict{Commit: commit, Paths: conflicts}
+		b.stopped = &Conflict{Commit: commit, Paths: conflicts, Crash: b.crash}
 	}
 	return tree, err
 }
 
-// mergeOn merges trees, of which ours is the user's. It fetches objects that a partial clone lacks.
+// mergeOn merges trees, of which ours is the user's. It fetches objects that a partial clone lacks. If git crashes, mergeOn returns a conflict
+// without paths and sets crash: other commits may land, and the user must decide about this one.
 func (b *builder) mergeOn(ctx context.Context, m quarantine.Merge) (gitops.OID, []string, error) {
 	tree, conflicts, err := b.request.Bridge.Merge(ctx, m)
 	if err != nil && b.request.Fetch(ctx) {
 		tree, conflicts, err = b.request.Bridge.Merge(ctx, m)
+	}
+	if b.crash = nil; gitops.Crashed(err) {
+		b.crash = err
+		return "", []string{}, nil
 	}
 	return tree, conflicts, err
 }
@@ -109,7 +114,7 @@ func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, 
 	if err != nil {
 		return "", err
 	}
-	tree, conflicts, err := b.request.Bridge.Merge(ctx, quarantine.Merge{Base: fork, Ours: base, Theirs: landed, Own: true})
+	tree, conflicts, err := b.mergeOn(ctx, quarantine.Merge{Base: fork, Ours: base, Theirs: landed, Own: true})
 	if conflicts != nil {
 		return landed, err
 	}

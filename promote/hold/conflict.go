@@ -6,6 +6,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Resolve is the command that starts the merge of a conflicting commit.
@@ -16,6 +17,9 @@ const Resolve = "git airlock promote --resolve"
 func Conflict(c build.Conflict, branch gitops.Text, takenOff bool, refused func(gitops.OID) []ledger.Reviewed) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(c.Paths)}
 	switch {
+	case c.Crash != nil:
+		h.Message = fmt.Sprintf("git cannot merge commit %.12s: %s", c.Commit, gitops.Text(words.OneLine(c.Crash)))
+		h.Next = []string{"git airlock visit", "git airlock promote --engine tree  # tries again", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
 	case c.Lacking != nil:
 		return notApplied(*c.Lacking, c.Paths, refused(c.Lacking.Commit))
 	case c.Refused != "":

@@ -71,7 +71,10 @@ func (q *request) interdiff(ctx context.Context, r Reviewable, out io.Writer, co
 		}
 	}
 	moved, conflicts, err := bridge.Merge(ctx, quarantine.Merge{Base: parents[0].Tree, Ours: parents[1].Tree, Theirs: commits[0].Tree})
-	if err != nil || len(conflicts) > 0 {
+	if gitops.Crashed(err) || err == nil && len(conflicts) > 0 {
+		return false, false, nil //nolint:nilerr // the whole change is shown instead
+	}
+	if err != nil {
 		return false, false, err
 	}
 	if !bytes.Equal(commits[0].Message, commits[1].Message) {

@@ -218,6 +218,9 @@ func (b *builder) merge(ctx context.Context, c *Commit, made *gitops.Commit, o o
 		return nil
 	}
 	tree, conflicts, err := b.bridge.Merge(ctx, quarantine.Merge{Base: base, Ours: ours, Theirs: made.Tree})
+	if gitops.Crashed(err) {
+		err = nil // what git cannot merge conflicts
+	}
 	if err == nil && tree == "" {
 		c.State, c.Paths = Conflict, slices.Compact(slices.Sorted(slices.Values(conflicts)))
 	}
