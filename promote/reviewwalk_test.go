@@ -277,6 +277,7 @@ func (m *reviewer) cycle() {
 			m.t.Fatalf("landed %q, want %q; %+v\n%s", got, wanted(), o, m.history())
 		}
 	}
+	m.cleanOnes(fresh, after)
 	states := sync.OnceValue(m.states)
 	for _, c := range m.order {
 		if fresh(c) && !m.approved(c) {

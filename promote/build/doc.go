@@ -12,6 +12,9 @@
 // its parent's tree without the changes of those commits. If the change does not apply there either, the commit needs them or takes them back.
 // Then the building stops, and the commit is set aside: [Conflict.Lacking].
 //
+// The trees of a plan are the agent's: they lack the user's changes, and have those of commits that were left out before. So a commit that is
+// built after one that waits is also merged with its own change alone, from the tree of its inner parent. If that conflicts, it is set aside, too.
+//
 // A commit that was set aside is built on top of the others: its tree is the merge of its change since its first parent
 // with the tree of the outer commit before it. If it was left out when others landed, and may land now, it is built in this way before the
 // new commits, unless it conflicts there.

@@ -12,8 +12,16 @@ import (
 // checkNeeds stops the building at a commit that conflicts or changes nothing because the branch lacks commits that were left out when other
 // commits landed. The walk of a plan does not find such a commit: the inner trees that it uses have the changes of the commits left out.
 func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Commit, theirs, tree gitops.OID, parents []gitops.OID) error {
-	if b.how == asTheyAre || len(b.plan.Ledger.LeftOut()) == 0 || len(parents) == 0 || b.stopped == nil && len(parents) > 1 {
+	if b.how == asTheyAre || len(parents) == 0 {
 		return nil // a root commit needs nothing
+	}
+	if b.stopped == nil {
+		if err := b.checkOwn(ctx, l, c, parents[0]); err != nil || b.stopped != nil {
+			return err
+		}
+	}
+	if len(b.plan.Ledger.LeftOut()) == 0 || b.stopped == nil && len(parents) > 1 {
+		return nil
 	}
 	base, err := b.baseTree(ctx, l)
 	if err != nil {
@@ -43,6 +51,34 @@ func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Co
 		b.stopped.Lacking = &ledger.Dropped{Commit: l.Commit, Subject: c.Subject()}
 	}
 	return nil
+}
+
+// checkOwn stops the building at a commit whose own change conflicts with the branch, although it is clean between the trees of the plan. Those
+// lack the changes of the user, and have those of commits that were left out when others landed: if such a commit removed a file, and one that is
+// left out now adds the file again, the removal by a third one is no change there.
+func (b *builder) checkOwn(ctx context.Context, l quarantine.Link, c gitops.Commit, onto gitops.OID) error {
+	if len(l.Parents) != 1 || b.copied != "" || l.Commit == b.plan.Chain[0] && len(b.plan.Supersedes)+len(b.plan.Lost) > 0 {
+		return nil
+	}
+	ours, err := b.treeOf(ctx, onto)
+	if err != nil {
+		return err
+	}
+	if tree, differs := b.plan.Tree(l.Parents[0]); !differs || tree == ours {
+		return nil // that merge was the one of the commit's own change
+	}
+	m := quarantine.Merge{Ours: ours, Own: true}
+	if m.Base, err = b.request.Trees.Tree(ctx, l.Parents[0]); err != nil {
+		return err
+	}
+	if m.Theirs, err = b.request.Trees.Tree(ctx, l.Commit); err != nil {
+		return err
+	}
+	_, conflicts, err := b.mergeOn(ctx, m)
+	if conflicts != nil {
+		b.stopped = &Conflict{Commit: l.Commit, Paths: conflicts, Crash: b.crash, Lacking: &ledger.Dropped{Commit: l.Commit, Subject: c.Subject()}}
+	}
+	return err
 }
 
 // onBranch returns the tree of the last landed inner commit, changed to what the branch has of it: without the changes that only the inner tree
