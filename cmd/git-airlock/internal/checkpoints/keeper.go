@@ -181,7 +181,9 @@ func (k Keeper) Show(ctx context.Context, number int, scope checkpoint.Scope) (c
 			return err
 		}
 		state, err := s.State(c)
-		all = checkpoint.Compare(checkpoint.State{}, state, scope)
+		if err == nil {
+			all = checkpoint.Compare(checkpoint.State{}, state, scope)
+		}
 		return err
 	})
 	return c, all, err
@@ -195,7 +197,9 @@ func (k Keeper) Diff(ctx context.Context, from, to int, scope checkpoint.Scope) 
 			return err
 		}
 		then, err := after()
-		all = checkpoint.Compare(before, then, scope)
+		if err == nil {
+			all = checkpoint.Compare(before, then, scope)
+		}
 		return err
 	}
 	if to > 0 {
@@ -204,7 +208,10 @@ func (k Keeper) Diff(ctx context.Context, from, to int, scope checkpoint.Scope) 
 		})
 	}
 	before, now, err := k.states(ctx, from, false)
-	return checkpoint.Compare(before, now, scope), err
+	if err != nil {
+		return nil, err // there are no states to compare
+	}
+	return checkpoint.Compare(before, now, scope), nil
 }
 
 // states returns the state of a checkpoint and the present one. With opens it reads files that are closed to their owner, too.
