@@ -214,6 +214,10 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 		if err != nil {
 			return nil, ui.Usagef("--review: %s", err)
 		}
+		// Of two options that contradict each other, the laxer one could land what the user wanted to see first.
+		if c.IsSet("no-auto-land") && c.Bool("no-auto-land") != (mode == review.Land) {
+			return nil, ui.Usagef("--review %s and --no-auto-land=%t exclude each other", mode, c.Bool("no-auto-land"))
+		}
 		// The older setting must not contradict the option.
 		given["airlock.review"], given["airlock.autoland"] = string(mode), strconv.FormatBool(mode != review.Land)
 	}
