@@ -18,7 +18,7 @@ var ErrNoConflict = errors.New("no conflict is held")
 // Resolve brings the first conflicting pending commit to the branch. Usually it starts a merge in the user's working tree, as git merge
 // does, and merging is true: once the user commits the merge, the commit counts as landed and the others continue. If the user has only
 // taken landed commits off the branch, Resolve fast-forwards to the commit. A [hold.Error] reports what would hold a landing, too: the
-// rules, a verdict, or files of the user in the way.
+// rules, a verdict, or files of the user in the way. A dry run only returns the commit.
 func (e *Engine) Resolve(ctx context.Context) (step gitops.OID, merging bool, err error) {
 	f, unlock, err := e.lockedFacts(ctx)
 	if err != nil {
@@ -28,8 +28,8 @@ func (e *Engine) Resolve(ctx context.Context) (step gitops.OID, merging bool, er
 	if step, err = e.conflicting(ctx, f); err != nil {
 		return "", false, err
 	}
-	if err := e.mayEnter(ctx, f, step); err != nil {
-		return "", false, err
+	if err := e.mayEnter(ctx, f, step); err != nil || e.Repo.Dry {
+		return step, false, err
 	}
 	request := land.Landing{Branch: e.Record.Branch, Old: f.refs.tip, New: step, Message: "merge: bring back commits of airlock " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: f.config}
 	if merging = !e.Repo.IsAncestor(ctx, f.refs.tip, step); !merging {

@@ -41,12 +41,16 @@ const refsWatched = 50
 
 // State reads the state and changes nothing. If the workspace cannot be read, it returns the outer part of the state
 // with the error.
-func (e *Engine) State(ctx context.Context) (State, error) {
+func (e *Engine) State(ctx context.Context) (State, error) { return e.Foresee(ctx, Options{}) }
+
+// Foresee returns the state as a promotion with some options would find it. It changes nothing.
+func (e *Engine) Foresee(ctx context.Context, options Options) (State, error) {
 	f, s, err := e.outside(ctx)
 	defer f.close()
 	if err != nil {
 		return s, err
 	}
+	f.options = options
 	begun := time.Now()
 	s, err = e.inside(ctx, f, s)
 	if time.Since(begun) > longRead {
@@ -58,7 +62,10 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 	if err := e.unwritable(); err != nil {
 		s.Failure = gitops.Text(words.OneLine(err)).String()
 	}
-	holds := withoutPosition(s.Holds)
+	if err == nil && options.UpTo != "" {
+		err = e.checkUpTo(ctx, options, s.InnerTip)
+	}
+	holds := slices.DeleteFunc(s.Holds, func(h ledger.Hold) bool { return h.Reason.Position() || options.Land && h.Reason == ledger.Review })
 	if h := e.room(); h != nil && s.Pending > 0 && !holdsFor(holds, ledger.DiskFull) {
 		holds = append(holds, *h)
 	}
@@ -76,16 +83,27 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 	return s, err
 }
 
+// checkUpTo returns an error if a cycle would refuse options.UpTo.
+func (e *Engine) checkUpTo(ctx context.Context, options Options, tip gitops.OID) error {
+	f, unlock, err := e.lockedFacts(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	f.options = options
+	if seen, err := e.seen(ctx, f); err != nil || seen != tip { // UpTo may name a commit that the next cycle receives
+		return err
+	}
+	_, err = e.plan(ctx, f, taken{tip: tip}, map[gitops.OID]bool{})
+	return err
+}
+
 // longRead is the duration of reading the workspace after which the outer state is read again. It also bounds the time for counting uncommitted
 // changes if the inner repository is invalid, because then that may never end.
 const longRead = time.Second
 
 func holdsFor(holds []ledger.Hold, r ledger.Reason) bool {
 	return slices.ContainsFunc(holds, func(h ledger.Hold) bool { return h.Reason == r })
-}
-
-func withoutPosition(holds []ledger.Hold) []ledger.Hold {
-	return slices.DeleteFunc(slices.Clone(holds), func(h ledger.Hold) bool { return h.Reason.Position() })
 }
 
 // outside reads refs, ledger and outcome. It waits a second for a running cycle to end.
@@ -144,7 +162,7 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 // insideMain counts the commits of main that have not landed.
 func insideMain(ctx context.Context, f facts, exporter Exporter, s State, landed []string) (State, error) {
 	var err error
-	if s.InnerTip, err = exporter.Main(ctx); err != nil || s.InnerTip == "" {
+	if s.InnerTip, err = f.options.tip(ctx, exporter); err != nil || s.InnerTip == "" {
 		return s, err
 	}
 	if s.InnerTip == f.before.Inner {

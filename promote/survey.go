@@ -162,8 +162,13 @@ func (e *Engine) wanted(ctx context.Context, options Options) (gitops.OID, error
 	if err != nil {
 		return "", err
 	}
-	if options.From != "" {
-		return exporter.Resolve(ctx, options.From)
+	return options.tip(ctx, exporter)
+}
+
+// tip returns the inner commit to promote.
+func (o Options) tip(ctx context.Context, exporter Exporter) (gitops.OID, error) {
+	if o.From != "" {
+		return exporter.Resolve(ctx, o.From)
 	}
 	return exporter.Main(ctx)
 }

@@ -205,6 +205,11 @@ func (e *engine) pinned(ctx context.Context, r *state, s prison.Spec) (images.In
 		"git airlock clear # then start anew, with the image that has the name now")
 }
 
+// NoHostPrograms returns the error for a container that must share tools or a root folder of the host.
+func NoHostPrograms() error {
+	return dialect.Unavailable("it has no tools or root folder of the host's: put them into an image", "git airlock start --backend native")
+}
+
 // check returns an error for a spec that this backend cannot fulfil.
 func check(s prison.Spec) error {
 	switch {
@@ -217,7 +222,7 @@ func check(s prison.Spec) error {
 	case s.User != filepath.Base(s.User), s.User[0] == '.':
 		return fmt.Errorf("docker prison: user name %q", s.User)
 	case s.Root != "" || len(s.Tools) > 0:
-		return dialect.Unavailable("it has no tools or root folder of the host's: put them into an image", "git airlock start --backend native")
+		return NoHostPrograms()
 	case s.Image == "":
 		return dialect.Unavailable("no image is given", "name one with git and a shell in it")
 	}

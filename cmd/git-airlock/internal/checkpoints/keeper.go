@@ -41,6 +41,12 @@ func Most(c gitops.Config) (int64, error) {
 	return policy.ReadSize(c, "airlock.checkpoint.max", checkpoint.DefaultBytes)
 }
 
+// CheckSettings returns an error if a checkpoint would fail because of a setting.
+func (k Keeper) CheckSettings() error {
+	_, err := Most(k.config())
+	return err
+}
+
 // open locks and opens the store. The caller calls end.
 func (k Keeper) open(ctx context.Context) (s *checkpoint.Store, end func() error, err error) {
 	most, err := Most(k.config())

@@ -60,18 +60,19 @@ func (e *RejectedError) Error() string {
 func (e *RejectedError) Unwrap() error { return e.err }
 
 // Push pushes refs, and prints the command. If the remote's values of refs are not contained in those here, the error is a
-// [RejectedError].
+// [RejectedError]. A dry run asks the remote, as git's own does, but runs no hook, since a hook could change something.
 func Push(c *cli.Context, s *session.Session, remote string, refs ...string) error {
 	line := "git push " + strings.Join(pushOptions, " ") + " " + gitops.Pasteable(remote)
 	for _, ref := range refs {
 		line += " " + gitops.Pasteable(ref)
 	}
 	s.Report.Say("%s", line)
-	if s.Dry {
-		return nil
-	}
 	var out bytes.Buffer
-	err := s.Repo.Change(c.Context, gitops.Call{Args: slices.Concat([]string{"push", "--porcelain"}, pushOptions, []string{remote}, refs), Stdout: &out})
+	push, options := s.Repo.Change, []string{"push", "--porcelain"}
+	if s.Dry {
+		push, options = s.Repo.Look, append(options, "--dry-run", "--no-verify")
+	}
+	err := push(c.Context, gitops.Call{Args: slices.Concat(options, pushOptions, []string{remote}, refs), Stdout: &out})
 	if rejected := rejectedIn(out.String()); err != nil && len(rejected) > 0 {
 		err = &RejectedError{rejected, err}
 	}

@@ -36,7 +36,7 @@ func (p Prisons) Prove(ctx context.Context, r airlock.Record) error {
 func (p Prisons) Selftest(ctx context.Context, r airlock.Record) (selftest.Report, error) {
 	spec, err := p.Spec(r)
 	if err == nil {
-		spec.Record, err = p.Config.With(r.Settings).Bool(recordKey, true)
+		spec.Record, err = p.Records(r)
 	}
 	if err != nil {
 		return selftest.Report{}, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/passed"
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -52,7 +53,7 @@ func (p Prisons) learnValues(r airlock.Record, env []string, committed map[strin
 
 // StartSpec returns the specification with what only a start needs: the values of the variables, and how programs are watched.
 // committed are the variables whose values are in the recipe.
-func (p Prisons) StartSpec(ctx context.Context, r airlock.Record, env []string, committed map[string]string) (prison.Spec, error) {
+func (p Prisons) StartSpec(r airlock.Record, env []string, committed map[string]string, w Watched) (prison.Spec, error) {
 	spec, err := p.Spec(r)
 	if err == nil {
 		err = p.learnValues(r, env, committed)
@@ -60,19 +61,47 @@ func (p Prisons) StartSpec(ctx context.Context, r airlock.Record, env []string, 
 	if err != nil {
 		return spec, err
 	}
-	spec.Env = env
+	spec.Env, spec.Record, spec.Deny = env, w.record, w.deny
+	return spec, nil
+}
+
+// Records reports whether the programs in an airlock's prison are recorded.
+func (p Prisons) Records(r airlock.Record) (bool, error) {
 	config := p.Config.With(r.Settings)
-	if spec.Record, err = config.Bool(recordKey, true); err != nil {
-		return spec, &gitops.SettingError{Key: recordKey, Value: config.String(recordKey, ""), Want: "a boolean"}
+	on, err := config.Bool(recordKey, true)
+	if err != nil {
+		return false, &gitops.SettingError{Key: recordKey, Value: config.String(recordKey, ""), Want: "a boolean"}
 	}
-	if spec.Deny, err = p.deniedPrograms(ctx, config); err != nil {
-		return spec, err
+	return on, nil
+}
+
+// CheckShared returns an error if the backend of an airlock cannot share the programs of this machine that the airlock must have.
+func (p Prisons) CheckShared(r airlock.Record) error {
+	if p.Traits(r).Images && (r.Rootfs != "" || len(r.Tools) > 0) {
+		return docker.NoHostPrograms()
 	}
-	if len(spec.Deny) > 0 && !spec.Record {
-		return spec, &prison.Unavailable{Backend: p.Backend(r).Name(), Reason: "rules for programs (" + denyKey + ", or a policy's) need their record, which " + recordKey + " turns off",
+	return nil
+}
+
+// Watched is how the programs in a prison are watched.
+type Watched struct {
+	record bool
+	deny   []string
+}
+
+// Watched reads the settings and the policies for the programs in an airlock's prison.
+func (p Prisons) Watched(ctx context.Context, r airlock.Record) (w Watched, err error) {
+	if w.record, err = p.Records(r); err != nil {
+		return w, err
+	}
+	if w.deny, err = p.deniedPrograms(ctx, p.Config.With(r.Settings)); err != nil {
+		return w, err
+	}
+	if len(w.deny) > 0 && !w.record {
+		return w, &prison.Unavailable{Backend: p.Backend(r).Name(), Reason: "rules for programs (" + denyKey + ", or a policy's) need their record, which " + recordKey + " turns off",
 			Mend: []string{"git config --unset-all " + recordKey}}
 	}
-	return spec, nil
+	return w, nil
 }
 
 // deniedPrograms returns the rules of the settings and of the policies. No setting removes a rule.

@@ -49,7 +49,7 @@ func (s *Session) Promote(ctx context.Context, r airlock.Record, p Promotion) er
 		return err
 	}
 	if s.Dry {
-		return l.wouldLand(ctx, len(p.Accept)+len(p.Drop) > 0)
+		return adviseOnPending(l.wouldLand(ctx, p.Options, len(p.Accept)+len(p.Drop) > 0))
 	}
 	return l.addElsewhere(ctx, rescued, l.land(ctx, p.Options, before))
 }
@@ -78,8 +78,8 @@ func (l landing) land(ctx context.Context, options promote.Options, before int) 
 
 // wouldLand prints what land would do. An [environment.Refusal] describes the hold that the next cycle finds, unless the user has decided on
 // a commit, which may end it.
-func (l landing) wouldLand(ctx context.Context, decided bool) error {
-	state, err := l.engine.State(ctx)
+func (l landing) wouldLand(ctx context.Context, options promote.Options, decided bool) error {
+	state, err := l.engine.Foresee(ctx, options)
 	if err != nil {
 		return err
 	}
@@ -139,18 +139,16 @@ func (l landing) held(o ledger.Outcome) error {
 
 // ResolveConflict starts a merge of the held commit with the conflict. The user finishes it like any merge.
 func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
-	if s.Dry {
-		s.Report.Say("would start a merge of the first commit that conflicts into %s", r.BranchName())
-		return nil
-	}
 	l := s.landing(r)
 	defer l.engine.Close()
 	before, err := ledger.TotalLanded(s.Store.Dir(r.ID))
 	if err != nil {
 		return err
 	}
-	if _, err := l.drain(ctx, promote.Options{Unchecked: true}); err != nil {
-		return err
+	if !s.Dry {
+		if _, err := l.drain(ctx, promote.Options{Unchecked: true}); err != nil {
+			return err
+		}
 	}
 	commit, merging, err := l.engine.Resolve(ctx)
 	if errors.Is(err, promote.ErrNoConflict) {
@@ -159,6 +157,10 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 	}
 	if err != nil {
 		return err
+	}
+	if s.Dry {
+		s.Report.Say("would merge %.12s into %s", commit, r.BranchName())
+		return nil
 	}
 	if !merging {
 		return l.land(ctx, promote.Options{}, before)

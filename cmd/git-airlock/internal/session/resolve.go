@@ -60,6 +60,7 @@ type resolved struct {
 	variables []environment.Variable
 	setupEnv  []string
 	rules     control.Rules       // of the network; empty if the prison is running
+	watched   prisons.Watched     // how its programs are watched; empty if it is running
 	keys      []secret.Secret     // the values of the credentials in rules, and the password of a proxy
 	tried     func() (any, error) // waits for a trial of the backend without images; nil if none has begun
 }
@@ -122,7 +123,17 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 		return c, err
 	}
 	c.fill()
-	return c, nil
+	err = c.watchPrograms(ctx)
+	return c, err
+}
+
+// watchPrograms decides how the prison's programs are watched, and checks where they come from. The backend checks that too, but a dry run
+// does not start it.
+func (c *resolved) watchPrograms(ctx context.Context) (err error) {
+	if err = c.session.Prisons().CheckShared(c.airlock); err == nil {
+		c.watched, err = c.session.Prisons().Watched(ctx, c.airlock)
+	}
+	return err
 }
 
 // compareSetup checks whether the setup of a running prison has changed. It ignores errors, so that they do not stop the repair of

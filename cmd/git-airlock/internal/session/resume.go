@@ -32,6 +32,7 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 	}
 	if s.Dry {
 		s.Report.Say("%s on %s: would make sure that it runs", r.ID, r.BranchName())
+		c.sayIgnored(r)
 		return r, nil
 	}
 	if !c.runs {
@@ -59,13 +60,21 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 	s.Report.Say("%s on %s %s", r.ID, r.BranchName(), word)
 	if c.runs {
 		s.supplyKeys(ctx, r)
-		c.tooLate(s.Report, r)
 	}
-	if c.runs && c.changed(r.Setup) {
-		s.Report.Say("%s has changed; the running prison was made from its earlier version", c.setup.File)
-		s.Report.Hint("git airlock stop && git airlock start")
-	}
+	c.sayIgnored(r)
 	return r, nil
+}
+
+// sayIgnored reports what a running prison ignores: options, and a setup that has changed.
+func (c resolved) sayIgnored(r airlock.Record) {
+	if !c.runs {
+		return
+	}
+	c.tooLate(c.session.Report, r)
+	if c.changed(r.Setup) {
+		c.session.Report.Say("%s has changed; the running prison was made from its earlier version", c.setup.File)
+		c.session.Report.Hint("git airlock stop && git airlock start")
+	}
 }
 
 // sendTime bounds sending to the agent while the user waits for a start or stop.
@@ -85,7 +94,7 @@ func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 	if s.Store.Restoring(r.ID) {
 		return airlock.ErrRestoring
 	}
-	spec, err := s.Prisons().StartSpec(ctx, *r, c.environ(), c.setup.Env.Set)
+	spec, err := s.Prisons().StartSpec(*r, c.environ(), c.setup.Env.Set, c.watched)
 	if err != nil {
 		return err
 	}

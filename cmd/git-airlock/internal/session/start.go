@@ -38,7 +38,7 @@ func (s *Session) start(ctx context.Context, q Request, forRun bool) (r airlock.
 		}
 		return r, started, err
 	}
-	return r, started, s.launch(ctx, r, q)
+	return r, started, s.launch(ctx, r, q, started)
 }
 
 // ensureRunning makes sure that prison and daemon are running. It resolves a request before it takes the lock. If the situation has
@@ -86,7 +86,7 @@ func (s *Session) startLocked(ctx context.Context, c resolved, forRun bool) (r a
 		started = true
 		r, err = c.create(ctx)
 	} else {
-		started = !c.runs && !s.Dry
+		started = !c.runs
 		r, err = c.resume(ctx, *here)
 	}
 	if err == nil && !s.Dry && (started || !forRun) {
@@ -184,7 +184,7 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 func (c resolved) preparePrison(ctx context.Context, r *airlock.Record) (box prisons.Making, err error) {
 	s := c.session
 	r.Session = identity.SessionID(s.Now(), r.ID)
-	spec, err := s.Prisons().StartSpec(ctx, *r, c.environ(), c.setup.Env.Set)
+	spec, err := s.Prisons().StartSpec(*r, c.environ(), c.setup.Env.Set, c.watched)
 	if err != nil {
 		return box, err
 	}

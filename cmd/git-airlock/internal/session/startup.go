@@ -48,9 +48,9 @@ func (s *Session) runStartup(ctx context.Context, r airlock.Record, setup enviro
 	return s.Store.SetStartup(r.ID, digest)
 }
 
-// launch runs the agent's command detached.
-func (s *Session) launch(ctx context.Context, r airlock.Record, q Request) error {
-	if !q.launchesSome() || s.Dry {
+// launch runs the agent's command detached. started reports whether this start has started the prison, or would in a dry run.
+func (s *Session) launch(ctx context.Context, r airlock.Record, q Request, started bool) error {
+	if !q.launchesSome() {
 		return nil
 	}
 	unlock, err := s.lock(ctx)
@@ -58,12 +58,18 @@ func (s *Session) launch(ctx context.Context, r airlock.Record, q Request) error
 		return err
 	}
 	defer unlock()
-	running, err := s.Prisons().Launched(ctx, r)
-	if err != nil {
-		return err
+	if !started { // nothing runs in a prison that was just started
+		running, err := s.Prisons().Launched(ctx, r)
+		if err != nil {
+			return err
+		}
+		if running != nil && !running.Exited {
+			return &environment.Refusal{Text: fmt.Sprintf("the prison is running %q already", running.Argv), Next: []string{"git airlock status", "git airlock stop"}}
+		}
 	}
-	if running != nil && !running.Exited {
-		return &environment.Refusal{Text: fmt.Sprintf("the prison is running %q already", running.Argv), Next: []string{"git airlock status", "git airlock stop"}}
+	if s.Dry {
+		s.Report.Say("would launch %s", q.launches())
+		return nil
 	}
 	box, err := s.Prisons().Attach(ctx, r)
 	if err != nil {

@@ -146,18 +146,19 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 		return err
 	}
 	defer box.Close()
-	if s.Dry {
-		s.Report.Say("would join the terminal of the launched command of %s", r.ID)
-		return nil
-	}
 	state, err := s.Prisons().Launched(ctx, r)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if state != nil && state.Exited {
+	case state == nil:
+		return notLaunched()
+	case state.Exited:
 		s.Report.Say("the command has ended with status %d", state.Status)
 		s.Report.Hint("git airlock visit --log")
 		return cmdline.EndedWith(state.Status)
+	case s.Dry:
+		s.Report.Say("would join the terminal of the launched command of %s", r.ID)
+		return nil
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		s.Report.Say("^] detaches")

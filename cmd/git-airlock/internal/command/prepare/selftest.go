@@ -62,6 +62,9 @@ type selftestDocument struct {
 
 // foretell prints what a self-test would try.
 func foretell(c *cli.Context, s *session.Session, r airlock.Record) error {
+	if _, err := s.Prisons().Records(r); err != nil {
+		return err
+	}
 	box, err := s.Prisons().Attach(c.Context, r)
 	if err != nil {
 		return err

@@ -74,11 +74,15 @@ func numbersIn(c *cli.Context, words []string) (numbers []int, err error) {
 }
 
 func take(c *cli.Context, s *session.Session, r airlock.Record) error {
+	k := cmdline.Checkpoints(s, r)
 	if s.Dry {
-		s.Report.Say("would make a checkpoint of %s", r.Workspace)
-		return nil
+		err := k.CheckSettings()
+		if err == nil {
+			s.Report.Say("would make a checkpoint of %s", r.Workspace)
+		}
+		return err
 	}
-	t, err := cmdline.Checkpoints(s, r).Take(c.Context, c.String("message"), c.Bool("whole"))
+	t, err := k.Take(c.Context, c.String("message"), c.Bool("whole"))
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -87,7 +89,11 @@ func writePage(c *cli.Context, s *session.Session, view report.View, file string
 	case file == "-":
 		_, err = c.App.Writer.Write(content)
 		return err
-	case s.Dry:
+	}
+	if err := checkPlace(file); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if s.Dry {
 		s.Report.Say("would write the report of run %d into %s", view.Run.Number, gitops.Text(file))
 		return nil
 	}
@@ -95,6 +101,19 @@ func writePage(c *cli.Context, s *session.Session, view report.View, file string
 		return fmt.Errorf("write the report: %w", err)
 	}
 	s.Report.Say("the report of run %d is in %s", view.Run.Number, gitops.Text(file))
+	return nil
+}
+
+// checkPlace returns an error if replace could not write a file. It changes nothing.
+func checkPlace(file string) error {
+	if info, err := os.Lstat(file); err == nil && info.IsDir() {
+		return &fs.PathError{Op: "replace", Path: file, Err: syscall.EISDIR}
+	}
+	dir := filepath.Dir(file)
+	const writable = 2 // W_OK of access(2)
+	if err := syscall.Access(dir, writable); err != nil {
+		return &fs.PathError{Op: "write", Path: dir, Err: err}
+	}
 	return nil
 }
 
