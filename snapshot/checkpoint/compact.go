@@ -42,6 +42,7 @@ func (s *Store) compact() error {
 			err = errors.Join(err, os.Remove(name))
 		}
 	}
+	s.loose = err != nil
 	return errors.Join(err, s.openPacks())
 }
 

@@ -70,3 +70,35 @@ func TestCompact(t *testing.T) {
 		t.Errorf("a changed byte: %v", err)
 	}
 }
+
+// TestExpire makes more checkpoints than are kept. Exactly the oldest ones beyond the limit go, each time, and their objects are removed
+// many at once. The others stay complete.
+func TestExpire(t *testing.T) {
+	w := newWorld(t, DefaultBytes)
+	const more = removedAtOnce + 3
+	for n := range MostCheckpoints + more {
+		if err := os.WriteFile(filepath.Join(w.dir, "file"), fmt.Append(nil, n), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		number := w.take("").Number
+		removed, err := w.store.Expire()
+		if want := min(1, max(0, number-MostCheckpoints)); err != nil || removed != want || len(w.store.known) != min(number, MostCheckpoints) {
+			t.Fatalf("checkpoint %d: removed %d, want %d; %d are left: %v", number, removed, want, len(w.store.known), err)
+		}
+	}
+	packs := func() int { return len(gitops.Glob(w.store.folder, "pack-*.pack")) }
+	if removed, err := w.store.Trim(); err != nil || removed != 0 || packs() != 1 {
+		t.Fatalf("removed %d more, %d packs: %v", removed, packs(), err)
+	}
+	all, err := w.store.List()
+	if err != nil || len(all) != MostCheckpoints || all[0].Number != more+1 {
+		t.Fatalf("%d checkpoints, the first is %d: %v", len(all), all[0].Number, err)
+	}
+	w.restore(all[0], RestoreOptions{})
+	if content, err := os.ReadFile(filepath.Join(w.dir, "file")); err != nil || string(content) != fmt.Sprint(more) {
+		t.Errorf("restored %q: %v", content, err)
+	}
+	if out, err := exec.Command("git", "-C", w.store.dir, "fsck", "--strict", "--no-dangling").CombinedOutput(); err != nil {
+		t.Fatalf("git fsck: %v: %s", err, out)
+	}
+}

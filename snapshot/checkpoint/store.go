@@ -20,6 +20,7 @@ type Store struct {
 	dir   string           // path of the repository
 	most  int64            // bytes that the store may use
 	known []int            // the numbers of all checkpoints, sorted; valid while the caller holds the lock
+	loose bool             // there are many objects of expired checkpoints
 	sizes map[string]int64 // sizes in bytes of the files with packs, which never change
 }
 
@@ -311,23 +312,43 @@ func (s *Store) Size() (bytes int64) {
 	return bytes
 }
 
-// Overfull reports that Trim must be called now: the store is larger than it may be, or has many more checkpoints than are kept.
-// Otherwise the call can wait for a moment in which no command waits.
-func (s *Store) Overfull() bool {
-	return len(s.known) > MostCheckpoints+MostCheckpoints/4 || s.Size() > s.most
+// Overfull reports that the store is larger than it may be, so that [Store.Trim] must be called now. Otherwise that can wait for a moment in
+// which no command waits.
+func (s *Store) Overfull() bool { return s.Size() > s.most }
+
+// removedAtOnce is the number of checkpoints whose objects are removed together. Each time, the objects of all others are copied.
+const removedAtOnce = MostCheckpoints / 10
+
+// Expire removes the oldest checkpoints beyond [MostCheckpoints], and returns how many it has removed. Their objects stay until a Trim.
+func (s *Store) Expire() (removed int, err error) {
+	if removed = len(s.known) - MostCheckpoints; removed <= 0 {
+		return 0, nil
+	}
+	part := s.known[0] / removedAtOnce
+	err = s.remove(removed)
+	s.loose = s.loose || s.known[0]/removedAtOnce != part
+	return removed, err
 }
 
 // Trim removes the oldest checkpoints until the limits hold, and returns how many it has removed. The newest one always stays.
 func (s *Store) Trim() (removed int, err error) {
-	for err == nil && len(s.known) > 1 && (len(s.known) > MostCheckpoints || s.Size() > s.most) {
-		// Each round copies all other checkpoints, so it removes a tenth of them at once.
-		n := min(len(s.known)-1, max(len(s.known)-MostCheckpoints, 1+len(s.known)/10))
-		for _, number := range s.known[:n] {
-			err = errors.Join(err, os.Remove(s.ref(number)))
-		}
+	removed, err = s.Expire()
+	if err == nil && (s.loose || s.Overfull() && len(s.known) == MostCheckpoints) { // objects of expired checkpoints may be what is too much
+		err = s.compact()
+	}
+	for err == nil && len(s.known) > 1 && s.Overfull() {
+		n := min(len(s.known)-1, 1+len(s.known)/10)
+		err = errors.Join(s.remove(n), s.compact())
 		removed += n
-		s.known = slices.Delete(s.known, 0, n)
-		err = errors.Join(err, s.compact())
 	}
 	return removed, err
+}
+
+// remove removes the oldest n checkpoints.
+func (s *Store) remove(n int) (err error) {
+	for _, number := range s.known[:n] {
+		err = errors.Join(err, os.Remove(s.ref(number)))
+	}
+	s.known = slices.Delete(s.known, 0, n)
+	return err
 }

@@ -157,8 +157,16 @@ func (k Keeper) note(text string, number int) {
 // trim removes the oldest checkpoints beyond the caps.
 func (k Keeper) trim(s *checkpoint.Store) error {
 	removed, err := s.Trim()
+	k.noteRemoved(removed)
 	k.sayRemoved(removed)
 	return err
+}
+
+// noteRemoved writes an event about removed checkpoints, which the process that removes them does.
+func (k Keeper) noteRemoved(removed int) {
+	if removed > 0 {
+		k.note("the oldest checkpoints were removed: %d", removed)
+	}
 }
 
 func (k Keeper) sayRemoved(removed int) {

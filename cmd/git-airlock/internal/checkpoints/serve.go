@@ -80,7 +80,8 @@ func (s *server) idle(ctx context.Context) {
 		return
 	}
 	err := s.locked(ctx, func() error {
-		_, trimErr := s.store.Trim()
+		removed, trimErr := s.store.Trim()
+		s.noteRemoved(removed)
 		return errors.Join(s.store.Save(&s.recent), trimErr)
 	})
 	if err != nil {
@@ -122,9 +123,15 @@ func (s *server) answer(ctx context.Context, q resident.Request) resident.Answer
 	var t checkpoint.Taken
 	err := s.locked(ctx, func() (err error) {
 		s.removed = 0
-		if t, err = s.serve(ctx, q); err == nil && s.store.Overfull() {
-			s.removed, err = s.store.Trim()
+		if t, err = s.serve(ctx, q); err != nil {
+			return err
 		}
+		remove := s.store.Expire
+		if s.store.Overfull() {
+			remove = s.store.Trim
+		}
+		s.removed, err = remove()
+		s.noteRemoved(s.removed)
 		return err
 	})
 	if err != nil { // the command that has asked makes the checkpoint itself, in a prison of its own
