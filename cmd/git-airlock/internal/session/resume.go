@@ -151,7 +151,9 @@ func (q Request) tooLate(report Reporter, r airlock.Record) {
 	}
 	report.Say("the prison keeps running with its earlier options; ignored: %s", strings.Join(q.Given, ", "))
 	end := "stop"
-	if q.BackendGiven && q.Backend != "auto" && q.Backend != r.Backend { // only clear ends an airlock's backend
+	other := q.BackendGiven && q.Backend != "auto" && q.Backend != r.Backend
+	b := prisons.Named(r.Backend)
+	if other || q.ImageGiven && b != nil && !b.Traits("").Images { // only clear ends an airlock's backend
 		end = "clear"
 	}
 	report.Hint("git airlock " + end + " && git airlock start " + strings.Join(q.Typed, " "))
