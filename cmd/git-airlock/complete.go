@@ -255,7 +255,8 @@ func (k *known) values() manual.Offered {
 			"RUN": k.runs, "[RUN]": k.runs, "REVISION": k.branches, "BRANCH": k.branches, "REMOTE": k.remotes,
 			"level": func() []manual.Candidate { return plain([]string{"info", "notice", "warning", "error"}) },
 			"log": func() []manual.Candidate {
-				return append(k.refs("refs/airlock"), manual.Candidate{Text: "--ops", About: "list landings and undos"})
+				return append(k.refs("refs/airlock"), manual.Candidate{Text: "--ops", About: "list landings and undos"},
+					manual.Candidate{Text: "--egress", About: "show what the prison reached"}, manual.Candidate{Text: "--help"})
 			},
 		},
 		Managers: recipe.Managers,

@@ -89,7 +89,7 @@ func (e *offer) complete(p Page, words []string) {
 			}
 			p = p.Commands[sub]
 			if p.Name == "git airlock log" {
-				e.log()
+				e.log(words[i+1 : last])
 				return
 			}
 		}
@@ -167,7 +167,11 @@ func (e *offer) inside(p Page, nth int) {
 	e.shell(shellFiles)
 }
 
-func (e *offer) log() {
+func (e *offer) log(before []string) {
+	if len(before) > 0 && before[0] == "--ops" {
+		e.candidate("--json", "")
+		return
+	}
 	e.all("log")
 	e.shell(shellGitLog)
 }
