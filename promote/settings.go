@@ -2,12 +2,11 @@ package promote
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -60,7 +59,10 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 	if err := readLimits(c, &s.Limits); err != nil {
 		return s, err
 	}
-	if _, err = readMaxWorkspace(c); err != nil {
+	if _, err = readMaxWorkspace(c); err == nil {
+		err = land.CheckSettings(c)
+	}
+	if err != nil {
 		return s, err
 	}
 	s.User, err = identity.ResolveUser(c)
@@ -96,15 +98,10 @@ func readLimits(c gitops.Config, l *inner.Limits) error {
 		"pack": &l.Pack, "commit": &l.Commit, "blob": &l.Blob, "path": &l.Path, "component": &l.Component, "paths": &l.Paths, "depth": &l.Depth,
 		"entries": &l.Entries, "memory": &l.Memory, "time": &seconds,
 	}
-	for _, name := range slices.Sorted(maps.Keys(limits)) { // of two errors, always the same one is reported
-		var err error
-		if *limits[name], err = policy.ReadSize(c, "airlock.limit."+name, *limits[name]); err != nil {
-			if setting, ok := errors.AsType[*gitops.SettingError](err); ok && name == "time" {
-				setting.Want = "a number of seconds"
-			}
-			return err
-		}
+	err := policy.ReadSizes(c, "airlock.limit.", limits)
+	if setting, ok := errors.AsType[*gitops.SettingError](err); ok && setting.Key == "airlock.limit.time" {
+		setting.Want = "a number of seconds"
 	}
 	l.Time = time.Duration(seconds) * time.Second
-	return nil
+	return err
 }

@@ -91,10 +91,10 @@ func (e *Engine) checkUpTo(ctx context.Context, options Options, tip gitops.OID)
 	}
 	defer unlock()
 	f.options = options
-	if seen, err := e.seen(ctx, f); err != nil || seen != tip { // UpTo may name a commit that the next cycle receives
-		return err
+	seen, err := e.seen(ctx, f)
+	if err == nil && seen == tip { // otherwise UpTo may name a commit that the next cycle receives
+		_, err = e.plan(ctx, f, taken{tip: tip}, map[gitops.OID]bool{})
 	}
-	_, err = e.plan(ctx, f, taken{tip: tip}, map[gitops.OID]bool{})
 	return err
 }
 

@@ -64,6 +64,14 @@ func reaches(c gitops.Config, key string, lfs bool) bool {
 	return reachesAll(c) || lfs && isLFS(c, key) || unshareCommand() == nil
 }
 
+// CheckSettings returns an error for a setting of this package that cannot be read.
+func CheckSettings(c gitops.Config) error {
+	if _, err := c.Bool(landingNetwork, false); err != nil {
+		return &gitops.SettingError{Key: landingNetwork, Value: c.String(landingNetwork, ""), Want: "a boolean"}
+	}
+	return nil
+}
+
 // reachesAll reports whether the user's settings give all filters the network.
 func reachesAll(c gitops.Config) bool {
 	all, err := c.Bool(landingNetwork, false)

@@ -2,6 +2,8 @@ package policy
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -118,6 +120,25 @@ func ReadSize(c gitops.Config, key string, otherwise int64) (int64, error) {
 		return 0, &gitops.SettingError{Key: key, Value: text, Want: "a size such as 4g, 512m or 100000"}
 	}
 	return size, nil
+}
+
+// ReadSizes reads the numbers of all keys that begin with a prefix, by the rest of the key. An unknown key is an error, because a misspelled
+// limit must not be ignored.
+func ReadSizes(c gitops.Config, prefix string, sizes map[string]*int64) (err error) {
+	for _, key := range c.Keys() { // of two errors, always the same one is reported
+		name, ours := strings.CutPrefix(key, prefix)
+		size := sizes[name]
+		switch {
+		case !ours:
+			continue
+		case size == nil:
+			return &gitops.SettingError{Key: key, Value: c[key], Want: "a setting of a limit: the limits are " + strings.Join(slices.Sorted(maps.Keys(sizes)), ", ")}
+		}
+		if *size, err = ReadSize(c, key, *size); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SizeText formats a number of bytes as settings write it.

@@ -37,8 +37,9 @@ func (c resolved) withNetwork(spec prison.Spec) (prison.Spec, error) {
 // readRules reads the rules of the network for a prison that is about to start, and the values of its credentials.
 func (c *resolved) readRules(ctx context.Context) (err error) {
 	s := c.session
-	if c.Isolation.Network == prison.NetworkNone.String() {
-		return nil
+	if c.Isolation.Network == prison.NetworkNone.String() { // a wrong setting is refused all the same
+		_, err := network.Compile(ctx, s.Repo, s.Config.With(c.Overrides), airlock.Rules{})
+		return err
 	}
 	if c.rules, err = network.Compile(ctx, s.Repo, s.Config.With(c.Overrides), c.Rules); err != nil {
 		return err

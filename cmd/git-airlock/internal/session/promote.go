@@ -49,6 +49,9 @@ func (s *Session) Promote(ctx context.Context, r airlock.Record, p Promotion) er
 		return err
 	}
 	if s.Dry {
+		if _, err := promote.ReadSettings(s.Config.With(r.Settings)); err != nil { // status, which also reads the state, works without them
+			return err
+		}
 		return adviseOnPending(l.wouldLand(ctx, p.Options, len(p.Accept)+len(p.Drop) > 0))
 	}
 	return l.addElsewhere(ctx, rescued, l.land(ctx, p.Options, before))

@@ -2,6 +2,9 @@
 package settings
 
 import (
+	"regexp"
+	"strings"
+
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -22,6 +25,7 @@ func Check(c gitops.Config) error {
 		func() error { _, err := checkpoints.Most(c); return err },
 		func() error { _, err := runs.Most(c); return err },
 		func() error { return checkBool(c, recipeKey) },
+		func() error { return checkNames(c, "airlock.keepEnv") },
 	} {
 		if err := read(); err != nil {
 			return err
@@ -33,6 +37,19 @@ func Check(c gitops.Config) error {
 func checkBool(c gitops.Config, key string) error {
 	if _, err := c.Bool(key, true); err != nil {
 		return &gitops.SettingError{Key: key, Value: c.String(key, ""), Want: "a boolean"}
+	}
+	return nil
+}
+
+// variable is the name of an environment variable. A star at its end matches anything.
+var variable = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$`)
+
+// checkNames checks a setting with names of environment variables.
+func checkNames(c gitops.Config, key string) error {
+	for _, name := range strings.Fields(c.String(key, "")) {
+		if !variable.MatchString(name) {
+			return &gitops.SettingError{Key: key, Value: c.String(key, ""), Want: "a list of names of variables, such as LFS_TOKEN AWS_*"}
+		}
 	}
 	return nil
 }
