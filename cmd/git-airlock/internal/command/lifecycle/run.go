@@ -55,7 +55,7 @@ func runCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if c.Bool(cmdline.JSONFlag.Name) && !s.Dry {
+			if c.Bool(cmdline.JSONFlag.Name) {
 				return runForJSON(c, s, wanted, argv, most)
 			}
 			return runInside(c.Context, s, wanted, argv, most, nil, nil)
@@ -68,6 +68,16 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 	d := summary{Argv: argv}
 	if wanted.Agent != nil {
 		d.Agent = wanted.Agent.Name
+	}
+	if s.Dry {
+		err := runInside(c.Context, s, wanted, argv, most, nil, nil)
+		if err == nil {
+			err = d.foretell(c.Context, s)
+		}
+		if err == nil {
+			err = ui.PrintJSON(c.App.Writer, d)
+		}
+		return err
 	}
 	begin := func(ctx context.Context, r airlock.Record) error {
 		return d.begin(context.WithoutCancel(ctx), s, r) // the document is printed also if the time is over

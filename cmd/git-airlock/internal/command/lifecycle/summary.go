@@ -30,6 +30,7 @@ type summary struct {
 	Landed  int         `json:"landed"`  // by this run
 	Pending int         `json:"pending"`
 	Holds   []ui.Hold   `json:"holds"`
+	Dry     bool        `json:"dry_run,omitempty"` // the command has not run
 
 	record airlock.Record
 	begun  time.Time
@@ -69,6 +70,22 @@ func (d *summary) end(ctx context.Context, s *session.Session, err error) error 
 	}
 	d.Landed, d.Pending, d.Holds = state.Landed-d.total, state.Pending, cmdline.Holds(state.Holds, runs)
 	d.After, err = s.Repo.Ref(ctx, d.record.Branch)
+	return err
+}
+
+// foretell completes the document of a dry run. A new airlock has no id yet.
+func (d *summary) foretell(ctx context.Context, s *session.Session) error {
+	head, err := s.Repo.Head(ctx)
+	if err != nil {
+		return err
+	}
+	r := s.Earlier()
+	if r.ID == "" {
+		r.Branch = head.Branch
+	}
+	d.Version, d.ID, d.Session, d.Branch, d.Holds, d.Dry = ui.DocumentVersion, r.ID, r.Session, r.BranchName(), []ui.Hold{}, true
+	d.Before, err = s.Repo.Ref(ctx, r.Branch)
+	d.After = d.Before
 	return err
 }
 

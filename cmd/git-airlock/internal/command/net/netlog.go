@@ -132,6 +132,10 @@ func netCheck(c *cli.Context, s *session.Session, args []string) error {
 		t.Method, t.Path = args[1], args[2]
 	}
 	rules, err := s.RulesHere(c.Context)
+	if refused, ok := errors.AsType[*environment.Refusal](err); ok && c.Bool(cmdline.JSONFlag.Name) { // an airlock without a network
+		d := checkDocument{Version: ui.DocumentVersion, Host: t.Host, Port: t.Port, Reason: refused.Text, Addresses: []checkedAddress{}}
+		return errors.Join(ui.PrintJSON(c.App.Writer, d), err)
+	}
 	if err != nil {
 		return err
 	}
