@@ -2,7 +2,9 @@ package identity
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -17,33 +19,62 @@ func (u User) String() string { return u.Name + " <" + u.Mail + ">" }
 // ErrNoUser reports that no name, or no mail address, is configured.
 var ErrNoUser = errors.New("no identity to land commits with")
 
-// ResolveUser returns the user's identity. Name and address are looked up independently: first airlock.name and airlock.email, then git's
-// choice of an author (git-var(1), GIT_AUTHOR_IDENT): GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL from the environment, author.*, user.*, EMAIL.
-// Neither is guessed from the login or the host's name, as with user.useConfigOnly. If one of them is empty, the error is [ErrNoUser].
+// ResolveUser returns the user's identity. Name and address are looked up independently: first airlock.name and airlock.email, then as git
+// does for an author (git-var(1), GIT_AUTHOR_IDENT) author.*, user.*, EMAIL. GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL do not count: git sets them
+// for the hooks of a commit, and that commit may have another author. Nothing is guessed from the login or the host's name, as with
+// user.useConfigOnly. If name or address is empty, the error is [ErrNoUser].
 func ResolveUser(c gitops.Config) (User, error) {
-	u := User{
-		Name: withoutCrud(authorField(c, "name", "GIT_AUTHOR_NAME", "")),
-		Mail: withoutCrud(authorField(c, "email", "GIT_AUTHOR_EMAIL", os.Getenv("EMAIL"))),
+	u := resolve(c, os.Getenv("EMAIL"))
+	if u.Name != "" && u.Mail != "" {
+		return u, nil
 	}
-	if u.Name == "" || u.Mail == "" {
-		return User{}, ErrNoUser
+	for _, name := range []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"} {
+		if os.Getenv(name) != "" {
+			return User{}, fmt.Errorf("%w in the configuration (%s is for single commits of your own)", ErrNoUser, name)
+		}
 	}
-	return u, nil
+	return User{}, ErrNoUser
 }
 
-// authorField looks up the name or the address. As in git's ident.c, an empty airlock.* or author.* counts as unset,
-// and an empty variable or user.* counts as a value.
-func authorField(c gitops.Config, key, variable, otherwise string) string {
-	if value := c.String("airlock."+key, ""); value != "" {
-		return value
+// resolve looks up name and address. mail is the value of EMAIL.
+func resolve(c gitops.Config, mail string) User {
+	return User{Name: withoutCrud(authorField(c, "name", "")), Mail: withoutCrud(authorField(c, "email", mail))}
+}
+
+// authorField looks up the name or the address. As in git's ident.c, an empty airlock.* or author.* counts as unset, and an empty user.*
+// counts as a value.
+func authorField(c gitops.Config, key, otherwise string) string {
+	for _, section := range sections[:2] {
+		if value := c.String(section+key, ""); value != "" {
+			return value
+		}
 	}
-	if value, set := os.LookupEnv(variable); set {
-		return value
+	return c.String(sections[2]+key, otherwise)
+}
+
+// sections are the beginnings of the keys of an identity, in their order.
+var sections = []string{"airlock.", "author.", "user."}
+
+// Lasting returns the settings without an identity of the current command alone, from "git -c" or GIT_CONFIG_COUNT. The identity of landed
+// commits must not depend on which process lands them: the daemon, or a command with another environment.
+func Lasting(settings []gitops.Setting) gitops.Config {
+	return gitops.ConfigOf(slices.DeleteFunc(slices.Clone(settings), func(s gitops.Setting) bool {
+		return s.Scope == "command" && slices.ContainsFunc(sections, func(section string) bool { return s.Key == section+"name" || s.Key == section+"email" })
+	}))
+}
+
+// Given returns the parts of the identity that no file of the configuration has, but "git -c", GIT_CONFIG_COUNT or EMAIL, as airlock.name
+// and airlock.email. An airlock keeps them from its start on.
+func Given(settings []gitops.Setting) gitops.Config {
+	given := gitops.Config{}
+	now, lasting := resolve(gitops.ConfigOf(settings), os.Getenv("EMAIL")), resolve(Lasting(settings), "")
+	if now.Name != "" && now.Name != lasting.Name {
+		given["airlock.name"] = now.Name
 	}
-	if value := c.String("author."+key, ""); value != "" {
-		return value
+	if now.Mail != "" && now.Mail != lasting.Mail {
+		given["airlock.email"] = now.Mail
 	}
-	return c.String("user."+key, otherwise)
+	return given
 }
 
 // withoutCrud removes the characters that git removes from a name or an address before it writes a commit (ident.c,

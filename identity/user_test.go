@@ -2,6 +2,7 @@ package identity
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,19 +37,14 @@ var likeGit = []resolving{
 	{"author before user", gitops.Config{"user.name": "U", "user.email": "u@x", "author.name": "A", "author.email": "a@x"}, nil, "A <a@x>"},
 	{"one half of author", gitops.Config{"user.name": "U", "user.email": "u@x", "author.email": "a@x"}, nil, "U <a@x>"},
 	{"empty author", gitops.Config{"user.name": "U", "user.email": "u@x", "author.name": ""}, nil, "U <u@x>"},
-	{"environment first", gitops.Config{"user.name": "U", "user.email": "u@x", "author.name": "A"},
-		map[string]string{"GIT_AUTHOR_NAME": "E", "GIT_AUTHOR_EMAIL": "e@x", "EMAIL": "m@x"}, "E <e@x>"},
-	{"half an environment", gitops.Config{"user.name": "U", "user.email": "u@x"}, map[string]string{"GIT_AUTHOR_NAME": "E"}, "E <u@x>"},
 	{"user before EMAIL", gitops.Config{"user.name": "U", "user.email": "u@x"}, map[string]string{"EMAIL": "m@x"}, "U <u@x>"},
 	{"EMAIL", gitops.Config{"user.name": "U"}, map[string]string{"EMAIL": "m@x"}, "U <m@x>"},
-	{"only environment", nil, map[string]string{"GIT_AUTHOR_NAME": "E", "GIT_AUTHOR_EMAIL": "e@x"}, "E <e@x>"},
 	{"crud", gitops.Config{"user.name": " .,:;<>\"\\'A \"B\" <C>, D.\t", "user.email": "<u@x>"}, nil, `A "B" C, D <u@x>`},
 	{"line breaks", gitops.Config{"user.name": "\nA\nB\n", "user.email": "u\n@x"}, nil, "AB <u@x>"},
 	{"control characters inside", gitops.Config{"user.name": "\x01A\x01B\x1f", "user.email": "u@x"}, nil, "A\x01B <u@x>"},
 	{"not ASCII", gitops.Config{"user.name": "Zoë \u00a0李\u202e", "user.email": "zoë@x"}, nil, "Zoë \u00a0李\u202e <zoë@x>"},
 	{"not UTF-8", gitops.Config{"user.name": "Zo\xeb", "user.email": "z@x"}, nil, "Zo\xeb <z@x>"},
 	{"empty name", gitops.Config{"user.name": "", "user.email": "u@x"}, nil, ""},
-	{"empty variable", gitops.Config{"user.name": "U", "user.email": "u@x"}, map[string]string{"GIT_AUTHOR_NAME": ""}, ""},
 	{"a name of crud", gitops.Config{"user.name": " .<>, ", "user.email": "u@x"}, nil, ""},
 	{"no name, no address", nil, nil, ""},
 	{"no address", gitops.Config{"user.name": "U"}, nil, ""},
@@ -64,6 +60,10 @@ var ownRules = []resolving{
 	{"empty address", gitops.Config{"user.name": "U", "user.email": ""}, map[string]string{"EMAIL": "m@x"}, ""},
 	{"an address of crud", gitops.Config{"user.name": "U", "user.email": "<>"}, nil, ""},
 	{"empty EMAIL", gitops.Config{"user.name": "U"}, map[string]string{"EMAIL": ""}, ""},
+	{"another commit's author", gitops.Config{"user.name": "U", "user.email": "u@x", "author.name": "A"},
+		map[string]string{"GIT_AUTHOR_NAME": "E", "GIT_AUTHOR_EMAIL": "e@x", "EMAIL": "m@x"}, "A <u@x>"},
+	{"an empty variable", gitops.Config{"user.name": "U", "user.email": "u@x"}, map[string]string{"GIT_AUTHOR_NAME": ""}, "U <u@x>"},
+	{"only variables", nil, map[string]string{"GIT_AUTHOR_NAME": "E", "GIT_AUTHOR_EMAIL": "e@x"}, ""},
 	{"committer is nobody", gitops.Config{"committer.name": "C", "committer.email": "c@x"}, nil, ""},
 }
 
@@ -77,6 +77,40 @@ func TestResolveUser(t *testing.T) {
 				t.Errorf("got %q, %v, want ErrNoUser", u, err)
 			case c.want != "" && (err != nil || u.String() != c.want):
 				t.Errorf("got %q, %v, want %q", u, err, c.want)
+			}
+		})
+	}
+}
+
+// TestGiven checks what an airlock keeps of an identity, and that it is all that the files of the configuration lack.
+func TestGiven(t *testing.T) {
+	file := func(key, value string) gitops.Setting { return gitops.Setting{Scope: "global", Key: key, Value: value} }
+	typed := func(key, value string) gitops.Setting {
+		return gitops.Setting{Scope: "command", Key: key, Value: value}
+	}
+	for name, c := range map[string]struct {
+		settings []gitops.Setting
+		mail     string
+		want     gitops.Config
+	}{
+		"files":              {[]gitops.Setting{file("user.name", "U"), file("user.email", "u@x"), typed("core.pager", "cat")}, "m@x", gitops.Config{}},
+		"typed over files":   {[]gitops.Setting{file("user.name", "U"), file("user.email", "u@x"), typed("user.name", "T")}, "", gitops.Config{"airlock.name": "T"}},
+		"typed alone":        {[]gitops.Setting{typed("user.name", "T"), typed("author.email", "t@x")}, "", gitops.Config{"airlock.name": "T", "airlock.email": "t@x"}},
+		"the same":           {[]gitops.Setting{file("user.name", "U"), file("user.email", "u@x"), typed("user.name", "U")}, "", gitops.Config{}},
+		"a file's airlock.*": {[]gitops.Setting{file("airlock.name", "L"), file("user.email", "u@x"), typed("user.name", "T")}, "", gitops.Config{}},
+		"EMAIL":              {[]gitops.Setting{file("user.name", "U")}, "m@x", gitops.Config{"airlock.email": "m@x"}},
+		"nobody":             {nil, "", gitops.Config{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			setenv(t, map[string]string{"EMAIL": c.mail})
+			got := Given(c.settings)
+			if !maps.Equal(got, c.want) {
+				t.Errorf("keeps %q, want %q", got, c.want)
+			}
+			typed, _ := ResolveUser(gitops.ConfigOf(c.settings))
+			setenv(t, nil) // the daemon's environment
+			if later, _ := ResolveUser(Lasting(c.settings).With(got)); later != typed {
+				t.Errorf("lands as %q, want %q", later, typed)
 			}
 		})
 	}

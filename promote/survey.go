@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/byhand"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
@@ -123,7 +124,7 @@ func (e *Engine) configure(ctx context.Context) (c configured, err error) {
 	if size, err := readMaxWorkspace(c.config); err == nil && e.Guard != nil {
 		e.Guard.Allow(size)
 	}
-	c.settings, err = ReadSettings(c.config)
+	c.settings, err = ReadSettings(identity.Lasting(c.origins).With(e.Record.Settings))
 	return c, err
 }
 

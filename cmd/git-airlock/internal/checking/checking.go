@@ -52,7 +52,7 @@ func (c Runner) Run(ctx context.Context, r airlock.Record, check checks.Check, c
 	if known, err := j.known(ctx, again); known != nil || err != nil {
 		return result(known), err
 	}
-	user, err := identity.ResolveUser(c.Config) // before a check of half an hour
+	user, err := identity.ResolveUser(c.Config.With(r.Settings)) // before a check of half an hour
 	if err != nil {
 		return found, err
 	}

@@ -258,7 +258,7 @@ func (k Keeper) make(ctx context.Context, slot int, numberFile, mark string, res
 	if err != nil {
 		return err
 	}
-	who, err := identity.ResolveUser(k.Prisons.Config)
+	who, err := identity.ResolveUser(k.Prisons.Config.With(k.Record.Settings))
 	if err != nil {
 		who = identity.User{Name: "git-airlock", Mail: "git-airlock@localhost"}
 	}

@@ -17,9 +17,14 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
+// lander returns the identity with which the commits of an airlock land.
+func (s *Session) lander(r airlock.Record) (identity.User, error) {
+	return identity.ResolveUser(identity.Lasting(s.Settings).With(r.Settings))
+}
+
 // attester returns the Attester that makes the statements about landed commits of an airlock. It calls say with its messages.
 func (s *Session) attester(r airlock.Record, say func(string, ...any)) (attest.Attester, error) {
-	user, err := identity.ResolveUser(s.Config)
+	user, err := s.lander(r)
 	a := attest.Attester{Repo: s.Repo, Store: s.Store, Record: r, Config: s.Config, Who: user.String(), Now: s.Now, Version: s.Version, Say: say}
 	if granted, ok := s.Prisons().Backend(r).(prison.Granted); ok {
 		a.Kernel = granted.Granted

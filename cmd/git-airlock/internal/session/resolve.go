@@ -76,6 +76,7 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 	if err := settings.Check(s.Config.With(c.airlock.Settings).With(q.Overrides)); err != nil && (!now.runs || q.launchesSome()) {
 		return c, err
 	}
+	c.sayLander()
 	if now.runs {
 		c.compareSetup(ctx)
 		return c, nil
@@ -134,6 +135,28 @@ func (c *resolved) watchPrograms(ctx context.Context) (err error) {
 		c.watched, err = c.session.Prisons().Watched(ctx, c.airlock)
 	}
 	return err
+}
+
+// sayLander reports whom an earlier start has made the author of what lands, if git would take somebody else now. A running airlock keeps
+// its settings.
+func (c *resolved) sayLander() {
+	s, kept := c.session, gitops.Config{}.With(c.airlock.Settings)
+	again := "git -c airlock.name= -c airlock.email= airlock start  # after a stop"
+	if c.runs {
+		again = "git airlock stop  # and the same command again"
+	} else {
+		kept = kept.With(c.Overrides)
+	}
+	who, err := s.lander(airlock.Record{Settings: kept})
+	if err != nil {
+		s.Report.Say("nothing lands: %s", err)
+		s.Report.Hint(Next(err)...)
+		return
+	}
+	if now, err := identity.ResolveUser(s.Config); err == nil && now != who {
+		s.Report.Say("commits land as %s, as an earlier start was told, and not as %s", gitops.Text(who.String()), gitops.Text(now.String()))
+		s.Report.Hint(again)
+	}
 }
 
 // compareSetup checks whether the setup of a running prison has changed. It ignores errors, so that they do not stop the repair of

@@ -44,6 +44,7 @@ func (s *Session) start(ctx context.Context, q Request, forRun bool) (r airlock.
 // ensureRunning makes sure that prison and daemon are running. It resolves a request before it takes the lock. If the situation has
 // changed when it holds the lock, it resolves the request again.
 func (s *Session) ensureRunning(ctx context.Context, q Request, forRun bool) (r airlock.Record, setup environment.Setup, started bool, err error) {
+	q.Overrides = gitops.Config{}.With(q.Overrides).With(identity.Given(s.Settings))
 	for tries := 3; ; tries-- {
 		here, err := s.binding().Living()
 		if err != nil {

@@ -30,6 +30,7 @@ type Status struct {
 	Lost      string           // the workspace, if it was removed
 	Refusals  network.Recent   // of the network
 	Syncing   bool             // a sync is running, or is not finished
+	Mend      []string         // what to type if promotion fails, as far as its cause is known
 }
 
 // Status returns the status of this worktree's airlock, and restarts a dead daemon. If another command changes the airlock
@@ -111,6 +112,10 @@ func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, erro
 		return d, err
 	}
 	err = d.seePromotion(ctx, s.Engine(r), s.Report)
+	if d.Promotion.Failure != "" {
+		_, nobody := s.lander(r)
+		d.Mend = Next(nobody)
+	}
 	return d, err
 }
 

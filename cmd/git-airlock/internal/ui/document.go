@@ -48,6 +48,7 @@ type Document struct {
 	// RefusedCredentials are those whose value a server refused last, or the network has lost.
 	RefusedCredentials []NetworkCredential `json:"refused_credentials"`
 
+	Mend   []string   `json:"-"` // commands after a failure
 	Named  int        `json:"-"` // commits that the ref pending names
 	Newest gitops.OID `json:"-"` // inner commit that the ref pending or the branch has last
 

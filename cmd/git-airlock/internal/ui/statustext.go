@@ -91,7 +91,12 @@ func (p *statusText) promotion(d Document) {
 	}
 	if d.Failure != "" {
 		p.alarm("failing", "%s", d.Failure)
-		p.next("git airlock promote  # tries again, as the daemon does")
+		for _, command := range d.Mend {
+			p.next(command)
+		}
+		if p.next("git airlock promote  # tries again, as the daemon does"); d.Daemon.Running {
+			p.next("git airlock start  # begins the daemon again, with this environment")
+		}
 	} else if d.Pending > 0 && len(d.Holds) == 0 && !d.Daemon.Running {
 		p.next("git airlock promote") // no daemon is running to do it
 	}

@@ -19,10 +19,10 @@ func startCommand() *cli.Command {
 		UsageText: "git airlock start [options] [-- COMMAND...]\ngit airlock start AGENT [options] [-- ARGUMENTS...]",
 		Description: "If the airlock is running, start repairs what has died. If it is stopped, start resumes the same workspace. The\n" +
 			"backend is that of the first start. The options are kept until you pass new ones, but for --selftest and --allow-secrets. So\n" +
-			"are the settings from \"git -c\" and what an agent needs of the network. An empty value of --allow, --deny or --env drops those\n" +
-			"of earlier starts. What no option has named comes from the current settings. Values of variables are not kept: start reads\n" +
-			"them again from your environment or .env file, and refuses if one is missing. An image built from the recipe is rebuilt when\n" +
-			"the recipe changes.\n\n" +
+			"are the settings and the identity from \"git -c\", and what an agent needs of the network. An empty value of --allow, --deny or\n" +
+			"--env drops those of earlier starts. What no option has named comes from the current settings. Values of variables are not\n" +
+			"kept: start reads them again from your environment or .env file, and refuses if one is missing. An image built from the recipe\n" +
+			"is rebuilt when the recipe changes.\n\n" +
 			"start builds an image with the tools that the committed " + recipe.FileName + " asks for, or checks that this machine\n" +
 			"has them, and refuses otherwise. The recipe's startup commands run at the first start, and again when they have changed.\n\n" +
 			"With a COMMAND, start launches it in the prison and returns at once. The command has a terminal of its own, see\n" +
