@@ -212,6 +212,13 @@ func Inside(name string) bool {
 	return touches(new(Walk), name, process.trees)
 }
 
+// IsWorkingFolder reports whether a path names the folder in which this process was started.
+func IsWorkingFolder(name string) bool {
+	here, err := os.Stat(".")
+	info, gone := os.Lstat(name)
+	return err == nil && gone == nil && os.SameFile(here, info)
+}
+
 // Self returns the path of the running program, for starting it again. It fails with [ErrOwnProgram] if the program
 // is in a work tree of the repository, where the agent could replace it.
 func Self() (string, error) {

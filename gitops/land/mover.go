@@ -175,7 +175,7 @@ func (m *mover) remove(c gitops.Change) error {
 	// If the user has replaced a folder by a symbolic link, git tracks no file below it, and rmdir(2) refuses the link.
 	switch seen := m.seen[c.Path]; {
 	case c.Old.Gitlink() && m.r.There(c.Path):
-		_ = syscall.Rmdir(filepath.Join(m.r.Top, c.Path))
+		_ = removeFolder(filepath.Join(m.r.Top, c.Path))
 	case c.Old.Gitlink() || seen == nil || seen.IsDir():
 	default:
 		if err := m.takeOut(c.Path); err != nil {
@@ -183,7 +183,7 @@ func (m *mover) remove(c gitops.Change) error {
 		}
 	}
 	for dir := path.Dir(c.Path); dir != "."; dir = path.Dir(dir) {
-		if !m.r.There(dir) || syscall.Rmdir(filepath.Join(m.r.Top, dir)) != nil {
+		if !m.r.There(dir) || removeFolder(filepath.Join(m.r.Top, dir)) != nil {
 			break
 		}
 	}

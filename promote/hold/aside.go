@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,11 @@ const PathsNamed = 50
 // PutAside returns the commands that move paths out of the way: git stash for all paths that it can take, preceded by
 // the commands that make it take them, and mv for the rest. dir is the folder for the files with many paths.
 func PutAside(ctx context.Context, repo *gitops.Repository, dir string, paths []string) (next []string) {
+	for _, p := range paths {
+		if here, err := os.Getwd(); err == nil && strings.HasPrefix(here+"/", filepath.Join(repo.Top, p)+"/") {
+			return []string{"cd " + gitops.Pasteable(repo.Top)} // a landing keeps the folder in which its command was typed
+		}
+	}
 	u, _ := land.FindUnstashable(ctx, repo, paths) // the same error comes up again when git runs the next time
 	for _, p := range u.Moved {
 		move := "mv --"
