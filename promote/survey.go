@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -140,17 +139,13 @@ func (e *Engine) readLedger(ctx context.Context) (f facts, err error) {
 	if f.refs, err = e.refs(ctx); err != nil {
 		return f, err
 	}
-	if f.refs.promoted == "" {
-		last, err := ledger.LastLanded(e.Dir(), e.Record.Base)
-		if err == nil {
-			err = fmt.Errorf("the airlock's ref promoted is missing; to restore it: git update-ref %s %s", e.Record.Ref("promoted"), last)
-		}
-		return f, err
-	}
 	f.quarantine = e.quarantine()
 	f.inside, f.reached = f.quarantine.Inspect(ctx), map[gitops.OID]reached{}
 	base := ledger.Pair{Inner: e.Record.Root, Outer: e.Record.Base}
 	f.ledger, err = e.ledgers.Read(e.Dir(), base, f.refs.promoted, f.refs.pending)
+	if moved, ok := errors.AsType[*ledger.RefError](err); ok {
+		moved.Kept, _ = e.Repo.Refs(ctx, ledger.FilterKeeps+"refs/airlock/"+e.Record.ID) // without them, the error names one command less
+	}
 	return f, err
 }
 

@@ -31,7 +31,8 @@ type Ledger struct {
 func File(dir string) string { return filepath.Join(dir, "ledger") }
 
 // Read reads the ledger in the host state dir. The refs decide which entries count: promoted is the last landed
-// commit (the base if none has landed), pending the last pending one.
+// commit (the base if none has landed), pending the last pending one. If another program has removed or moved the ref promoted, the error is
+// a *[RefError].
 func Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) {
 	l := &Ledger{Base: base, file: File(dir), pairs: map[gitops.OID]Pair{base.Inner: base}, outer: map[gitops.OID]bool{}, superseded: map[gitops.OID]bool{}}
 	content, err := os.ReadFile(l.file)
@@ -49,7 +50,11 @@ func Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) 
 		}
 	}
 	if landed == 0 && promoted != base.Outer {
-		return nil, fmt.Errorf("read %q: commit %s, which the airlock's ref promoted names, is missing", l.file, promoted)
+		last, err := LastLanded(dir, base.Outer)
+		if err != nil {
+			return nil, err
+		}
+		return nil, &RefError{Ref: "refs/airlock/" + filepath.Base(dir) + "/promoted", At: promoted, Last: last}
 	}
 	l.Landed, l.Tail = entries[:landed:landed], entries[landed:]
 	if len(l.Tail) == 0 || l.Tail[len(l.Tail)-1].Outer != pending {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -51,6 +53,36 @@ func ReadOutcome(dir string) (Outcome, error) {
 	o := Outcome{Version: version}
 	err := readFile(outcomeFile(dir), &o, &o.Version)
 	return o, err
+}
+
+// RefError reports that the ref of the last landed commit is gone, or names a commit that the airlock has not landed: another program, such as
+// "git filter-branch -- --all", has changed all refs.
+type RefError struct {
+	Ref      string
+	At, Last gitops.OID // what the ref names, empty if it is gone, and what it named at the end of the last cycle
+	// Kept are the airlock's refs as "git filter-branch" keeps them, by their names with [FilterKeeps] before them. May be nil.
+	Kept map[string]gitops.OID
+}
+
+// FilterKeeps is where "git filter-branch" keeps the refs that it has rewritten.
+const FilterKeeps = "refs/original/"
+
+func (e *RefError) Error() string {
+	if e.At == "" {
+		return fmt.Sprintf("the airlock's ref %s is missing", e.Ref)
+	}
+	return fmt.Sprintf("another program has moved the airlock's ref %s to %.12s, which the airlock has not landed", e.Ref, e.At)
+}
+
+// Next returns the commands that put the airlock's refs back. The commits that wait then land on the branch as it is now.
+func (e *RefError) Next() []string {
+	next := []string{strings.TrimSpace(fmt.Sprintf("git update-ref %s %s %s", e.Ref, e.Last, e.At))}
+	for _, kept := range slices.Sorted(maps.Keys(e.Kept)) {
+		if ref := strings.TrimPrefix(kept, FilterKeeps); ref != e.Ref {
+			next = append(next, fmt.Sprintf("git update-ref %s %s", gitops.ShellQuote(ref), e.Kept[kept])) // an agent can choose the end of a name
+		}
+	}
+	return next
 }
 
 // LastLanded returns the last landed outer commit at the end of the last cycle, or the base. It works even if the ref that names this commit is

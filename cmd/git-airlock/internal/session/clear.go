@@ -341,7 +341,7 @@ func (l landing) refusal(outcome ledger.Outcome, state promote.State, err error)
 	case errors.Is(err, context.Canceled), errors.Is(err, airlock.ErrBusy):
 		return err
 	case err != nil:
-		return &environment.Refusal{Text: "the workspace cannot be read: " + err.Error(), Next: append(slices.Clip(Next(err)), discard)}
+		return &environment.Refusal{Text: "what would be lost cannot be read: " + err.Error(), Next: append(slices.Clip(Next(err)), discard)}
 	case errors.As(l.heldIn(outcome), &refused):
 		refused.Next = append(refused.Next, "git airlock clear", discard)
 		return refused
