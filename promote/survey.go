@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/byhand"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -169,14 +170,21 @@ func (o Options) tip(ctx context.Context, exporter Exporter) (gitops.OID, error)
 	return exporter.Main(ctx)
 }
 
-// branch returns the user's branch, as the facts have it.
-func (e *Engine) branch(f facts) byhand.Branch {
-	return byhand.Branch{Repo: e.Repo, Name: e.Record.Branch, Tip: f.refs.tip, Promoted: f.refs.promoted, Pending: f.refs.pending, Ledger: f.ledger}
+// branch returns the user's branch, as the facts have it. If the user has renamed it, what they land by hand is on the renamed one.
+func (e *Engine) branch(ctx context.Context, f facts) byhand.Branch {
+	b := byhand.Branch{Repo: e.Repo, Name: e.Record.Branch, Tip: f.refs.tip, Promoted: f.refs.promoted, Pending: f.refs.pending, Ledger: f.ledger}
+	if b.Tip == "" && b.Pending != "" {
+		if now := hold.Renamed(ctx, e.Repo, b.Name); now != "" {
+			b.Name = now
+			b.Tip, _ = e.Repo.Ref(ctx, now) // without it, nothing counts as landed
+		}
+	}
+	return b
 }
 
 // adopt marks as landed the pending commits that the user has merged, or fast-forwarded to, by hand.
 func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
-	taken, onLine, err := e.branch(f).Waiting(ctx)
+	taken, onLine, err := e.branch(ctx, f).Waiting(ctx)
 	if err != nil || len(taken) == 0 {
 		return f, err
 	}
@@ -186,7 +194,7 @@ func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
 // adoptLeftOut does the same with commits that were undone, rejected or dropped. They get a note again, and are not undone any more. A
 // verdict stays.
 func (e *Engine) adoptLeftOut(ctx context.Context, f facts) (facts, error) {
-	taken, notes, onLine, err := e.branch(f).LeftOut(ctx, f.rules.decisions, f.refs.ops, func() (byhand.Line, error) {
+	taken, notes, onLine, err := e.branch(ctx, f).LeftOut(ctx, f.rules.decisions, f.refs.ops, func() (byhand.Line, error) {
 		tip, unseen := e.seen(ctx, f)
 		links, _, err := e.unlanded(ctx, f, tip)
 		return byhand.Line{Look: f.inside, Tip: tip, Links: links}, errors.Join(unseen, err)

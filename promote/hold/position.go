@@ -33,13 +33,18 @@ func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, t
 		holds = append(holds, ledger.Hold{Reason: ledger.OperationInProgress,
 			Message: fmt.Sprintf("a %s is in progress; commits land when it is done", op), Next: operationNext(op)})
 	}
-	if tip == "" {
-		holds = append(holds, ledger.Hold{Reason: ledger.BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", branch),
-			Next: []string{"git branch " + gitops.Pasteable(branch) + " " + string(promoted)}})
-	}
 	there, err := repo.Branch(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if tip == "" && Renamed(ctx, repo, r.Branch) == there && there != "" {
+		now := gitops.Text(strings.TrimPrefix(there, "refs/heads/"))
+		return append(holds, ledger.Hold{Reason: ledger.BranchDeleted, Message: fmt.Sprintf("branch %s was renamed to %s; commits land on %s", branch, now, branch),
+			Next: []string{"git branch -m " + gitops.Pasteable(now) + " " + gitops.Pasteable(branch)}}), nil
+	}
+	if tip == "" {
+		holds = append(holds, ledger.Hold{Reason: ledger.BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", branch),
+			Next: []string{"git branch " + gitops.Pasteable(branch) + " " + string(promoted)}})
 	}
 	tops, err := repo.Elsewhere(ctx, r.Branch)
 	if err != nil {
@@ -55,6 +60,26 @@ func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, t
 	}
 	return append(holds, ledger.Hold{Reason: ledger.BranchSwitched, Next: back,
 		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Text(strings.TrimPrefix(there, "refs/heads/")), branch)}), nil
+}
+
+// renamesRead bounds the entries of a reflog that are searched for a rename.
+const renamesRead = "--max-count=1000"
+
+// Renamed returns the checked-out branch if the user has given a branch its name with "git branch -m", and empty otherwise. Git notes that in
+// the reflog, which it renames with the branch. That a branch has the same commits would not be enough: it may be the one into which the user
+// has merged them before deleting the other.
+func Renamed(ctx context.Context, repo *gitops.Repository, branch string) string {
+	there, err := repo.Branch(ctx)
+	if err != nil || there == "" || there == branch {
+		return ""
+	}
+	moves, _ := repo.Output(ctx, "log", "--walk-reflogs", renamesRead, "--format=%gs", "--no-show-signature", there, "--") // no reflog, no rename
+	for move := range strings.Lines(moves) {
+		if strings.HasPrefix(move, "Branch: renamed "+branch+" to ") {
+			return there
+		}
+	}
+	return ""
 }
 
 // symbolic returns a hold if the user has made the branch a symbolic ref. A landing would replace it by a branch.

@@ -166,9 +166,18 @@ func (b Binding) TellLost(ctx context.Context, r *airlock.Record) error {
 			return err
 		}
 	}
-	b.Report.Say("%s on %s: its worktree is gone; the airlock continues where its branch is checked out", r.ID, branch)
-	b.Report.Hint("git worktree add PATH " + gitops.Pasteable(r.BranchName()))
+	tip, err := b.Repo.Ref(ctx, r.Branch)
+	if err != nil {
+		return err
+	}
 	r.Phase = airlock.Stopped
+	if tip == "" {
+		b.Report.Say("%s on %s: its worktree and its branch are gone; the airlock continues where a branch of this name is checked out", r.ID, branch)
+		b.Report.Hint("git worktree add -b " + gitops.Pasteable(branch) + " PATH " + r.Ref("promoted"))
+		return nil
+	}
+	b.Report.Say("%s on %s: its worktree is gone; the airlock continues where its branch is checked out", r.ID, branch)
+	b.Report.Hint("git worktree add PATH " + gitops.Pasteable(branch))
 	return nil
 }
 
