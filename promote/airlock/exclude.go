@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
 )
 
 // The user's exclude file gets one line for each workspace inside a work tree. The host state records the original
@@ -93,11 +94,13 @@ func (s Store) unexclude(workspace string) error {
 		}
 	}
 	rest := strings.Join(kept, "")
-	others, err := s.List()
+	others, damaged, err := s.read()
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(others, func(r Record) bool { return r.Inside && r.Workspace != workspace }) {
+	id, _ := identity.ParseWorkspaceName(workspace)
+	another := slices.ContainsFunc(damaged, func(d *DamagedError) bool { return d.ID != id })
+	if another || slices.ContainsFunc(others, func(r Record) bool { return r.Inside && r.Workspace != workspace }) {
 		return s.replaceExclude([]byte(rest))
 	}
 	memory, err := os.ReadFile(s.excludeMemory())
@@ -143,4 +146,16 @@ func (s Store) replaceExclude(content []byte) error {
 		return err
 	}
 	return errors.Join(gitops.WriteFile(name, content, mode), os.Remove(next))
+}
+
+// Excluded returns the names of workspaces that lines of the user's exclude file have.
+func (s Store) Excluded() (names []string, err error) {
+	content, err := os.ReadFile(s.excludeFile())
+	for line := range strings.Lines(string(content)) {
+		name := strings.TrimSuffix(strings.TrimPrefix(line, "/"), "/\n")
+		if _, ok := identity.ParseWorkspaceName(name); ok && line == excludeLine(name) {
+			names = append(names, name)
+		}
+	}
+	return names, gitops.Unless(err, fs.ErrNotExist)
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -63,74 +62,63 @@ func (s Store) Restoring(id string) bool {
 
 func (s Store) file(id string) string { return filepath.Join(s.Dir(id), "state.json") }
 
-// List returns every airlock of the repository.
+// List returns every airlock of the repository whose record can be read. [Store.Damaged] returns the others.
 func (s Store) List() ([]Record, error) {
-	entries, err := os.ReadDir(s.root())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	var records []Record
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
-		r, err := s.Load(e.Name())
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // left by a start that was killed before its first write, or by a clear after its last
-		}
-		if err != nil {
-			return nil, err
-		}
-		records = append(records, r)
-	}
-	return records, nil
+	records, _, err := s.read()
+	return records, err
 }
 
-// Load reads one record. The error wraps [fs.ErrNotExist] if there is none.
-func (s Store) Load(id string) (Record, error) {
-	content, err := os.ReadFile(s.file(id))
-	if err != nil {
-		return Record{}, err
-	}
-	return decode(content, s.file(id))
-}
-
-// Here returns the airlock of this worktree, or nil if there is none.
+// Here returns the airlock of this worktree, or nil if there is none. The error is a [DamagedError] if its record cannot be read.
 func (s Store) Here() (*Record, error) {
-	records, err := s.List()
+	records, damaged, err := s.read()
 	for _, r := range records {
 		if r.Worktree == s.repo.WorktreeID() {
 			return &r, err
 		}
 	}
-	return nil, err
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.damagedHere(damaged)
 }
 
 // newSuffix ends the names of files that are not renamed into place yet.
 const newSuffix = ".new"
 
 // Sweep removes the remains of a start, stop or clear that was killed between two writes: folders without a record,
-// and files that were not renamed into place. The caller holds Lock.
+// and files that were not renamed into place. It leaves files of an agent that this user cannot remove, see [Store.Unrecorded]. The caller
+// holds Lock.
 func (s Store) Sweep() error {
-	entries, err := os.ReadDir(s.root())
-	if err != nil {
-		return gitops.Unless(err, fs.ErrNotExist)
+	remains := gitops.Glob(s.root(), "*"+newSuffix)
+	ids, err := s.Unrecorded()
+	for _, id := range ids {
+		remains = append(remains, s.Dir(id))
 	}
-	for _, e := range entries {
-		name := filepath.Join(s.root(), e.Name())
-		_, err := os.Lstat(s.file(e.Name()))
-		if e.Name() == NoID {
-			continue
+	for _, path := range remains {
+		if err := os.RemoveAll(path); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
 		}
-		if e.IsDir() && errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(name, newSuffix) {
-			if err := os.RemoveAll(name); err != nil {
-				return err
-			}
-		}
+	}
+	if err != nil {
+		return err
 	}
 	// This fails while other airlocks exist, as it should. After the last one, nothing is left.
 	_ = os.Remove(s.root())
 	return nil
+}
+
+// Unrecorded returns the names of the folders in the host state that have no record.
+func (s Store) Unrecorded() (ids []string, err error) {
+	entries, err := os.ReadDir(s.root())
+	if err != nil {
+		return nil, gitops.Unless(err, fs.ErrNotExist)
+	}
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != NoID && missing(s.file(e.Name())) {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids, nil
 }
 
 // Save writes a record.

@@ -108,12 +108,12 @@ func known(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store)
 			}
 		}
 	}
-	records, err := airlocks.List()
+	ids, err := airlocks.IDs()
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range records {
-		pairs, err := ledger.Made(airlocks.Dir(r.ID))
+	for _, id := range ids {
+		pairs, err := ledger.Made(airlocks.Dir(id))
 		if err != nil {
 			return nil, err
 		}

@@ -17,10 +17,13 @@ import (
 )
 
 // Asks reports whether commits need a verdict before they are pushed: by the configuration, or because an airlock of the
-// repository was started with --review=push.
+// repository was started with --review=push. An airlock whose record cannot be read may have been.
 func Asks(s *session.Session) (bool, error) {
 	mode, err := promote.ReadReview(s.Config)
 	if err != nil || mode == review.Push {
+		return err == nil, err
+	}
+	if damaged, err := s.Store.Damaged(); err != nil || len(damaged) > 0 {
 		return err == nil, err
 	}
 	all, err := s.Store.List()

@@ -27,8 +27,11 @@ import (
 // DiscardFlag is the option that sets Clear's discard. Hints name it.
 const DiscardFlag = "discard-pending"
 
+// RemainsFlag is the option of clear that names an airlock without a record that can be read.
+const RemainsFlag = "remains"
+
 // Clear removes the airlock of this worktree. Without discard it refuses if work would be lost. If there is no airlock, it removes
-// the remains of airlocks whose worktrees are gone, and fails with [ErrNoAirlock].
+// the remains of airlocks whose worktrees are gone, names other remains, and fails with [ErrNoAirlock].
 func (s *Session) Clear(ctx context.Context, discard bool) error {
 	r, err := s.Store.Here()
 	if err != nil {
@@ -42,7 +45,26 @@ func (s *Session) Clear(ctx context.Context, discard bool) error {
 		return err
 	}
 	defer unlock()
-	return errors.Join(ErrNoAirlock, s.binding().SweepOrphans(ctx))
+	err = s.binding().SweepOrphans(ctx)
+	s.TellRemains(ctx)
+	return errors.Join(ErrNoAirlock, err)
+}
+
+// ClearRemains removes what is left of an airlock whose record is gone or cannot be read.
+func (s *Session) ClearRemains(ctx context.Context, id string) error {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return s.binding().EraseRemains(context.WithoutCancel(ctx), id)
+}
+
+// TellRemains prints what is left of airlocks whose records are gone or cannot be read.
+func (s *Session) TellRemains(ctx context.Context) {
+	if err := s.binding().Unrecorded(ctx); err != nil && ctx.Err() == nil {
+		s.Report.Say("look for remains of airlocks: %s", err)
+	}
 }
 
 func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) error {

@@ -198,6 +198,9 @@ func ownProgram() error {
 // recover finishes or rolls back a landing that was killed. Every command does this first.
 func (s *Session) recover(ctx context.Context) error {
 	r, err := s.Store.Here()
+	if _, ok := errors.AsType[*airlock.DamagedError](err); ok {
+		return nil // a command that needs the airlock here returns the error
+	}
 	if err != nil || r == nil || s.Dry || r.Phase != airlock.Running && r.Phase != airlock.Stopped {
 		return err
 	}
@@ -253,6 +256,9 @@ func (s *Session) lock(ctx context.Context) (func(), error) {
 		return nil, err
 	}
 	if err := s.Prisons().SweepCheck(ctx); err != nil {
+		s.Report.Say("%s", err)
+	}
+	if err := s.Prisons().SweepUnrecorded(ctx); err != nil {
 		s.Report.Say("%s", err)
 	}
 	if err := s.Store.Sweep(); err != nil {

@@ -135,6 +135,7 @@ func (c resolved) create(ctx context.Context) (airlock.Record, error) {
 	n, err := changes()
 	if err == nil {
 		announce(s.Report, r, len(c.include), n)
+		s.TellRemains(ctx)
 	}
 	return r, err
 }

@@ -29,7 +29,10 @@ type Binding struct {
 // the next worktree that has its branch checked out.
 func (b Binding) Bind(ctx context.Context) error {
 	r, err := b.Store.Here()
-	if err != nil || b.Dry {
+	if _, ok := errors.AsType[*airlock.DamagedError](err); ok || b.Dry {
+		return nil // a command that needs the airlock here returns the error
+	}
+	if err != nil {
 		return err
 	}
 	if r == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 func listCommand() *cli.Command {
@@ -30,12 +31,33 @@ func listCommand() *cli.Command {
 				}
 				documents = append(documents, d)
 			}
+			damaged, err := s.Store.Damaged()
+			if err != nil {
+				return err
+			}
+			for _, d := range damaged {
+				documents = append(documents, damagedDocument(d))
+			}
+			s.TellRemains(c.Context)
 			return cmdline.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "airlocks": documents}, cmdline.Lines(documents, listLine))
 		}),
 	}, cmdline.Takes{})
 }
 
+// damagedDocument returns the document of an airlock whose record cannot be read.
+func damagedDocument(d *airlock.DamagedError) ui.Document {
+	r := d.Known
+	return ui.Document{
+		Version: ui.DocumentVersion, ID: d.ID, State: session.Broken, Failure: d.Error(), Session: r.Session, Branch: r.BranchName().Raw(),
+		Workspace: r.Workspace, Holds: []ui.Hold{}, Waiting: []ui.Waiting{}, Flagged: []ui.Flagged{}, Refusals: []ui.Refused{},
+		RefusedCredentials: []ui.NetworkCredential{}, Isolation: ui.Isolation{Weaker: []string{}},
+	}
+}
+
 func listLine(p ui.Paint, d ui.Document) string {
+	if d.Failure != "" && d.Base == "" {
+		return fmt.Sprintf("%s  %-8s %s", p.Yellow(d.ID), d.State, p.Red("its state cannot be read"))
+	}
 	hold := ""
 	if d.Hold != nil {
 		hold = ", " + p.Red("held: "+d.Hold.Reason)

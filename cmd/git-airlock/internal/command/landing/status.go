@@ -42,6 +42,9 @@ func statusCommand() *cli.Command {
 				return cmdline.Watch(c, readStatus)
 			}
 			r, err := s.Here(c.Context)
+			if errors.Is(err, session.ErrNoAirlock) {
+				s.TellRemains(c.Context)
+			}
 			if errors.Is(err, session.ErrNoAirlock) && asJSON {
 				if err := ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "state": "none"}); err != nil {
 					return err

@@ -31,6 +31,9 @@ func doctorCommand() *cli.Command {
 		Flags: []cli.Flag{cmdline.JSONFlag},
 		Action: func(c *cli.Context) error {
 			finishInterrupted(c)
+			if s := session.Peek(c.Context, session.Options{Report: ui.Reporter{To: c.App.ErrWriter}, Now: ui.Now}); s != nil {
+				s.TellRemains(c.Context)
+			}
 			config := session.CurrentConfig(c.Context)
 			session.KeepEnvironment(config)
 			d, err := diagnose(c.Context, prisons.Backends(), containerWish(c.Context))
