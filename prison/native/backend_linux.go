@@ -331,7 +331,9 @@ func finishRun(dir string) error {
 	path := filepath.Join(dir, commandName)
 	if hostfile.Read(path, &command) == nil && !command.Exited {
 		command.Exited, command.Status = true, killedStatus
-		return hostfile.Write(path, command)
+		if err := hostfile.Write(path, command); !errors.Is(err, unix.EROFS) { // Launched knows it without the file
+			return err
+		}
 	}
 	return nil
 }

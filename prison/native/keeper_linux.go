@@ -302,9 +302,9 @@ func (s state) clear(dir string) error {
 		return err // the state file stays for the next attempt
 	}
 	for _, name := range []string{wire.SocketName, stateName} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EROFS) {
 			return err
 		}
 	}
-	return nil
+	return nil // on a read-only file system the files stay: they name processes that have ended
 }

@@ -160,6 +160,9 @@ func readState(dir string) (s state, err error) {
 func tryLock(dir string) (lock *os.File, err error) {
 	for {
 		f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+		if errors.Is(err, unix.EROFS) { // Stop must end the prison on such a file system, too
+			f, err = os.Open(filepath.Join(dir, lockName))
+		}
 		if err != nil {
 			return nil, err
 		}

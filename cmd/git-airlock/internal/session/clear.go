@@ -85,8 +85,9 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 	} else if err != nil {
 		return err
 	}
+	lost := ""
 	if r.Phase == airlock.Running || r.Phase == airlock.Stopped {
-		if err := s.haltToClear(ctx, &r, discard); err != nil {
+		if lost, err = s.haltToClear(ctx, &r, discard); err != nil {
 			return err
 		}
 		if err := s.attestRest(ctx, r, discard); err != nil {
@@ -99,11 +100,14 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 	}
 	r.Phase = airlock.Clearing
 	if err := save(s.Store, r); err != nil {
-		return err
+		return fmt.Errorf("%s is stopped, but nothing was removed: %w", r.ID, err)
 	}
 	s.attest(context.WithoutCancel(ctx), r, attest.Attester.Close) // nothing more lands, so the session gets no more statements
 	if err := s.Prisons().Erase(context.WithoutCancel(ctx), r); err != nil {
 		return err
+	}
+	if lost != "" {
+		s.Report.Say("discarded: %s", lost)
 	}
 	s.Report.Say("%s is cleared; landed commits stay on %s", r.ID, r.BranchName())
 	return nil
@@ -132,7 +136,9 @@ func (s *Session) wouldLose(ctx context.Context, r airlock.Record, discard bool)
 	if !discard {
 		return l.refusal(ledger.Outcome{Holds: state.Holds, Pending: state.Pending}, state, err)
 	}
-	l.tellLost("would discard", state)
+	if lost := lostIn(state); lost != "" {
+		s.Report.Say("would discard: %s", lost)
+	}
 	return nil
 }
 
@@ -157,20 +163,25 @@ func save(store airlock.Store, r airlock.Record) error {
 	return nil
 }
 
-// haltToClear lands pending commits and stops an airlock. Without discard it refuses if work would be lost, and keeps the workspace.
-func (s *Session) haltToClear(ctx context.Context, r *airlock.Record, discard bool) error {
-	if discard {
-		l := s.landing(*r)
-		l.landFirst(ctx)
-		l.engine.Close()
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := s.haltQuickly(ctx, *r); err != nil {
-			return err
-		}
-		return s.repairLanding(ctx, r)
+// haltToClear lands pending commits and stops an airlock. With discard it returns the work that is lost when the airlock is removed.
+// Without discard it refuses if work would be lost, and keeps the workspace.
+func (s *Session) haltToClear(ctx context.Context, r *airlock.Record, discard bool) (lost string, err error) {
+	if !discard {
+		return "", s.haltWithoutLoss(ctx, r)
 	}
+	l := s.landing(*r)
+	lost = l.landFirst(ctx)
+	l.engine.Close()
+	if err := ctx.Err(); err != nil {
+		return lost, err
+	}
+	if err := s.haltQuickly(ctx, *r); err != nil {
+		return lost, err
+	}
+	return lost, s.repairLanding(ctx, r)
+}
+
+func (s *Session) haltWithoutLoss(ctx context.Context, r *airlock.Record) error {
 	if err := errors.Join(s.losses(ctx, *r), ctx.Err()); err != nil {
 		return err
 	}
@@ -252,9 +263,9 @@ func (s *Session) endCycle(ctx context.Context, r airlock.Record) error {
 	return err
 }
 
-// landFirst lands pending commits if possible, and prints what is discarded. Its errors do not stop the clear, because the user
+// landFirst lands pending commits if possible, and returns the work that is left. Its errors do not stop the clear, because the user
 // has asked to discard the rest.
-func (l landing) landFirst(ctx context.Context) {
+func (l landing) landFirst(ctx context.Context) (lost string) {
 	soon, cancel := context.WithTimeout(ctx, landFirstTime)
 	defer cancel()
 	outcome, err := l.drain(soon, promote.Options{Unchecked: true})
@@ -262,7 +273,7 @@ func (l landing) landFirst(ctx context.Context) {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, airlock.ErrBusy):
 		l.report.Say("nothing more is landed: that takes longer than %s", landFirstTime)
 	case ctx.Err() != nil:
-		return
+		return ""
 	case err != nil:
 		l.report.Say("nothing more is landed: %s", err)
 	}
@@ -273,11 +284,11 @@ func (l landing) landFirst(ctx context.Context) {
 		l.report.Say("more may be discarded than is listed: counting it takes longer than %s", countTime)
 	}
 	state.Pending = max(outcome.Pending, state.Pending)
-	l.tellLost("discarded", state)
+	return lostIn(state)
 }
 
-// tellLost prints the work that a clear discards.
-func (l landing) tellLost(what string, state promote.State) {
+// lostIn lists the work that a clear discards.
+func lostIn(state promote.State) string {
 	var lost []string
 	if state.Pending > 0 {
 		lost = append(lost, words.Count(state.Pending, "pending commit"))
@@ -288,9 +299,7 @@ func (l landing) tellLost(what string, state promote.State) {
 	for _, w := range state.OtherRefs {
 		lost = append(lost, words.Count(w.Commits, "commit")+" on "+w.Ref)
 	}
-	if len(lost) > 0 {
-		l.report.Say("%s: %s", what, strings.Join(lost, ", "))
-	}
+	return strings.Join(lost, ", ")
 }
 
 // repairLanding finishes or rolls back an interrupted landing. It must be called before the landing's journal is removed.

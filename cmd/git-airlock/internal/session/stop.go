@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
+	"syscall"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
@@ -55,6 +57,8 @@ func (s *Session) stopLocked(ctx context.Context, r airlock.Record) (airlock.Rec
 	if err := s.Store.Save(r); gitops.NoRoom(err) {
 		s.Report.Say("the airlock is stopped, but its state cannot be written: %s", err)
 		s.Report.Hint(Next(err)...)
+	} else if errors.Is(err, syscall.EROFS) { // nothing can land, either
+		return r, fmt.Errorf("prison and daemon are stopped, but the airlock's state cannot be written: %w", err)
 	} else if err != nil {
 		return r, err
 	}
