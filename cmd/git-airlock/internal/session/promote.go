@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -63,10 +64,11 @@ type landing struct {
 	store  airlock.Store
 	dry    bool
 	report Reporter
+	inside prisons.Prisons
 }
 
 func (s *Session) landing(r airlock.Record) landing {
-	return landing{s.Engine(r), s.Store, s.Dry, s.Report}
+	return landing{s.Engine(r), s.Store, s.Dry, s.Report, s.Prisons()}
 }
 
 // land runs cycles until no more commits can land. It prints the number of commits landed since the total was before, because the
@@ -124,8 +126,14 @@ func HintAtNotes(store airlock.Store, report Reporter, id string, landed int) {
 	}
 }
 
-// runs reports whether the prison runs, unless it has died.
-func (l landing) runs() bool { return l.engine.Record.Phase == airlock.Running }
+// runs reports whether a hint can use the prison. A prison of which that is not known counts as running.
+func (l landing) runs() bool {
+	if l.engine.Record.Phase != airlock.Running {
+		return false
+	}
+	runs, err := l.inside.Runs(context.Background(), l.engine.Record)
+	return runs || err != nil
+}
 
 // held returns the refusal for an outcome with a hold.
 func (l landing) held(o ledger.Outcome) error {
