@@ -93,7 +93,7 @@ func helperMain(link wire.Conn, t folderTask) int {
 	t.Make, t.Remove = wire.UnpackAll(t.Make), wire.UnpackAll(t.Remove)
 	var a wire.Announcement
 	if err := t.run(); err != nil {
-		a.Error = err.Error()
+		a = wire.Failed(err)
 	}
 	link.Send(a)
 	return 0

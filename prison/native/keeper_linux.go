@@ -61,7 +61,7 @@ func keeperMain(caller wire.Conn, c keeperConfig) int {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT)
 	lock, err := k.lock()
 	if err != nil {
-		caller.Send(wire.Announcement{Error: err.Error()})
+		caller.Send(wire.Failed(err))
 		return 1
 	}
 	defer runtime.KeepAlive(lock) // the lock is released when the process ends, and not before
@@ -70,7 +70,7 @@ func keeperMain(caller wire.Conn, c keeperConfig) int {
 	})
 	if err != nil {
 		k.cleanUp()
-		caller.Send(wire.Announcement{Error: err.Error()})
+		caller.Send(wire.Failed(err))
 		return 1
 	}
 	caller.Send(wire.Announcement{Weaker: weaker})

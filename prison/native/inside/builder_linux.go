@@ -62,7 +62,7 @@ func Build(config []byte, inherited int) int {
 		}
 		err = b.run(inherited)
 	}
-	link.Send(wire.Announcement{Error: err.Error()})
+	link.Send(wire.Failed(err))
 	return 1
 }
 

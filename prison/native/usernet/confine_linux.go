@@ -63,7 +63,7 @@ func Confine(config []byte, _ int) int {
 	if err = json.Unmarshal(config, &c); err == nil {
 		err = c.run()
 	}
-	link.Send(wire.Announcement{Error: err.Error()})
+	link.Send(wire.Failed(err))
 	return 1
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -16,6 +17,7 @@ import (
 // "ready".
 type Announcement struct {
 	Error  string            `json:",omitempty"` // the failure of the child
+	Lack   unix.Errno        `json:",omitempty"` // its cause, if the machine lacked something, see [Failed]
 	Weaker []prison.Weakness `json:",omitempty"`
 	Runs   bool              `json:",omitempty"` // the keeper's prison runs, with the weaknesses in Weaker, and its network is not ready yet
 	Tap    bool              `json:",omitempty"` // the other end of the interface comes with this message
@@ -25,6 +27,36 @@ type Announcement struct {
 	Output []byte   `json:",omitempty"`
 	State  *Command `json:",omitempty"`
 	Noted  bool     `json:",omitempty"` // the keeper has written State to its file
+}
+
+// lacks are the causes that an announcement passes on. The user can do something about them.
+var lacks = []unix.Errno{unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE}
+
+// Failed returns the announcement of a failure.
+func Failed(err error) Announcement {
+	a := Announcement{Error: err.Error()}
+	for _, errno := range lacks {
+		if errors.Is(err, errno) {
+			a.Lack = errno
+		}
+	}
+	return a
+}
+
+// failure is a failure that the other side has announced.
+type failure struct {
+	text string
+	lack unix.Errno
+}
+
+func (f *failure) Error() string { return f.text }
+
+// Unwrap returns the cause, nil if it is not one of lacks.
+func (f *failure) Unwrap() error {
+	if slices.Contains(lacks, f.lack) {
+		return f.lack
+	}
+	return nil
 }
 
 // Command is the state of a launched command, in the form that the keeper writes to a file.
@@ -61,7 +93,7 @@ func AwaitReady(link Conn, handed Handed) (weaker []prison.Weakness, err error) 
 		case err != nil:
 			return nil, fmt.Errorf("wait for the first process: %w", err)
 		case a.Error != "":
-			return nil, errors.New(a.Error)
+			return nil, &failure{a.Error, a.Lack}
 		case a.Runs:
 			if handed.Runs != nil {
 				handed.Runs(a.Weaker)

@@ -96,5 +96,6 @@ var nextAfter = []struct {
 	{gitops.ErrBare, []string{"git worktree add PATH BRANCH"}},
 	{airlock.ErrRestoring, []string{"git airlock checkpoint list  # tries again"}},
 	{syscall.EROFS, []string{"findmnt --target ."}},
+	{syscall.EMFILE, []string{"ulimit -n 1024"}},
 	{airlock.ErrBusy, []string{"git airlock status"}},
 }
