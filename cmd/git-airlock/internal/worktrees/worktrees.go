@@ -127,8 +127,8 @@ func (b Binding) notCopied(ctx context.Context, r airlock.Record) error {
 		return nil
 	}
 	return environment.Advise(fmt.Errorf("this repository is a copy; its airlock %s is in use %s", r.ID, where),
-		"rm -rf "+gitops.Pasteable(b.Store.Dir(r.ID))+" "+gitops.Pasteable(b.Store.WorkspaceHere(r))+"  # removes its files from the copy",
-		"git for-each-ref --format='delete %(refname)' refs/airlock/"+r.ID+" | git update-ref --stdin",
+		"rm -rf "+gitops.Pasteable(b.Store.Dir(r.ID))+"  # only in this copy",
+		"git airlock clear --remains="+r.ID+"  # removes the rest of it from the copy",
 	)
 }
 
