@@ -212,11 +212,13 @@ func Inside(name string) bool {
 	return touches(new(Walk), name, process.trees)
 }
 
-// IsWorkingFolder reports whether a path names the folder in which this process was started.
-func IsWorkingFolder(name string) bool {
+// RemoveFolder removes an empty folder, but not the one in which this process was started. Git keeps that one, too.
+func RemoveFolder(name string) error {
 	here, err := os.Stat(".")
-	info, gone := os.Lstat(name)
-	return err == nil && gone == nil && os.SameFile(here, info)
+	if info, gone := os.Lstat(name); err == nil && gone == nil && os.SameFile(here, info) {
+		return syscall.EBUSY
+	}
+	return syscall.Rmdir(name)
 }
 
 // Self returns the path of the running program, for starting it again. It fails with [ErrOwnProgram] if the program

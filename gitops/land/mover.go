@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
 )
 
@@ -175,7 +176,7 @@ func (m *mover) remove(c gitops.Change) error {
 	// If the user has replaced a folder by a symbolic link, git tracks no file below it, and rmdir(2) refuses the link.
 	switch seen := m.seen[c.Path]; {
 	case c.Old.Gitlink() && m.r.There(c.Path):
-		_ = removeFolder(filepath.Join(m.r.Top, c.Path))
+		_ = hostenv.RemoveFolder(filepath.Join(m.r.Top, c.Path))
 	case c.Old.Gitlink() || seen == nil || seen.IsDir():
 	default:
 		if err := m.takeOut(c.Path); err != nil {
@@ -183,7 +184,7 @@ func (m *mover) remove(c gitops.Change) error {
 		}
 	}
 	for dir := path.Dir(c.Path); dir != "."; dir = path.Dir(dir) {
-		if !m.r.There(dir) || removeFolder(filepath.Join(m.r.Top, dir)) != nil {
+		if !m.r.There(dir) || hostenv.RemoveFolder(filepath.Join(m.r.Top, dir)) != nil {
 			break
 		}
 	}

@@ -29,18 +29,10 @@ func removeEmptyFolders(dir string) error {
 	})
 	for _, p := range slices.Backward(folders) {
 		if err == nil {
-			err = removeFolder(p) // never a file that has just taken the place of the folder
+			err = hostenv.RemoveFolder(p) // never a file that has just taken the place of the folder
 		}
 	}
 	return err
-}
-
-// removeFolder removes an empty folder, but not the one in which the user typed the command. Git keeps that one, too.
-func removeFolder(name string) error {
-	if hostenv.IsWorkingFolder(name) {
-		return syscall.EBUSY
-	}
-	return syscall.Rmdir(name)
 }
 
 // notThere reports whether nothing exists at a path, or whether one of its folders is a file.
