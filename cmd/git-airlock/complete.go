@@ -247,7 +247,7 @@ func (k *known) values() manual.Offered {
 	return manual.Offered{
 		Values: map[string]func() []manual.Candidate{
 			"RULE[:PATH]": k.rules, "REV": k.reviewable, "[OP]": k.operations, "COMMIT": k.pending, "REF": k.inner,
-			"AGENT": k.agents, "NAME[=VERSION]": k.agents, "NAME": k.credentials, "NAME[=VALUE]": k.variables, "name": k.variables, "image": k.images, "runtime": k.runtimes,
+			"AGENT": k.agents, "NAME[=VERSION]": k.packages, "NAME": k.credentials, "NAME[=VALUE]": k.variables, "name": k.variables, "image": k.images, "runtime": k.runtimes,
 			"language": func() []manual.Candidate {
 				return append(plain(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
 			},
@@ -281,6 +281,11 @@ func (k *known) agents() (all []manual.Candidate) {
 		all = append(all, manual.Candidate{Text: p.Name, About: about})
 	}
 	return all
+}
+
+// packages returns the agents that a recipe can have.
+func (k *known) packages() []manual.Candidate {
+	return slices.DeleteFunc(k.agents(), func(c manual.Candidate) bool { return recipe.AgentPackage(c.Text) == "" })
 }
 
 // credentials returns the credentials of the airlock here, or those of the settings.

@@ -188,6 +188,14 @@ func (k Keeper) List(ctx context.Context) (all []checkpoint.Checkpoint, bytes in
 	return all, bytes, err
 }
 
+// CheckNumber returns an error if there is no checkpoint with a number.
+func (k Keeper) CheckNumber(ctx context.Context, number int) error {
+	return k.with(ctx, func(s *checkpoint.Store) error {
+		_, err := s.Find(number)
+		return err
+	})
+}
+
 // Show returns a checkpoint and its files.
 func (k Keeper) Show(ctx context.Context, number int, scope checkpoint.Scope) (c checkpoint.Checkpoint, all []checkpoint.Change, err error) {
 	err = k.with(ctx, func(s *checkpoint.Store) error {

@@ -27,7 +27,12 @@ func NoCommand(p manual.Page, word string) error {
 		names = append(names, strings.TrimPrefix(c.Name, p.Name+" "))
 	}
 	e := &ui.UsageError{Text: fmt.Sprintf("%q is not a %s command", word, p.Name), Command: p.CommandName()}
-	if meant := recipe.Nearest(word, names); meant != "" {
+	// A beginning is most likely meant. A command that ends what runs is no proposal for another word: users paste hints.
+	meant := recipe.Nearest(word, names)
+	if begins := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, word) }); len(begins) == 1 {
+		meant = begins[0]
+	}
+	if meant != "" && meant != "stop" && meant != "clear" {
 		e.Meant = []string{p.Name + " " + meant}
 	}
 	return e
@@ -94,7 +99,7 @@ func wrongOption(p manual.Page, words []string) error {
 			return noOption(p, word)
 		}
 		if _, err := strconv.ParseBool(value); o.Value == "" && valued && err != nil {
-			return ui.Within(p.CommandName(), ui.Usagef("%s: option %s: %q is not true or false", p.CommandName(), word, gitops.Text(value)))
+			return ui.Within(p.CommandName(), ui.Usagef("%s: %q is not true or false", strings.TrimPrefix(p.CommandName()+": option "+word, ": "), gitops.Text(value)))
 		}
 		if o.Value == "" || valued {
 			continue

@@ -13,8 +13,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// CheckReason returns an [environment.Refusal] if the agent must not read a text.
-func CheckReason(in prisons.Prisons, text string) error {
+// CheckReason returns an [environment.Refusal] if the agent must not read the text that a command was given.
+func CheckReason(in prisons.Prisons, command, text string) error {
 	if text == "" {
 		return nil
 	}
@@ -23,7 +23,7 @@ func CheckReason(in prisons.Prisons, text string) error {
 		return nil
 	}
 	return &environment.Refusal{Text: "the agent will read the reason, which must not contain " + strings.Join(found, ", ") + "; nothing was recorded",
-		Next: []string{"git airlock fix -h"}}
+		Next: []string{"git airlock " + command + " -h"}}
 }
 
 // pendingWork reports whether a sync is not complete, and whether reasons wait for the agent.

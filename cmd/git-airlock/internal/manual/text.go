@@ -79,7 +79,7 @@ var Settings = []Setting{
 	{"airlock.deny", "", "a rule about what the network refuses, whatever other rules allow; can be set more than once"},
 	{"airlock.networkLearn", "`false`", "`true`: the network `allowlist` reaches all public hosts that no rule denies; `git airlock net learn` then prints the rules that suffice"},
 	{"airlock.upstreamProxy", "none", "a proxy for the network's connections: `http://`, `https://` or `socks5h://` with host and port, and with `USER:PASSWORD@` if the proxy wants it. Proxies that your environment names are not used"},
-	{"airlock.credential.<name>.*", "", "`source`, `host`, `env`, `header`, `format`, `methods`, `paths` and `limit` describe a key that stays outside, see git-airlock-net(1)"},
+	{"airlock.credential.<name>.*", "", "`source`, `host`, `env`, `header`, `format`, `methods`, `paths`, `limit` and `mode` describe a key that stays outside, see git-airlock-net(1)"},
 	{"airlock.env", "", "a variable to pass to the agent: `NAME` for the value in your environment, or `NAME=VALUE`; set it once for each variable"},
 	{"airlock.tool", "", "`[NAME=]PATH` of a program or folder that the agent may use, read-only, as `/tools/NAME`. The program, or the programs of the folder (see git-airlock-start(1)), are on the PATH. All users must be able to read and execute it; can be set up to 32 times"},
 	{"airlock.rootfs", "", "a folder that holds another system for the prison, with `sh` and `git`, such as debootstrap makes; all users must be able to read it"},

@@ -286,6 +286,7 @@ const leastMemory = 6 << 20
 
 const (
 	leastCPUs = 0.01    // required by engines
+	mostCPUs  = 1 << 16 // more than any machine has
 	leastPIDs = 8       // needed by git in a prison
 	mostPIDs  = 1 << 22 // the maximum of a kernel
 )
@@ -301,8 +302,8 @@ func limits(c gitops.Config) (airlock.Limits, error) {
 		return airlock.Limits{}, &gitops.SettingError{Key: "airlock.memory", Value: c.String("airlock.memory", ""), Want: "enough for a prison, which needs " + policy.SizeText(leastMemory)}
 	}
 	if text := c.String("airlock.cpus", ""); text != "" {
-		if l.CPUs, err = strconv.ParseFloat(text, 64); err != nil || !(l.CPUs >= leastCPUs && l.CPUs < 1<<16) {
-			return airlock.Limits{}, &gitops.SettingError{Key: "airlock.cpus", Value: text, Want: "a number of cores such as 2 or 1.5, at least 0.01"}
+		if l.CPUs, err = strconv.ParseFloat(text, 64); err != nil || !(l.CPUs >= leastCPUs && l.CPUs < mostCPUs) {
+			return airlock.Limits{}, &gitops.SettingError{Key: "airlock.cpus", Value: text, Want: fmt.Sprintf("a number of cores such as 2 or 1.5, at least %g and below %d", leastCPUs, mostCPUs)}
 		}
 	}
 	if text := c.String("airlock.pids", ""); text != "" {

@@ -60,8 +60,8 @@ func (p *statusText) airlock(d Document) {
 	if d.Isolation.Lockdown {
 		network += " (" + p.paint.Red(lockedDown) + ")"
 	}
-	p.line("prison", "%s (%s), network %s, %s memory, %s cpus, %d pids", d.Backend, d.BackendReason,
-		network, d.Isolation.Limits.Memory, d.Isolation.Limits.CPUs, d.Isolation.Limits.PIDs)
+	p.line("prison", "%s (%s), network %s, %s memory, %s, %d pids", d.Backend, d.BackendReason,
+		network, d.Isolation.Limits.Memory, cpusText(d.Isolation.Limits.CPUs), d.Isolation.Limits.PIDs)
 	for _, weaker := range d.Isolation.Weaker {
 		p.line("weaker", "%s", weaker)
 	}
@@ -232,4 +232,12 @@ func span(d time.Duration) string {
 		}
 	}
 	return words.Count(max(0, int(d/time.Second)), "second")
+}
+
+// cpusText returns a number of processor cores with its noun.
+func cpusText(n string) string {
+	if n == "1" {
+		return "1 cpu"
+	}
+	return n + " cpus"
 }

@@ -178,6 +178,9 @@ func languagesFor(s *session.Session, asked []string, have recipe.Recipe) (all [
 func agentsFor(asked []string) (all []recipe.Agent, err error) {
 	for _, text := range asked {
 		name, version, _ := strings.Cut(text, "=")
+		if known, err := agents.Named(agents.Known(), name); err == nil && recipe.AgentPackage(known.Name) == "" {
+			return nil, fmt.Errorf("a recipe cannot have %s, which is not an npm package", gitops.Text(name))
+		}
 		if version == "" {
 			version = installed(name)
 		}

@@ -211,6 +211,9 @@ func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers [
 	o := checkpoints.Restore{Number: numbers[0], Scope: cmdline.Inside(c), KeepNew: c.Bool("keep-new"), Freeze: c.Bool("freeze"), Show: func(write, remove []string) error {
 		return printPlan(c.App.Writer, write, remove)
 	}}
+	if err := k.CheckNumber(c.Context, o.Number); err != nil { // before a hint at --stop, which would not help
+		return err
+	}
 	if s.Dry {
 		return k.Foretell(c.Context, o, c.Bool("stop"))
 	}

@@ -138,7 +138,7 @@ func pruneRuns(c *cli.Context, s *session.Session, _ []string) error {
 	}
 	switch {
 	case len(updates) == 0:
-		s.Report.Say("nothing to remove: no session has more than %d records", keep)
+		s.Report.Say("nothing to remove: no session has more than %s", words.Count(keep, "record"))
 		return nil
 	case s.Dry:
 		s.Report.Say("would remove %s, and keep the newest %d of each session", words.Count(len(updates), "record"), keep)

@@ -85,7 +85,7 @@ func marked(d verdict.Decided) string {
 
 // decide records a verdict, and makes a promotion cycle with it. landed is the number of landed commits that get it, too.
 func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted verdict.Request, landed int) error {
-	if err := inbound.CheckReason(s.Prisons(), wanted.Reason); err != nil {
+	if err := inbound.CheckReason(s.Prisons(), string(wanted.Word), wanted.Reason); err != nil {
 		return err
 	}
 	if err := s.Heal(ctx, r); err != nil {
