@@ -145,7 +145,7 @@ func (c resolved) create(ctx context.Context) (airlock.Record, error) {
 func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.Patterns, changes func() (int, error)) (err error) {
 	taken := c.takeSnapshot(ctx, *r, exclude)
 	defer taken() //nolint:errcheck // the call below returns the error
-	box, err := c.preparePrison(ctx, r)
+	box, err := c.preparePrison(r)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 }
 
 // preparePrison makes the folder and the network of an airlock's prison. The prison is not started.
-func (c resolved) preparePrison(ctx context.Context, r *airlock.Record) (box prisons.Making, err error) {
+func (c resolved) preparePrison(r *airlock.Record) (box prisons.Making, err error) {
 	s := c.session
 	r.Session = identity.SessionID(s.Now(), r.ID)
 	spec, err := s.Prisons().StartSpec(*r, c.environ(), c.setup.Env.Set, c.watched)
