@@ -21,8 +21,9 @@ const (
 	attendWait = 100 * time.Millisecond
 	// attendTime bounds one try, during which the daemon holds that lock.
 	attendTime = 10 * time.Second
-	// attendPauseMax bounds the pause after a try that failed. It doubles with each further one: the agent may be why they fail.
-	attendPauseMax = time.Minute
+	// mostSkipped bounds the intervals that are skipped after a try that failed. They double with each further one: the agent may be why they
+	// fail.
+	mostSkipped = 60
 )
 
 // Attend completes interrupted syncs of a running airlock, and delivers the reasons of verdicts, until ctx ends.
@@ -48,10 +49,10 @@ type attendant struct {
 	record airlock.Record
 	files  ledger.Stamp
 	waits  pendingWork
-	tip    gitops.OID    // the agent's newest commit at the last poll
-	quiet  int           // polls since the agent's newest commit
-	failed time.Duration // the pause after the last try, if that failed
-	again  time.Time     // when the next try may begin
+	tip    gitops.OID // the agent's newest commit at the last poll
+	quiet  int        // polls since the agent's newest commit
+	failed int        // polls that were skipped after the last try, if that failed
+	skip   int        // polls to skip before the next try
 }
 
 // pause sets the pause after a try with the given error.
@@ -60,8 +61,8 @@ func (a *attendant) pause(err error) {
 		a.failed = 0
 		return
 	}
-	a.failed = min(max(2*a.failed, attendPoll), attendPauseMax)
-	a.again = time.Now().Add(a.failed)
+	a.failed = min(max(2*a.failed, 1), mostSkipped)
+	a.skip = a.failed
 }
 
 // attend does once what is to do. If the record has not changed and nothing is to do, it only calls stat(2) twice.
@@ -74,9 +75,13 @@ func (a *attendant) attend(ctx context.Context) error {
 			return err
 		}
 		a.files, a.waits, a.quiet = stamp, waits, 0
-		a.failed, a.again = 0, time.Time{}
+		a.failed, a.skip = 0, 0
 	}
-	if !a.waits.open && !a.waits.reasons || time.Now().Before(a.again) {
+	if !a.waits.open && !a.waits.reasons {
+		return nil
+	}
+	if a.skip > 0 {
+		a.skip--
 		return nil
 	}
 	outcome, err := ledger.ReadOutcome(dir)

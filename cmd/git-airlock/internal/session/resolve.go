@@ -120,11 +120,10 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 	if !s.Prisons().Traits(c.airlock).Images {
 		s.Environment().WarnUnused(c.setup)
 	}
-	if err := c.addAgent(); err != nil {
-		return c, err
+	if err = c.addAgent(); err == nil {
+		c.fill()
+		err = c.watchPrograms(ctx)
 	}
-	c.fill()
-	err = c.watchPrograms(ctx)
 	return c, err
 }
 
