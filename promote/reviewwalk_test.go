@@ -37,8 +37,9 @@ func TestReviewWalk(t *testing.T) {
 		amend  = 1795788163165035 // a commit that was left out landed right before one that the agent amends
 		taken  = 1795791449911179 // the branch has had the change of an amended commit taken back
 		inside = 1795791449911233 // the agent's own tree shows that an approved commit takes back one that is left out
+		redone = 1795889280296348 // a commit is rejected after its landing was undone, and the landing is made again
 	)
-	for _, seed := range append(seeds(t, few(1, 3)), behind, again, order, side, amend, taken, inside) {
+	for _, seed := range append(seeds(t, few(1, 3)), behind, again, order, side, amend, taken, inside, redone) {
 		format := formatOf(seed)
 		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
 			t.Parallel()
@@ -375,7 +376,7 @@ func (m *reviewer) take(do string) {
 	if do == "redo" {
 		from, to = to, from
 	}
-	possible := err == nil && m.tip() == from
+	possible := err == nil && m.tip() == from && (do == "undo" || !m.unwanted(o))
 	before := m.view()
 	act := map[string]func(context.Context) error{
 		"undo": func(ctx context.Context) error { _, err := undo.Undo(ctx, m.engine, 0); return err },
@@ -405,6 +406,14 @@ func (m *reviewer) take(do string) {
 		m.taken(do, o)
 	}
 	m.intact()
+}
+
+// unwanted reports whether a commit of a landing was rejected after the landing was undone, or waits for its fix.
+func (m *reviewer) unwanted(o operation.Operation) bool {
+	return slices.ContainsFunc(slices.Concat(m.gone, m.order), func(c *commit) bool {
+		landed := slices.ContainsFunc(o.Landed, func(p ledger.Pair) bool { return p.Inner == c.id })
+		return landed && (m.words[c] == review.Reject || m.words[c] == review.Fix)
+	})
 }
 
 // taken records what an undo or a redo means.
