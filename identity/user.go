@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -20,11 +21,12 @@ func (u User) String() string { return u.Name + " <" + u.Mail + ">" }
 var ErrNoUser = errors.New("no identity to land commits with")
 
 // ResolveUser returns the user's identity. Name and address are looked up independently: first airlock.name and airlock.email, then as git
-// does for an author (git-var(1), GIT_AUTHOR_IDENT) author.*, user.*, EMAIL. GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL do not count: git sets them
-// for the hooks of a commit, and that commit may have another author. Nothing is guessed from the login or the host's name, as with
-// user.useConfigOnly. If name or address is empty, the error is [ErrNoUser].
+// does for an author (git-var(1), GIT_AUTHOR_IDENT) author.* and user.*. If the configuration has none, GIT_COMMITTER_NAME,
+// GIT_COMMITTER_EMAIL and EMAIL count. GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL do not: git sets them for the hooks of a commit, which may have
+// another author. Nothing is guessed from the login or the host's name, as with user.useConfigOnly. If name or address is empty, the error is
+// [ErrNoUser].
 func ResolveUser(c gitops.Config) (User, error) {
-	u := resolve(c, os.Getenv("EMAIL"))
+	u := resolve(c, environment())
 	if u.Name != "" && u.Mail != "" {
 		return u, nil
 	}
@@ -36,9 +38,14 @@ func ResolveUser(c gitops.Config) (User, error) {
 	return User{}, ErrNoUser
 }
 
-// resolve looks up name and address. mail is the value of EMAIL.
-func resolve(c gitops.Config, mail string) User {
-	return User{Name: withoutCrud(authorField(c, "name", "")), Mail: withoutCrud(authorField(c, "email", mail))}
+// environment returns the identity that the environment of this process has.
+func environment() User {
+	return User{Name: os.Getenv("GIT_COMMITTER_NAME"), Mail: cmp.Or(os.Getenv("GIT_COMMITTER_EMAIL"), os.Getenv("EMAIL"))}
+}
+
+// resolve looks up name and address. otherwise has those for which there is no setting.
+func resolve(c gitops.Config, otherwise User) User {
+	return User{Name: withoutCrud(authorField(c, "name", otherwise.Name)), Mail: withoutCrud(authorField(c, "email", otherwise.Mail))}
 }
 
 // authorField looks up the name or the address. As in git's ident.c, an empty airlock.* or author.* counts as unset, and an empty user.*
@@ -63,11 +70,11 @@ func Lasting(settings []gitops.Setting) gitops.Config {
 	}))
 }
 
-// Given returns the parts of the identity that no file of the configuration has, but "git -c", GIT_CONFIG_COUNT or EMAIL, as airlock.name
-// and airlock.email. An airlock keeps them from its start on.
+// Given returns the parts of the identity that no file of the configuration has, but "git -c" or the environment, as airlock.name and
+// airlock.email. An airlock keeps them from its start on.
 func Given(settings []gitops.Setting) gitops.Config {
 	given := gitops.Config{}
-	now, lasting := resolve(gitops.ConfigOf(settings), os.Getenv("EMAIL")), resolve(Lasting(settings), "")
+	now, lasting := resolve(gitops.ConfigOf(settings), environment()), resolve(Lasting(settings), User{})
 	if now.Name != "" && now.Name != lasting.Name {
 		given["airlock.name"] = now.Name
 	}

@@ -15,7 +15,7 @@ import (
 // setenv sets exactly the variables of env, and unsets the others that belong to an identity.
 func setenv(t *testing.T, env map[string]string) {
 	t.Helper()
-	for _, name := range []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "EMAIL"} {
+	for _, name := range []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "EMAIL"} {
 		t.Setenv(name, "") // restored at the end of the test
 		os.Unsetenv(name)
 	}
@@ -64,6 +64,8 @@ var ownRules = []resolving{
 		map[string]string{"GIT_AUTHOR_NAME": "E", "GIT_AUTHOR_EMAIL": "e@x", "EMAIL": "m@x"}, "A <u@x>"},
 	{"an empty variable", gitops.Config{"user.name": "U", "user.email": "u@x"}, map[string]string{"GIT_AUTHOR_NAME": ""}, "U <u@x>"},
 	{"only variables", nil, map[string]string{"GIT_AUTHOR_NAME": "E", "GIT_AUTHOR_EMAIL": "e@x"}, ""},
+	{"only a committer", gitops.Config{"user.email": "u@x"}, map[string]string{"GIT_COMMITTER_NAME": "C", "GIT_COMMITTER_EMAIL": "c@x", "EMAIL": "m@x"}, "C <u@x>"},
+	{"no setting", nil, map[string]string{"GIT_COMMITTER_NAME": "C", "GIT_COMMITTER_EMAIL": "c@x", "GIT_AUTHOR_NAME": "E", "EMAIL": "m@x"}, "C <c@x>"},
 	{"committer is nobody", gitops.Config{"committer.name": "C", "committer.email": "c@x"}, nil, ""},
 }
 
