@@ -4,6 +4,7 @@ package settings
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
@@ -42,12 +43,12 @@ func checkBool(c gitops.Config, key string) error {
 }
 
 // variable is the name of an environment variable. A star at its end matches anything.
-var variable = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$`)
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$`) })
 
 // checkNames checks a setting with names of environment variables.
 func checkNames(c gitops.Config, key string) error {
 	for _, name := range strings.Fields(c.String(key, "")) {
-		if !variable.MatchString(name) {
+		if !variable().MatchString(name) {
 			return &gitops.SettingError{Key: key, Value: c.String(key, ""), Want: "a list of names of variables, such as LFS_TOKEN AWS_*"}
 		}
 	}
