@@ -18,7 +18,7 @@ type index struct {
 
 const (
 	indexName    = "stats" // git has an index of its own in a repository
-	indexVersion = 2
+	indexVersion = 3
 )
 
 // The index file contains the version, the number of the checkpoint, the files in the order of a walk, and a checksum. For a folder, it
@@ -28,6 +28,7 @@ const (
 const (
 	isSettled = 1 << iota
 	hasAttributes
+	isLasting
 )
 
 // readIndex reads the index. If it is missing, broken or outdated, the result knows nothing, and all files are read.
@@ -89,6 +90,9 @@ func appendNode(b []byte, n *node) []byte {
 		}
 		if n.attributes {
 			flags |= hasAttributes
+		}
+		if n.lasting {
+			flags |= isLasting
 		}
 		b = append(append(b, flags), n.blob[:]...)
 	case files.Link:
@@ -157,7 +161,8 @@ func (d *indexDecoder) node(depth int) *node {
 	switch n.kind {
 	case files.Regular:
 		flags := d.byte()
-		n.settled, n.attributes, n.blob = flags&isSettled != 0, flags&hasAttributes != 0, d.id()
+		n.settled, n.attributes, n.lasting = flags&isSettled != 0, flags&hasAttributes != 0, flags&isLasting != 0
+		n.blob = d.id()
 	case files.Link:
 		n.target = string(d.take(d.number()))
 	case files.Folder:

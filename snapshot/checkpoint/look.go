@@ -36,7 +36,7 @@ func (s *Store) look(c *files.Client, base *node, o Options) (l looked, err erro
 	if err != nil && !errors.As(err, new(*Unreadable)) {
 		return l, err
 	}
-	m := matcher{again: o.Whole}
+	m := matcher{again: o.Whole, walked: true}
 	m.folder("", base, l.top)
 	l.unread = m.unread
 	return l, err
@@ -45,6 +45,7 @@ func (s *Store) look(c *files.Client, base *node, o Options) (l looked, err erro
 // matcher compares the result of a walk with the last checkpoint.
 type matcher struct {
 	again  bool // all contents must be read again
+	walked bool // contents that a shared mapping may have changed must be read again
 	unread []unread
 }
 
@@ -91,8 +92,8 @@ func (m *matcher) entry(folder string, old, recent *node) (same bool) {
 	if recent.kind == files.Link {
 		return same
 	}
-	if !m.again && old != nil && old.kind == files.Regular && old.settled && old.Stat == recent.Stat {
-		recent.blob, recent.settled, recent.attributes = old.blob, true, old.attributes
+	if !m.again && old != nil && old.kind == files.Regular && old.settled && (old.lasting || !m.walked) && old.Stat == recent.Stat {
+		recent.blob, recent.settled, recent.lasting, recent.attributes = old.blob, true, old.lasting, old.attributes
 		return same
 	}
 	m.unread = append(m.unread, unread{join(folder, recent.name), recent})

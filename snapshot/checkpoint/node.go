@@ -23,7 +23,8 @@ type node struct {
 	files.Stat
 	links      uint64
 	opened     bool // the walk gave the owner access to the file, and mode is the mode from before
-	settled    bool // every later change of the content changes ctime, so blob is valid as long as the stat is the same
+	settled    bool // every later write changes ctime, so blob is valid as long as the stat is the same
+	lasting    bool // so does every write through a shared mapping
 	attributes bool // the file has extended attributes
 
 	// tree and meta are the objects of a folder. They are zero if they are not known.

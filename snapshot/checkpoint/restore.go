@@ -245,7 +245,7 @@ func (s *Store) Restore(ctx context.Context, c *files.Client, r *Restoring) (don
 	if err != nil {
 		return done, fmt.Errorf("restore: %w", err)
 	}
-	top, changing, err := s.present(ctx, c, Options{Opens: true})
+	top, changing, err := s.present(ctx, c, Options{Opens: true, Whole: true})
 	if err == nil && len(changing) > 0 {
 		err = fmt.Errorf("%d files change while they are read: %q", len(changing), changing[0])
 	}

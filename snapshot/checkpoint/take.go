@@ -146,6 +146,11 @@ const readings = 3
 // settleTime is longer than the time by which the ctime of a change can be behind the clock.
 const settleTime = 50 * time.Millisecond
 
+// writebackTime is longer than the kernel takes to write a changed page to the disk. The first write to a page through a shared mapping
+// changes the file's ctime, and the next one that does so is the first after the page was written to the disk. The kernel begins to write
+// a page 35 seconds after its change, see dirty_expire_centisecs and dirty_writeback_centisecs in the kernel's documentation.
+const writebackTime = 5 * time.Minute
+
 // fits returns [ErrTooLarge] if the files of a workspace are larger than the store may be. It adds up their sizes without compression:
 // reading a sparse file could take days, and would store almost nothing.
 func (s *Store) fits(top *node) error {
@@ -192,6 +197,7 @@ func read(c *files.Client, all []unread, p *pack) (again []unread, err error) {
 	for i, w := range all {
 		paths[i] = w.path
 	}
+	begun := time.Now()
 	err = c.Read(paths, func(n int, content *files.Content, reason string) error {
 		if content == nil {
 			refused.add(paths[n], reason)
@@ -204,7 +210,8 @@ func read(c *files.Client, all []unread, p *pack) (again []unread, err error) {
 		f := all[n].node
 		// The mode is the walk's, and so is the time unless the file has changed.
 		f.blob, f.attributes, f.mtime = id, content.Attributes, content.Mtime
-		f.settled = time.Since(time.Unix(0, content.Ctime)) > settleTime
+		age := begun.Sub(time.Unix(0, content.Ctime))
+		f.settled, f.lasting = age > settleTime, age > writebackTime && content.Dated
 		f.Stat = content.Stat
 		return nil
 	}, func(n int, same bool) {

@@ -189,6 +189,7 @@ func (c *Client) List(paths []string, deep bool, found func(n int, e Entry) erro
 type Content struct {
 	Stat
 	Attributes bool // the file has extended attributes
+	Dated      bool // a write through a shared mapping changes ctime, if it is the first since the page was written to the disk
 	io.Reader       // returns Size bytes
 }
 
@@ -221,7 +222,7 @@ func (c *Client) readOne(n int, got func(n int, content *Content, reason string)
 	default:
 		return errors.Join(c.r.err, errForm)
 	}
-	content := Content{Stat: c.r.stat(), Attributes: c.r.number() == 1}
+	content := Content{Stat: c.r.stat(), Attributes: c.r.number() == 1, Dated: c.r.number() == 1}
 	if c.r.err != nil || content.Size < 0 {
 		return errors.Join(c.r.err, errForm)
 	}

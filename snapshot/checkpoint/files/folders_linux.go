@@ -14,8 +14,9 @@ import (
 type server struct {
 	r       *reader
 	w       writer
-	open    []opened // the workspace, and the folders on the way to the folder that was used last
-	counter int      // makes temporary names unique
+	open    []opened        // the workspace, and the folders on the way to the folder that was used last
+	counter int             // makes temporary names unique
+	dated   map[uint64]bool // by device, whether ctime shows writes through a mapping
 }
 
 // opened is an open folder.

@@ -18,7 +18,7 @@ func Serve(path string, in io.Reader, out io.Writer) error {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	unix.Umask(0)
-	s := &server{r: newReader(in), w: newWriter(out), open: []opened{{"", root}}}
+	s := &server{r: newReader(in), w: newWriter(out), open: []opened{{"", root}}, dated: map[uint64]bool{}}
 	for {
 		ask, err := s.r.ReadByte()
 		if errors.Is(err, io.EOF) {
@@ -215,6 +215,24 @@ func (s *server) readAll() {
 	}
 }
 
+// dates reports whether a file's ctime shows writes through a shared mapping, see [Content]. A file system in memory never changes it,
+// and other file systems are not known.
+func (s *server) dates(fd int, device uint64) bool {
+	if known, ok := s.dated[device]; ok {
+		return known
+	}
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(fd, &st); err == nil {
+		switch st.Type {
+		case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
+			s.dated[device] = true
+			return true
+		}
+	}
+	s.dated[device] = false
+	return false
+}
+
 // read sends one file: as many bytes as the file had when it was opened, and then whether the file has changed.
 func (s *server) read(path string, buffer []byte) error {
 	folder, name, err := s.place(path)
@@ -240,6 +258,7 @@ func (s *server) read(path string, buffer []byte) error {
 	s.w.kind(isData)
 	s.w.stat(statOf(&before))
 	s.w.number(uint64(min(attributes, 1)))
+	s.w.flag(s.dates(fd, before.Dev))
 	whole := true
 	for left := before.Size; left > 0; {
 		part := buffer[:min(left, int64(len(buffer)))]

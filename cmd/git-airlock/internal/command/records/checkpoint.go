@@ -28,7 +28,7 @@ func checkpointCommand() *cli.Command {
 		UsageText: "git airlock checkpoint [-m TEXT]\ngit airlock checkpoint list|show|diff|restore",
 		Description: "Keeps all files of the workspace: contents, modes, times and links, also of untracked and ignored files and of the inner\n" +
 			"repository. Prints the number of the checkpoint, the id of the state, and the time that it took. Nothing is kept if a\n" +
-			"file cannot be read.",
+			"file cannot be read. A file that a program writes through a shared mapping can have an older content, except with --whole.",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "a `text` for the list"},
 			&cli.BoolFlag{Name: "whole", Usage: "look at every file, and not only where a change was reported"}},
 		Action: cmdline.OnAirlock(take),
