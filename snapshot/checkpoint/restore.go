@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -304,7 +305,8 @@ func (s *Store) present(ctx context.Context, c *files.Client, o Options) (top *n
 	if walked != nil && !errors.As(walked, new(*Unreadable)) {
 		return found.top, nil, walked
 	}
-	p, err := packInto(io.Discard, s.has, s.most)
+	// After a restore of a part, the workspace can have the files of two checkpoints.
+	p, err := packInto(io.Discard, s.has, s.most+min(s.most, math.MaxInt64-s.most))
 	if err != nil {
 		return found.top, nil, err
 	}

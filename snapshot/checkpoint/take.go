@@ -190,19 +190,24 @@ func fill(ctx context.Context, c *files.Client, all []unread, p *pack) (changing
 	return changing, ctx.Err()
 }
 
-// read stores the contents of files. It returns the files that changed while they were read.
+// read stores the contents of files. It returns the files that changed while they were read. Since a file can grow after the walk, it reads
+// at most as many bytes as the store may use.
 func read(c *files.Client, all []unread, p *pack) (again []unread, err error) {
 	refused := &Unreadable{}
 	paths := make([]string, len(all))
 	for i, w := range all {
 		paths[i] = w.path
 	}
-	begun := time.Now()
+	begun, left := time.Now(), p.most
 	err = c.Read(paths, func(n int, content *files.Content, reason string) error {
 		if content == nil {
 			refused.add(paths[n], reason)
 			return nil
 		}
+		if content.Size > left { // the file has grown after the walk
+			return ErrTooLarge
+		}
+		left -= content.Size
 		id, err := p.putBlob(content.Size, content)
 		if err != nil {
 			return err

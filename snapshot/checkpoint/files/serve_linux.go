@@ -273,7 +273,9 @@ func (s *server) read(path string, buffer []byte) error {
 			clear(part) // bytes that cannot be read are sent as zeros, since their number was announced
 			n = len(part)
 		}
-		s.w.Write(part[:n]) //nolint:errcheck // the writer keeps the error
+		if _, err := s.w.Write(part[:n]); err != nil { // the host reads no more
+			return err
+		}
 		left -= int64(n)
 	}
 	if err := unix.Fstat(fd, &after); err != nil || !whole || statOf(&before) != statOf(&after) {

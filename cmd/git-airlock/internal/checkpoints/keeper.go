@@ -139,6 +139,8 @@ func (k Keeper) take(ctx context.Context, q resident.Request) (t checkpoint.Take
 		return t, ctx.Err()
 	}
 	begun := k.Now()
+	ctx, cancel := context.WithTimeout(ctx, serveTime)
+	defer cancel()
 	err = k.inside(ctx, false, func(s *checkpoint.Store, c *files.Client) error {
 		if t, err = s.Take(ctx, c, checkpoint.Options{Message: textOf(q), Now: k.Now(), OnlyNew: q.OnlyNew}); err != nil {
 			return err
