@@ -5,9 +5,12 @@ import (
 	"crypto/sha1" //nolint:gosec // the names of git's objects
 	"errors"
 	"fmt"
+	"math"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
@@ -152,7 +155,7 @@ func encodeFolder(n *node, store sink) error {
 func appendMeta(list []byte, n *node, escaped string) []byte {
 	list = strconv.AppendUint(list, uint64(n.mode), 8)
 	list = append(list, ' ')
-	list = strconv.AppendInt(list, n.mtime, 10)
+	list = appendTime(list, n.mtime)
 	list = append(list, ' ')
 	list = append(list, escaped...)
 	return append(list, '\n')
@@ -161,7 +164,7 @@ func appendMeta(list []byte, n *node, escaped string) []byte {
 // meta is a line of a folder's list.
 type meta struct {
 	mode  uint32
-	mtime int64 // nanoseconds since 1970
+	mtime files.Time
 }
 
 // parseMeta reads a folder's list.
@@ -171,11 +174,47 @@ func parseMeta(list []byte) (map[string]meta, error) {
 		mode, rest, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
 		mtime, name, found := strings.Cut(rest, " ")
 		bits, modeErr := strconv.ParseUint(mode, 8, 12)
-		nanoseconds, timeErr := strconv.ParseInt(mtime, 10, 64)
+		at, timeErr := parseTime(mtime)
 		if err := errors.Join(modeErr, timeErr); err != nil || !found {
 			return nil, fmt.Errorf("line %q in a checkpoint: %w", line, err)
 		}
-		parsed[name] = meta{uint32(bits), nanoseconds}
+		parsed[name] = meta{uint32(bits), at}
 	}
 	return parsed, nil
 }
+
+// appendTime adds a time as the number of nanoseconds since 1970.
+func appendTime(list []byte, t files.Time) []byte {
+	if t.Sec > mostSeconds || t.Sec < -mostSeconds {
+		n := big.NewInt(t.Sec)
+		return n.Mul(n, big.NewInt(second)).Add(n, big.NewInt(t.Nsec)).Append(list, 10)
+	}
+	return strconv.AppendInt(list, t.Sec*second+t.Nsec, 10)
+}
+
+// parseTime reads a time that appendTime has written.
+func parseTime(text string) (files.Time, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		t := files.Time{Sec: n / second, Nsec: n % second}
+		if t.Nsec < 0 {
+			t.Sec, t.Nsec = t.Sec-1, t.Nsec+second
+		}
+		return t, nil
+	}
+	const most = 30 // digits and the sign; a larger number is not a time
+	n, ok := new(big.Int).SetString(text, 10)
+	if !ok || len(text) > most {
+		return files.Time{}, fmt.Errorf("time %q", text)
+	}
+	nanoseconds := new(big.Int)
+	n.DivMod(n, big.NewInt(second), nanoseconds)
+	if !n.IsInt64() {
+		return files.Time{}, fmt.Errorf("time %q", text)
+	}
+	return files.Time{Sec: n.Int64(), Nsec: nanoseconds.Int64()}, nil
+}
+
+const (
+	second      = int64(time.Second)
+	mostSeconds = math.MaxInt64/second - 1 // so that the nanoseconds are an int64
+)

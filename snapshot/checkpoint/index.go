@@ -18,7 +18,7 @@ type index struct {
 
 const (
 	indexName    = "stats" // git has an index of its own in a repository
-	indexVersion = 3
+	indexVersion = 4
 )
 
 // The index file contains the version, the number of the checkpoint, the files in the order of a walk, and a checksum. For a folder, it
@@ -79,8 +79,8 @@ func appendNode(b []byte, n *node) []byte {
 	for _, v := range []uint64{uint64(n.mode), n.Device, n.Inode, uint64(n.Size), n.links} {
 		b = binary.AppendUvarint(b, v)
 	}
-	for _, v := range []int64{n.mtime, n.Mtime, n.Ctime} {
-		b = binary.AppendVarint(b, v)
+	for _, v := range []files.Time{n.mtime, n.Mtime, n.Ctime} {
+		b = binary.AppendUvarint(binary.AppendVarint(b, v.Sec), uint64(v.Nsec))
 	}
 	switch n.kind {
 	case files.Regular:
@@ -135,6 +135,8 @@ func (d *indexDecoder) signed() int64 {
 	return v
 }
 
+func (d *indexDecoder) time() files.Time { return files.Time{Sec: d.signed(), Nsec: int64(d.number())} }
+
 func (d *indexDecoder) id() (id oid) {
 	copy(id[:], d.take(uint64(len(id))))
 	return id
@@ -157,7 +159,7 @@ func (d *indexDecoder) node(depth int) *node {
 	n.name = string(d.take(d.number()))
 	n.mode, n.Device, n.Inode = uint32(d.number()), d.number(), d.number()
 	n.Size, n.links = int64(d.number()), d.number()
-	n.mtime, n.Mtime, n.Ctime = d.signed(), d.signed(), d.signed()
+	n.mtime, n.Mtime, n.Ctime = d.time(), d.time(), d.time()
 	switch n.kind {
 	case files.Regular:
 		flags := d.byte()

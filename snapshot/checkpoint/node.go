@@ -14,7 +14,7 @@ type node struct {
 	name     string
 	kind     files.Kind
 	mode     uint32 // permission, set-id and sticky bits
-	mtime    int64  // nanoseconds since 1970
+	mtime    files.Time
 	target   string // of a symbolic link
 	blob     oid    // the content of a regular file
 	children []*node

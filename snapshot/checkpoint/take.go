@@ -215,7 +215,7 @@ func read(c *files.Client, all []unread, p *pack) (again []unread, err error) {
 		f := all[n].node
 		// The mode is the walk's, and so is the time unless the file has changed.
 		f.blob, f.attributes, f.mtime = id, content.Attributes, content.Mtime
-		age := begun.Sub(time.Unix(0, content.Ctime))
+		age := begun.Sub(time.Unix(content.Ctime.Sec, content.Ctime.Nsec))
 		f.settled, f.lasting = age > settleTime, age > writebackTime && content.Dated
 		f.Stat = content.Stat
 		return nil

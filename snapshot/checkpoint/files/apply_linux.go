@@ -156,8 +156,8 @@ func (s *server) writeFile(folder int, name string, o Operation, content io.Read
 	return setTime(folder, name, o.Mtime)
 }
 
-func setTime(folder int, name string, mtime int64) error {
-	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(mtime)}
+func setTime(folder int, name string, mtime Time) error {
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.Timespec(mtime)}
 	return unix.UtimesNanoAt(folder, name, times, unix.AT_SYMLINK_NOFOLLOW)
 }
 

@@ -102,7 +102,7 @@ var errChanged = errors.New("it changed meanwhile")
 
 // statOf converts a struct stat.
 func statOf(st *unix.Stat_t) Stat {
-	return Stat{Device: st.Dev, Inode: st.Ino, Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano()}
+	return Stat{Device: st.Dev, Inode: st.Ino, Size: st.Size, Mtime: Time(st.Mtim), Ctime: Time(st.Ctim)}
 }
 
 // reason returns the text of an error without a path.

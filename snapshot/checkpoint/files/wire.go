@@ -167,7 +167,13 @@ func (k Kind) String() string {
 type Stat struct {
 	Device, Inode uint64
 	Size          int64 // bytes
-	Mtime, Ctime  int64 // nanoseconds since 1970
+	Mtime, Ctime  Time
+}
+
+// Time is a time of a file. A number of nanoseconds since 1970 in an int64 would only reach from 1677 to 2262.
+type Time struct {
+	Sec  int64 // since 1970, can be negative
+	Nsec int64 // 0 to 999,999,999, after Sec
 }
 
 // Entry is a file as a walk finds it.
@@ -199,12 +205,25 @@ func (w writer) stat(s Stat) {
 	w.number(s.Device)
 	w.number(s.Inode)
 	w.signed(s.Size)
-	w.signed(s.Mtime)
-	w.signed(s.Ctime)
+	w.time(s.Mtime)
+	w.time(s.Ctime)
+}
+
+func (w writer) time(t Time) {
+	w.signed(t.Sec)
+	w.number(uint64(t.Nsec))
+}
+
+func (r *reader) time() Time {
+	t := Time{Sec: r.signed(), Nsec: int64(r.number())}
+	if t.Nsec < 0 || t.Nsec >= 1e9 {
+		r.fail(errForm)
+	}
+	return t
 }
 
 func (r *reader) stat() Stat {
-	return Stat{Device: r.number(), Inode: r.number(), Size: r.signed(), Mtime: r.signed(), Ctime: r.signed()}
+	return Stat{Device: r.number(), Inode: r.number(), Size: r.signed(), Mtime: r.time(), Ctime: r.time()}
 }
 
 func (r *reader) entry() Entry {
@@ -261,7 +280,7 @@ type Operation struct {
 	Kind   Kind   // for Set: the kind that the file must have
 	Path   string // the path from the workspace; empty for the workspace itself
 	Mode   uint32
-	Mtime  int64  // nanoseconds since 1970
+	Mtime  Time
 	Target string // the target of a link, for MakeLink
 	Size   int64  // the bytes of content, for Write
 }
@@ -271,12 +290,12 @@ func (w writer) operation(o Operation) {
 	w.kind(byte(o.Kind))
 	w.text(o.Path)
 	w.number(uint64(o.Mode))
-	w.signed(o.Mtime)
+	w.time(o.Mtime)
 	w.text(o.Target)
 	w.signed(o.Size)
 }
 
 func (r *reader) operation() Operation {
 	return Operation{Action: Action(r.kind()), Kind: Kind(r.kind()), Path: r.text(longestPath), Mode: uint32(r.number()),
-		Mtime: r.signed(), Target: r.text(longestTarget), Size: r.signed()}
+		Mtime: r.time(), Target: r.text(longestTarget), Size: r.signed()}
 }
