@@ -136,9 +136,6 @@ func (p *pack) putBlob(size int64, content io.Reader) (id oid, err error) {
 	})
 }
 
-// ErrTooLarge reports that a checkpoint needs more room than its store may use.
-var ErrTooLarge = errors.New("the files of the workspace are larger than airlock.checkpoint.max")
-
 // add writes one object. It calls id, which returns the object's id, after write.
 func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func() oid) error {
 	p.sum.crc.Reset()
@@ -165,7 +162,7 @@ func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func
 	p.known[name] = true
 	p.added = append(p.added, idxfile.Entry{Hash: plumbing.Hash(name), CRC32: p.sum.crc.Sum32(), Offset: uint64(p.offset)})
 	if p.offset += p.sum.bytes; p.offset > p.most {
-		return ErrTooLarge
+		return &TooLarge{Bytes: sum(p.most, p.most)}
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -306,7 +305,7 @@ func (s *Store) present(ctx context.Context, c *files.Client, o Options) (top *n
 		return found.top, nil, walked
 	}
 	// After a restore of a part, the workspace can have the files of two checkpoints.
-	p, err := packInto(io.Discard, s.has, s.most+min(s.most, math.MaxInt64-s.most))
+	p, err := packInto(io.Discard, s.has, sum(s.most, s.most))
 	if err != nil {
 		return found.top, nil, err
 	}

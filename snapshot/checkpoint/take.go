@@ -20,9 +20,11 @@ type Unreadable struct {
 	Count  int      // number of all these files
 }
 
+// shownPath bounds a path in an error: it can be as long as the agent likes.
+const shownPath = 200
+
 func (u *Unreadable) Error() string {
-	const shown = 200 // a path can be as long as the agent likes
-	return fmt.Sprintf("files of the workspace that cannot be read: %d, such as %q: %s", u.Count, words.Clip(u.Paths[0], shown), u.Reason)
+	return fmt.Sprintf("files of the workspace that cannot be read: %d, such as %q: %s", u.Count, words.Clip(u.Paths[0], shownPath), u.Reason)
 }
 
 func (u *Unreadable) add(path, reason string) {
@@ -151,12 +153,12 @@ const settleTime = 50 * time.Millisecond
 // a page 35 seconds after its change, see dirty_expire_centisecs and dirty_writeback_centisecs in the kernel's documentation.
 const writebackTime = 5 * time.Minute
 
-// fits returns [ErrTooLarge] if the files of a workspace are larger than the store may be. It adds up their sizes without compression:
+// fits returns a [TooLarge] if the files of a workspace are larger than the store may be. It adds up their sizes without compression:
 // reading a sparse file could take days, and would store almost nothing.
 func (s *Store) fits(top *node) error {
 	left := s.most
 	if top.spend(&left); left < 0 {
-		return ErrTooLarge
+		return tooLarge(top)
 	}
 	return nil
 }
@@ -205,7 +207,7 @@ func read(c *files.Client, all []unread, p *pack) (again []unread, err error) {
 			return nil
 		}
 		if content.Size > left { // the file has grown after the walk
-			return ErrTooLarge
+			return &TooLarge{Bytes: sum(p.most, content.Size), Path: paths[n], Largest: content.Size}
 		}
 		left -= content.Size
 		id, err := p.putBlob(content.Size, content)

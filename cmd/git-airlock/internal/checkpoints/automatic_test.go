@@ -2,6 +2,8 @@ package checkpoints
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +38,26 @@ func TestAdviseOnUnreadableFiles(t *testing.T) {
 		refused, ok := errors.AsType[*environment.Advised](err)
 		if !ok || !slices.Equal(refused.Next, []string{hint}) || len(err.Error()) > 500 {
 			t.Errorf("%.20q: %.200v, %+v", path, err, refused)
+		}
+	}
+}
+
+// TestAdviseOnLargeFiles checks that the proposed limit suffices, and that none is proposed for a file that no checkpoint can have.
+func TestAdviseOnLargeFiles(t *testing.T) {
+	for _, c := range []struct {
+		bytes, largest int64
+		hint           string
+	}{
+		{1000, 1000, "git config airlock.checkpoint.max 8g"},
+		{10 << 30, 9 << 30, "git config airlock.checkpoint.max 13g"},
+		{100 << 30, 1 << 30, "git config airlock.checkpoint.max 126g"},
+		{math.MaxInt64, 1, "git config airlock.checkpoint.max 8589934591g"},
+		{math.MaxInt64, math.MaxInt64, "git airlock visit -- ls -l -- 'a b'  # too large for any checkpoint"},
+	} {
+		err := advise(fmt.Errorf("take: %w", &checkpoint.TooLarge{Bytes: c.bytes, Largest: c.largest, Path: "a b"}))
+		large, ok := errors.AsType[*environment.Advised](err)
+		if !ok || !slices.Equal(large.Next, []string{c.hint}) || !errors.Is(err, checkpoint.ErrTooLarge) {
+			t.Errorf("%d bytes: %v, %+v", c.bytes, err, large)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints/resident"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -91,30 +90,6 @@ func (k Keeper) through(ctx context.Context, open func() (prisons.Files, error),
 		}
 		return f.Close()
 	})
-}
-
-// permit returns the command that lets the agent read a file again. For a path above the kernel's limit there is no such command, so
-// permit returns the one that opens a shell inside.
-func permit(path string) string {
-	const most = 4095
-	if len(path) > most {
-		return "git airlock visit"
-	}
-	return "git airlock visit -- chmod u+rwX -- " + gitops.Pasteable(path)
-}
-
-// advise adds the next commands to an error.
-func advise(err error) error {
-	refused := new(checkpoint.Unreadable)
-	switch {
-	case errors.As(err, &refused):
-		return environment.Advise(err, permit(refused.Paths[0]))
-	case errors.Is(err, checkpoint.ErrTooLarge):
-		return environment.Advise(err, "git config airlock.checkpoint.max 8g")
-	case errors.Is(err, checkpoint.ErrNoCheckpoint):
-		return environment.Advise(err, "git airlock checkpoint list")
-	}
-	return err
 }
 
 // Take makes a checkpoint of the present state. If whole is true, it looks at every file, also in folders in which no change was

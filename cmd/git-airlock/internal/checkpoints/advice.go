@@ -1,0 +1,50 @@
+package checkpoints
+
+import (
+	"errors"
+	"math"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
+)
+
+// longestPath is the kernel's limit for the path of a file, in bytes.
+const longestPath = 4095
+
+// permit returns the command that lets the agent read a file again. For a path above the kernel's limit there is no such command, so
+// permit returns the one that opens a shell inside.
+func permit(path string) string {
+	if len(path) > longestPath {
+		return "git airlock visit"
+	}
+	return "git airlock visit -- chmod u+rwX -- " + gitops.Pasteable(path)
+}
+
+// advise adds the next commands to an error.
+func advise(err error) error {
+	refused, large := new(checkpoint.Unreadable), new(checkpoint.TooLarge)
+	switch {
+	case errors.As(err, &refused):
+		return environment.Advise(err, permit(refused.Paths[0]))
+	case errors.As(err, &large):
+		return environment.Advise(err, makeRoom(large))
+	case errors.Is(err, checkpoint.ErrNoCheckpoint):
+		return environment.Advise(err, "git airlock checkpoint list")
+	}
+	return err
+}
+
+// makeRoom returns the command that sets a limit with which the checkpoint can be made. For a file that takes too long to read, whatever
+// the limit is, it returns the one that shows the file.
+func makeRoom(t *checkpoint.TooLarge) string {
+	const largest = 64 << 30 // bytes that a slow disk reads in serveTime
+	if t.Largest > largest && len(t.Path) <= longestPath {
+		return "git airlock visit -- ls -l -- " + gitops.Pasteable(t.Path) + "  # too large for any checkpoint"
+	}
+	const bits, least = 30, 8 // gigabytes
+	need := t.Bytes >> bits
+	need += need/4 + 1 // names, modes and times need room, too
+	return "git config airlock.checkpoint.max " + policy.SizeText(min(max(need, least), math.MaxInt64>>bits)<<bits)
+}
