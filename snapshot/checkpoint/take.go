@@ -36,6 +36,9 @@ func (u *Unreadable) add(path, reason string) {
 	u.Count++
 }
 
+// TooDeep reports whether the first file cannot be read because it is in too many folders.
+func (u *Unreadable) TooDeep() bool { return u.Reason == files.ErrTooDeep.Error() }
+
 // Hides reports whether there may be a file at a path, although the walk has not found one.
 func (u *Unreadable) Hides(path string) bool {
 	path = strings.Trim(path, "/")

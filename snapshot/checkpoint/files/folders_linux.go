@@ -2,7 +2,6 @@ package files
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -35,7 +34,7 @@ func (s *server) folder(path string) (int, error) {
 		names = strings.Split(path, "/")
 	}
 	if len(names) > MaxDepth {
-		return -1, errTooDeep
+		return -1, ErrTooDeep
 	}
 	same := 0
 	for same < len(names) && same+1 < len(s.open) && s.open[same+1].name == names[same] {
@@ -78,8 +77,6 @@ func (s *server) place(path string) (folder int, name string, err error) {
 	folder, err = s.folder(parent)
 	return folder, name, err
 }
-
-var errTooDeep = fmt.Errorf("more than %d folders deep", MaxDepth)
 
 // grant gives the owner permissions for a file, if the file still is of the kind.
 func grant(folder int, name string, kind, bits uint32) error {

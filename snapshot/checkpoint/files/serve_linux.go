@@ -142,7 +142,7 @@ func (w *walk) folder(parent int, name string, e Entry, depth int) {
 		w.send(e)
 	}
 	if depth > MaxDepth {
-		fail(errTooDeep)
+		fail(ErrTooDeep)
 		return
 	}
 	const needs = 0o500

@@ -34,6 +34,9 @@ const (
 	isEnd   = 'z' // from both: the end of all paths, or of all answers
 )
 
+// ErrTooDeep is the reason why a folder below [MaxDepth] cannot be read.
+var ErrTooDeep = fmt.Errorf("more than %d folders deep", MaxDepth)
+
 var errForm = errors.New("unexpected answer from the prison")
 
 type writer struct{ *bufio.Writer }

@@ -3,6 +3,7 @@ package checkpoints
 import (
 	"errors"
 	"math"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -26,6 +27,8 @@ func permit(path string) string {
 func advise(err error) error {
 	refused, large := new(checkpoint.Unreadable), new(checkpoint.TooLarge)
 	switch {
+	case errors.As(err, &refused) && refused.TooDeep():
+		return environment.Advise(err, shorten(refused.Paths[0]))
 	case errors.As(err, &refused):
 		return environment.Advise(err, permit(refused.Paths[0]))
 	case errors.As(err, &large):
@@ -34,6 +37,21 @@ func advise(err error) error {
 		return environment.Advise(err, "git airlock checkpoint list")
 	}
 	return err
+}
+
+// shorten returns the command that removes a chain of too many folders. No checkpoint is made before, so it keeps the outer folders, in
+// which there may be other files.
+func shorten(path string) string {
+	const (
+		kept  = 50   // folders: more than people and programs nest
+		short = 2000 // bytes, so that the command can be pasted
+	)
+	names := strings.Split(path, "/")
+	names = names[:min(len(names), kept+1)]
+	for len(names) > 1 && len(strings.Join(names, "/")) > short {
+		names = names[:len(names)-1]
+	}
+	return "git airlock visit -- rm -rf -- " + gitops.Pasteable(strings.Join(names, "/"))
 }
 
 // makeRoom returns the command that sets a limit with which the checkpoint can be made. For a file that takes too long to read, whatever

@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
 // TestCheckpointTextHasNoSecret checks the text of checkpoints, which the daemon's log gets too if there is none.
@@ -58,6 +59,20 @@ func TestAdviseOnLargeFiles(t *testing.T) {
 		large, ok := errors.AsType[*environment.Advised](err)
 		if !ok || !slices.Equal(large.Next, []string{c.hint}) || !errors.Is(err, checkpoint.ErrTooLarge) {
 			t.Errorf("%d bytes: %v, %+v", c.bytes, err, large)
+		}
+	}
+}
+
+// TestAdviseOnDeepFolders checks that the proposed command removes only the inner folders of a chain, and is short.
+func TestAdviseOnDeepFolders(t *testing.T) {
+	for _, c := range []struct{ path, keep string }{
+		{strings.Repeat("d/", files.MaxDepth) + "d", strings.Repeat("d/", 50) + "d"},
+		{strings.Repeat(strings.Repeat("n", 255)+"/", files.MaxDepth), strings.Repeat(strings.Repeat("n", 255)+"/", 6) + strings.Repeat("n", 255)},
+		{"a b/" + strings.Repeat("d/", files.MaxDepth), "'a b/" + strings.Repeat("d/", 49) + "d'"},
+	} {
+		err := advise(&checkpoint.Unreadable{Paths: []string{c.path}, Reason: files.ErrTooDeep.Error(), Count: 1})
+		if deep, ok := errors.AsType[*environment.Advised](err); !ok || !slices.Equal(deep.Next, []string{"git airlock visit -- rm -rf -- " + c.keep}) {
+			t.Errorf("%.20q: %+v", c.path, deep)
 		}
 	}
 }
