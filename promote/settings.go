@@ -96,7 +96,7 @@ func readLimits(c gitops.Config, l *inner.Limits) error {
 	seconds := int64(l.Time / time.Second)
 	limits := map[string]*int64{
 		"pack": &l.Pack, "commit": &l.Commit, "blob": &l.Blob, "path": &l.Path, "component": &l.Component, "paths": &l.Paths, "depth": &l.Depth,
-		"entries": &l.Entries, "memory": &l.Memory, "time": &seconds,
+		"entries": &l.Entries, "memory": &l.Memory, "time": &seconds, "work": new(int64), "check": new(int64), // the gate reads the last two
 	}
 	err := policy.ReadSizes(c, "airlock.limit.", limits)
 	if setting, ok := errors.AsType[*gitops.SettingError](err); ok && setting.Key == "airlock.limit.time" {
