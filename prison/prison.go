@@ -34,6 +34,8 @@ var (
 	ErrElsewhere = errors.New("the prison runs in another container, on another host or for another copy of the repository")
 	// ErrFrozen reports that the prison runs, but does not answer in time.
 	ErrFrozen = errors.New("the prison does not answer: it is frozen, or leaves its first process no processor")
+	// ErrMoved reports that a process went on while the prison was frozen.
+	ErrMoved = errors.New("a process inside went on although it was stopped")
 	// ErrFlooded reports that the agent has so many descriptors in flight that the prison cannot pass any to its
 	// caller.
 	ErrFlooded = errors.New("the agent keeps the prison from passing descriptors (it has too many in flight)")
@@ -315,9 +317,9 @@ type Freezer interface {
 
 // Frozen is a prison whose processes are frozen.
 type Frozen interface {
-	// Hold keeps the processes frozen even if the calling process ends.
+	// Hold keeps the processes frozen even if the calling process ends. If a process went on since Freeze, it returns [ErrMoved].
 	Hold() error
-	// Thaw lets the processes go on. It returns when they run.
+	// Thaw lets the processes go on. It returns when they run. It returns [ErrMoved] if one went on after Hold.
 	Thaw() error
 	// Leave ends the freeze of this caller. Held processes stay frozen until another call of Freeze; other processes go on.
 	Leave() error

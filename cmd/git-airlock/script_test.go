@@ -24,12 +24,15 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
+// commands are the commands of scripts.
+var commands = map[string]func(){"git-airlock": main, "rot-filter": rotFilter, "internet-servers": func() { internet.Serve(os.Args[1]) }}
+
 // TestMain also makes this test binary the program under test. It runs main if it is linked as git-airlock on PATH, so that
 // "git airlock" in a script goes through git.
 func TestMain(m *testing.M) {
 	files.Reexec()
 	inside.Reexec() // processes of a prison run this binary, too
-	testscript.Main(hearing{m}, map[string]func(){"git-airlock": main, "rot-filter": rotFilter, "internet-servers": func() { internet.Serve(os.Args[1]) }})
+	testscript.Main(hearing{m}, commands)
 }
 
 // hearing runs the tests without ignored signals. The caller may ignore some (nohup(1), a shell's background job, many CI runners),

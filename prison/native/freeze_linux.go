@@ -35,8 +35,12 @@ func (f frozen) Hold() error {
 	if err := f.send(wire.Hold); err != nil {
 		return fmt.Errorf("keep the prison frozen: %w", err)
 	}
-	if _, err := io.ReadFull(f.conn, make([]byte, 1)); err != nil {
+	answer := make([]byte, 1)
+	if _, err := io.ReadFull(f.conn, answer); err != nil {
 		return fmt.Errorf("keep the prison frozen: %w", lost(err))
+	}
+	if answer[0] == wire.Moved {
+		return prison.ErrMoved
 	}
 	return nil
 }
@@ -44,9 +48,13 @@ func (f frozen) Hold() error {
 // Thaw implements [prison.Frozen].
 func (f frozen) Thaw() error {
 	defer f.conn.Close()
+	answer := make([]byte, 1)
 	err := f.send(wire.Thaw)
 	if err == nil {
-		_, err = f.conn.Read(make([]byte, 1)) // init closes the connection afterwards
+		_, err = f.conn.Read(answer) // init closes the connection afterwards
+	}
+	if answer[0] == wire.Moved {
+		return prison.ErrMoved
 	}
 	if err = lost(err); err == nil || errors.Is(err, prison.ErrNotRunning) {
 		return nil // nothing is frozen any more

@@ -30,16 +30,25 @@ func (s *server) exec(c wire.Conn, r wire.Request) {
 	err = c.Pass(p.ends...)
 	wire.CloseAll(p.ends)
 	if err != nil {
-		s.procs.kill(p.pid)
+		s.kill(p.pid, r)
 		return
 	}
 	select {
 	case status := <-p.exited:
 		c.Send(wire.Reply{Status: status})
 	case <-c.Gone():
-		s.procs.kill(p.pid)
+		s.kill(p.pid, r)
 		c.Send(wire.Reply{Status: <-p.exited}) // the caller may have closed only its sending side, and still wait for the status
 	}
+}
+
+// kill ends a process with its descendants. Frozen processes end after the thaw: otherwise, a [guard] could not know why they are gone.
+func (s *server) kill(pid int, r wire.Request) {
+	if !r.Frozen {
+		s.starting.RLock()
+		defer s.starting.RUnlock()
+	}
+	s.procs.kill(pid)
 }
 
 // start looks the command up and starts it on new pipes or a new terminal.
@@ -71,7 +80,15 @@ func (s *server) start(r wire.Request) (p started, code string, err error) {
 		return p, code, err
 	}
 	defer wire.CloseAll(files)
-	p.pid, p.exited, err = s.procs.start(path, r.Argv, env, dir, files, r.Terminal != nil)
+	begin := func() (int, error) {
+		p.pid, p.exited, err = s.procs.start(starting{path, r.Argv, env, dir, files, r.Terminal != nil, r.Frozen})
+		return p.pid, err
+	}
+	if r.Frozen {
+		s.frozen.guard.Load().start(begin)
+	} else {
+		begin() //nolint:errcheck // it keeps its results
+	}
 	if err != nil {
 		wire.CloseAll(p.ends)
 		return p, execCode(err), fmt.Errorf("%s: %w", r.Argv[0], err)

@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 
 	"golang.org/x/sys/unix"
@@ -19,34 +18,39 @@ const (
 	freezePatience = 10 * time.Second
 	// vforkPatience is the time after which a process that does not stop may be waiting for a stopped child, see vfork(2).
 	vforkPatience = 100 * time.Millisecond
-	freezePoll    = time.Millisecond
+	// freezePoll is the time between two looks at stopping processes. A process that the kernel calls stopped may have to leave its
+	// processor yet, which changes its count of context switches. So the time is long enough for that.
+	freezePoll = 3 * time.Millisecond
 )
 
 // freezer is the state of a freeze. With held, the freeze outlives the connection of the caller.
 type freezer struct {
-	mu      sync.Mutex   // held while a caller's connection controls the freeze
-	held    bool         // the processes stay frozen when the connection ends
-	stopped map[int]task // the processes that thaw lets go on, by pid
+	mu    sync.Mutex            // held while a caller's connection controls the freeze
+	held  bool                  // the processes stay frozen when the connection ends
+	guard atomic.Pointer[guard] // nil if nothing is frozen
 }
 
 // freeze stops all processes. They go on when the caller disconnects or its process ends. If a caller has asked to hold them, they go on
-// only when a caller asks for it. Requests to start other processes wait meanwhile. A control group is not used, because it would also
-// freeze init and the processes that the caller starts.
+// only when a caller asks for it. Requests to start or kill other processes wait meanwhile. A control group is not used, because it would
+// also freeze init and the processes that the caller starts. So a [guard] looks whether all stay stopped.
 func (s *server) freeze(c wire.Conn) {
 	f := &s.frozen
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.held {
 		s.starting.Lock()
-		var err error
-		if f.stopped, err = stopAll(); err != nil {
+		before, all, err := stopAll()
+		f.guard.Store(guardTasks(before, all))
+		if err != nil {
 			s.thaw()
 			c.Send(wire.Reply{Error: err.Error()})
 			return
 		}
 	}
 	if c.Send(wire.Reply{}) == nil && s.serveFrozen(c) || !f.held {
-		s.thaw()
+		if reports := f.held; s.thaw() && reports {
+			c.Write([]byte{wire.Moved}) //nolint:errcheck // the caller may have gone
+		}
 	}
 }
 
@@ -58,7 +62,10 @@ func (s *server) serveFrozen(c wire.Conn) bool {
 		}
 		switch b[0] {
 		case wire.Hold:
-			s.frozen.held = true
+			// The restore of a caller that has ended goes on in any case: half of it is worse.
+			if s.frozen.held = s.frozen.held || !s.frozen.guard.Load().moved(); !s.frozen.held {
+				b[0] = wire.Moved
+			}
 			if _, err := c.Write(b); err != nil {
 				return false
 			}
@@ -68,76 +75,46 @@ func (s *server) serveFrozen(c wire.Conn) bool {
 	}
 }
 
-func (s *server) thaw() {
-	resume(s.frozen.stopped)
-	s.frozen.held, s.frozen.stopped = false, nil
+// thaw lets the processes go on. It reports whether one went on before.
+func (s *server) thaw() (moved bool) {
+	f := &s.frozen
+	g := f.guard.Swap(nil)
+	moved = g.moved()
+	g.finish()
+	resume(g.stopped)
+	f.held = false
 	s.starting.Unlock()
+	return moved
 }
 
-// stopAll stops all processes but init. It returns those that were not stopped before.
-func stopAll() (stopped map[int]task, err error) {
-	before, err := listTasks()
-	if err != nil {
-		return nil, err
+// stopAll stops all processes but init. It returns all processes before and after.
+func stopAll() (before, all map[int]task, err error) {
+	if before, err = listTasks(); err != nil {
+		return nil, nil, err
 	}
+	var last map[int]task
 	for begun := time.Now(); ; time.Sleep(freezePoll) {
 		// The kernel signals all processes at once, and a fork in progress fails without making a process. So none is missed.
 		unix.Kill(-1, unix.SIGSTOP) // there may be no process
-		now, err := listTasks()
+		all, err = listTasks()
 		moving := 0
-		for pid, t := range now {
+		for pid, t := range all {
 			if !t.stopped {
 				moving = pid
-			}
-			if before[pid].stopped {
-				delete(now, pid)
+			} else if !t.same(last[pid]) {
+				moving = cmp.Or(moving, pid)
 			}
 		}
-		stopped = now
+		last = all
 		switch took := time.Since(begun); {
 		case err != nil || moving == 0:
-			return stopped, err
+			return before, all, err
 		case took > freezePatience:
-			return stopped, fmt.Errorf("process %d does not stop", moving)
+			return before, all, fmt.Errorf("process %d does not stop", moving)
 		case took > vforkPatience:
-			resumeChildren(now)
+			resumeChildren(all)
 		}
 	}
-}
-
-// task is a process.
-type task struct {
-	parent  int
-	stopped bool // all threads are stopped
-}
-
-// listTasks lists all processes but init, without those that are dead.
-func listTasks() (map[int]task, error) {
-	pids, err := walls.Numbers("/proc")
-	if err != nil {
-		return nil, err
-	}
-	all := map[int]task{}
-	for _, pid := range pids {
-		threads, err := walls.Numbers(fmt.Sprintf("/proc/%d/task", pid))
-		if pid == 1 || err != nil {
-			continue
-		}
-		t, alive := task{stopped: true}, false
-		for _, thread := range threads {
-			fields, err := walls.ThreadFields(pid, thread)
-			if err != nil || len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
-				continue
-			}
-			alive = true
-			t.parent, _ = strconv.Atoi(fields[1])
-			t.stopped = t.stopped && (fields[0] == "T" || fields[0] == "t")
-		}
-		if alive {
-			all[pid] = t
-		}
-	}
-	return all, nil
 }
 
 // resumeChildren lets the stopped children of processes that do not stop go on for a moment: after vfork(2), a parent cannot stop

@@ -47,6 +47,20 @@ func (p phantom) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(p), Gid: uint32(os.Getegid()), NoSetGroups: true}
 }
 
+// guarded calls f, which starts a program with the agent's effective uid and init's real uid. The program has the agent's rights to
+// files. kill(2) and prlimit(2) compare the real uid, and the saved one, which execve(2) changes to the effective one. So the program must
+// make its saved uid the real one, see files.Reexec. The calling thread has CAP_SETUID.
+func (p phantom) guarded(f func()) error {
+	own := uintptr(os.Getuid())
+	const same = ^uintptr(0)
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, same, uintptr(p), same); errno != 0 {
+		return errno
+	}
+	defer unix.RawSyscall(unix.SYS_SETRESUID, same, own, same) //nolint:errcheck // it is the real uid
+	f()
+	return nil
+}
+
 // keepPrivileges keeps the processes that this thread starts from inheriting a capability.
 func (p phantom) keepPrivileges() error {
 	if p == 0 {

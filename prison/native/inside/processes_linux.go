@@ -58,11 +58,21 @@ func (p *processes) fork(record bool) {
 	}
 }
 
+// starting is a program to start.
+type starting struct {
+	path      string
+	argv, env []string
+	dir       string
+	files     []*os.File
+	tty       bool
+	guarded   bool // the agent's processes cannot signal it, see [phantom.guarded]
+}
+
 // start runs a program in a session of its own, and sends the exit status to the channel. It holds the lock from
 // fork until the pid is in waits, so that the reaper cannot find a pid that is not there yet.
-func (p *processes) start(path string, argv, env []string, dir string, files []*os.File, tty bool) (pid int, exited <-chan int, err error) {
-	fds := make([]uintptr, len(files))
-	for i, f := range files {
+func (p *processes) start(s starting) (pid int, exited <-chan int, err error) {
+	fds := make([]uintptr, len(s.files))
+	for i, f := range s.files {
 		fds[i] = f.Fd()
 	}
 	p.mu.Lock()
@@ -70,10 +80,19 @@ func (p *processes) start(path string, argv, env []string, dir string, files []*
 	forked := make(chan struct{})
 	p.forks <- func() {
 		defer close(forked)
-		pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
-			Dir: dir, Env: env, Files: fds,
-			Sys: &syscall.SysProcAttr{Setsid: true, Setctty: tty, Credential: p.agent.credential()},
-		})
+		attr := &syscall.ProcAttr{
+			Dir: s.dir, Env: s.env, Files: fds,
+			Sys: &syscall.SysProcAttr{Setsid: true, Setctty: s.tty, Credential: p.agent.credential()},
+		}
+		fork := func() { pid, err = syscall.ForkExec(s.path, s.argv, attr) }
+		if !s.guarded || p.agent == 0 {
+			fork()
+			return
+		}
+		attr.Sys.Credential = nil
+		if changed := p.agent.guarded(fork); changed != nil {
+			err = changed
+		}
 	}
 	<-forked
 	if err != nil {

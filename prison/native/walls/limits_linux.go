@@ -312,15 +312,8 @@ func Numbers(dir string) (all []int, err error) {
 
 // StatFields returns the fields of proc_pid_stat(5) from the third on. The second field is the name in parentheses,
 // which may contain anything, so the fields are counted from the last parenthesis.
-func StatFields(pid int) ([]string, error) { return statFields("/proc/" + strconv.Itoa(pid) + "/stat") }
-
-// ThreadFields returns the same fields of a thread of a process.
-func ThreadFields(pid, thread int) ([]string, error) {
-	return statFields("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(thread) + "/stat")
-}
-
-func statFields(name string) ([]string, error) {
-	stat, err := os.ReadFile(name)
+func StatFields(pid int) ([]string, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return nil, err
 	}

@@ -146,10 +146,11 @@ const (
 	KindFreeze = "freeze"
 )
 
-// Bytes that a process sends on the connection of a KindFreeze, after the reply.
+// Bytes on the connection of a KindFreeze, after the reply.
 const (
-	Hold = 'h' // the processes stay frozen after the connection ends; init sends the byte back
-	Thaw = 't'
+	Hold  = 'h' // the processes stay frozen after the connection ends; init sends the byte back
+	Thaw  = 't'
+	Moved = 'm' // from init: a process went on. In answer to Hold, the processes are not held. Otherwise it comes after a Thaw.
 )
 
 // Reply is an answer of init. The first reports that the process was started, and carries descriptors; the second

@@ -13,6 +13,10 @@ func Reexec() {
 	if len(os.Args) != 3 || os.Args[1] != argument {
 		return
 	}
+	if err := keepFromSignals(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) //nolint:forbidigo // this process serves only a folder
+	}
 	if err := Serve(os.Args[2], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1) //nolint:forbidigo // this process serves only a folder

@@ -7,9 +7,19 @@ import (
 	"io"
 	"os"
 	"slices"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// keepFromSignals makes the saved uid of this process the real one, if they differ. A native prison runs this process with the uid of the
+// agent as its effective uid only, so that the agent's processes cannot stop or kill it.
+func keepFromSignals() error {
+	if unix.Getuid() == unix.Geteuid() {
+		return nil
+	}
+	return os.NewSyscallError("setresuid", syscall.Setresuid(-1, -1, unix.Getuid()))
+}
 
 // Serve answers the requests that it reads from in, for the folder at path, until in ends.
 func Serve(path string, in io.Reader, out io.Writer) error {

@@ -220,10 +220,26 @@ func (k Keeper) keepStill(ctx context.Context, runs bool, number int, act func(s
 	}
 	thawed := w.thaw()
 	killpoint.Reach("restore-thawed")
-	if thawed == nil {
+	switch {
+	case errors.Is(thawed, prison.ErrMoved):
+		thawed = errors.Join(k.finished(), environment.Advise(fmt.Errorf("restored, but the state before may be lost in part: %w", thawed), stopping(number)))
+	case thawed == nil:
 		thawed = k.finished()
 	}
+	if errors.Is(err, prison.ErrMoved) { // nothing was changed
+		return errors.Join(cannotFreeze(number, err), thawed)
+	}
 	return errors.Join(err, thawed)
+}
+
+// stopping returns the command that restores a checkpoint after it has stopped the prison.
+func stopping(number int) string {
+	return fmt.Sprintf("git airlock checkpoint restore --stop %d", number)
+}
+
+// cannotFreeze returns the refusal of a restore that needs a prison without processes.
+func cannotFreeze(number int, err error) error {
+	return &environment.Refusal{Text: "the prison cannot be frozen: " + gitops.Text(err.Error()).String(), Next: []string{stopping(number)}}
 }
 
 func (w still) thaw() error {
@@ -249,7 +265,7 @@ func (k Keeper) checkIdle(ctx context.Context, o Restore) (runs bool, err error)
 	runs, err = k.Prisons.Answers(ctx, k.Record)
 	if err == nil && runs && !o.Freeze {
 		err = &environment.Refusal{Text: "the prison runs, and its processes could change the workspace meanwhile",
-			Next: []string{fmt.Sprintf("git airlock checkpoint restore --stop %d", o.Number), Command(o.Number, true)}}
+			Next: []string{stopping(o.Number), Command(o.Number, true)}}
 	}
 	return runs, err
 }
@@ -267,6 +283,5 @@ func (k Keeper) freeze(ctx context.Context, number int, frozen *prison.Frozen) (
 	if ctx.Err() != nil {
 		return nil, err
 	}
-	return nil, &environment.Refusal{Text: "the prison cannot be frozen: " + gitops.Text(err.Error()).String(),
-		Next: []string{fmt.Sprintf("git airlock checkpoint restore --stop %d", number)}}
+	return nil, cannotFreeze(number, err)
 }
