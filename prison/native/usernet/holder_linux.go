@@ -86,7 +86,7 @@ func (h *holder) values() map[string]string {
 	return all
 }
 
-// know writes into the state which credentials have a value. Later the process reports this itself.
+// know writes into the state which credentials have a value.
 func (h *holder) know() {
 	values := h.values()
 	for i, u := range h.state.Credentials {
@@ -147,6 +147,8 @@ func (h *holder) renew(old secret.Secret) {
 		return
 	}
 	h.secrets[i].Value = value
+	h.know()
+	h.save()
 	h.hand()
 }
 
@@ -208,6 +210,7 @@ func (h *holder) handle(link wire.Conn, r control.Report) {
 		s := *r.State
 		s.PID, s.Since, s.Starts, s.Ledger = h.state.PID, h.state.Since, h.state.Starts, h.state.Ledger
 		h.state = s
+		h.know() // a report can be older than the values that were sent since
 		h.save()
 	}
 	if r.Answer {
