@@ -242,10 +242,11 @@ func (k *networkKeeper) note(pid int) error {
 
 // connect lets a helper make the interface, and returns when packets are carried.
 func (k *networkKeeper) connect(ctx context.Context) (err error) {
-	if err := k.listen(); err != nil {
+	if k.network, err = usernet.Start(k.Spec, k.note); err != nil {
 		return err
 	}
-	if k.network, err = usernet.Start(k.Spec, k.note); err != nil {
+	// Who reaches the socket reads the network's state. Start has removed that of a killed keeper, which has other certificates.
+	if err := k.listen(); err != nil {
 		return err
 	}
 	connection, err := dialect.Connect(k.Host)

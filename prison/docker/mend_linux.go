@@ -25,17 +25,20 @@ func (b *Backend) Mend(ctx context.Context, s prison.Spec, mended func()) {
 		return
 	}
 	o := networkOrder{Spec: s}
+	another := false // the network may have another keeper than at the last call of mended
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, lastPause) {
-		if o.watch(ctx) {
+		if o.watch(ctx, func() {
+			if another {
+				mended()
+			}
+		}) {
 			pause = firstPause
 		}
 		if _, err := os.Lstat(o.path(networkStateName)); err != nil {
 			pause = lastPause // the network has ended, or a start is about to connect it
 		} else if box, err := b.Attach(ctx, s); err == nil {
-			box.Close() // Attach has connected the network, if that is possible
-			if o.runs() {
-				mended()
-			}
+			box.Close() // Attach has connected the network, if that is possible, or another command has
+			another = true
 		}
 		select {
 		case <-ctx.Done():
@@ -60,8 +63,8 @@ func (b *Backend) Supply(_ context.Context, s prison.Spec) error {
 	return errors.Join(err, a.err())
 }
 
-// watch returns when the keeper of a network has ended. It returns false if there is none.
-func (o networkOrder) watch(ctx context.Context) bool {
+// watch calls watching when it watches the keeper of a network, and returns when that keeper has ended. It returns false if there is none.
+func (o networkOrder) watch(ctx context.Context, watching func()) bool {
 	c, err := wire.Dial(o.path(networkFolder))
 	if err != nil {
 		return false
@@ -70,6 +73,7 @@ func (o networkOrder) watch(ctx context.Context) bool {
 	if c.Send(keeperMessage{Watch: true}) != nil {
 		return true
 	}
+	watching()
 	select {
 	case <-c.Gone():
 	case <-ctx.Done():
