@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,24 @@ func (e *engine) sweepOrphaned(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// RemoveUnrecorded removes the objects of the prison of an airlock whose state is gone. The id is in a label of its container. Another
+// repository can have an airlock with the same id, but not with the same workspace.
+func (b *Backend) RemoveUnrecorded(ctx context.Context, id, workspace string) error {
+	e, err := b.engine(ctx, nil)
+	if err != nil {
+		return err
+	}
+	list, err := e.Containers(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(
+		filters.Arg("label", labelRole+"="+rolePrison), filters.Arg("label", labelID+"="+id))})
+	for _, c := range list {
+		of := func(m container.MountPoint) bool { return m.Destination == prison.Workspace && m.Source == workspace }
+		if isOurs(c.Labels) && slices.ContainsFunc(c.Mounts, of) {
+			err = errors.Join(err, e.removeEverything(ctx, &state{Key: c.Labels[labelKey]}))
+		}
+	}
+	return err
 }
 
 // orphanedScript prints whether the mounted folder was removed. It does not count as removed if it was only moved. A runtime's own kernel

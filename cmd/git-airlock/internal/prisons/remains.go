@@ -24,6 +24,10 @@ func (p Prisons) EraseUnrecorded(ctx context.Context, r airlock.Record) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil { // Erase expects it
 		return err
 	}
+	if r.Backend == "" {
+		// The state of a container may be gone, too. Without an engine there is none.
+		containers.RemoveUnrecorded(ctx, r.ID, p.Store.Workspace(r)) //nolint:errcheck // see above
+	}
 	return p.Erase(ctx, p.complete(r, dir))
 }
 
