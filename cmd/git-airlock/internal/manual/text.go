@@ -117,7 +117,7 @@ var Settings = []Setting{
 	{"airlock.scan.file", "", "`high|medium|low NAME PATTERN`: search for a secret of your own kind, by the name of its file"},
 	{"airlock.limit.*", "see right", "bounds on the export: `pack` (`2g`, also for its unpacked files), `commit` (`1m`), `blob` (`512m`), `path` (4096), `component` (255), `paths` (200000 paths changed by a commit), `entries` (1000000 files in a commit), `depth` (128), and `memory` (`1g`) and `time` (60 seconds) of the processes that read it. Beyond one of these nothing is taken out (hold `inner-invalid`). Bounds on checking one commit: `work` (`2g`, the bytes that the rules read, or an equal amount of work) and `check` (300 seconds). Beyond one of these the commit is held (rule `budget`)"},
 	{"airlock.name", "yours", "the author's name on landed commits. By default each landing reads `author.name`, or `user.name`, from the files of your configuration. A name that only `git -c` or the environment (GIT_CONFIG_COUNT, GIT_COMMITTER_NAME) gives to a `start` is kept, as if it were this setting, until another `start` gets one, or `clear`. Neither `git -c` at other commands nor GIT_AUTHOR_NAME changes the author, so that it does not matter which process lands a commit"},
-	{"airlock.email", "yours", "the author's e-mail address on landed commits, by the same rules. An address that only EMAIL has is kept, too"},
+	{"airlock.email", "yours", "the author's e-mail address on landed commits, by the same rules. An address that only GIT_COMMITTER_EMAIL or EMAIL has is kept, too"},
 }
 
 // GitSettings lists settings that have the same form and meaning as git's settings for its own commands.
