@@ -150,14 +150,14 @@ func (p *procfs) image(pid int) (m image) {
 }
 
 // callOf returns the number of the system call in which a thread waits, or a negative number if it waits elsewhere. A thread that runs may be
-// in any call, so that the result is execve.
+// in any call, so that the result is execve, as for one in the middle of an execve, of which the kernel may not tell.
 func (p *procfs) callOf(pid, thread int) (number int, exists bool) {
 	line := p.readFile(strconv.Itoa(pid)+"/task/", thread, "/syscall")
 	word, _, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
 	if number, err := strconv.Atoi(word); err == nil {
 		return number, true
 	}
-	return unix.SYS_EXECVE, word != ""
+	return unix.SYS_EXECVE, word != "" || len(p.readFile(strconv.Itoa(pid)+"/task/", thread, "/stat")) > 0
 }
 
 // ids are the numbers of a process.
