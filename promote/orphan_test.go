@@ -171,12 +171,17 @@ func (m *roots) agents() (names []string) {
 // TestReviewWalkRoots does what TestReviewWalk does with merges that bring root commits.
 func TestReviewWalkRoots(t *testing.T) {
 	t.Parallel()
-	for _, seed := range seeds(t, few(1, 3)) {
+	walkReviews(t, seeds(t, few(1, 3)), true)
+}
+
+// walkReviews makes a random sequence for each seed.
+func walkReviews(t *testing.T, all []uint64, orphans bool) {
+	for _, seed := range all {
 		format := formatOf(seed)
 		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
 			t.Parallel()
 			m := newReviewer(t, format, seed)
-			m.orphans = true
+			m.orphans = orphans
 			m.sequence()
 		})
 	}

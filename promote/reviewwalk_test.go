@@ -39,13 +39,7 @@ func TestReviewWalk(t *testing.T) {
 		inside = 1795791449911233 // the agent's own tree shows that an approved commit takes back one that is left out
 		redone = 1795889280296348 // a commit is rejected after its landing was undone, and the landing is made again
 	)
-	for _, seed := range append(seeds(t, few(1, 3)), behind, again, order, side, amend, taken, inside, redone) {
-		format := formatOf(seed)
-		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
-			t.Parallel()
-			newReviewer(t, format, seed).sequence()
-		})
-	}
+	walkReviews(t, append(seeds(t, few(1, 3)), behind, again, order, side, amend, taken, inside, redone), false)
 }
 
 // reviewer is the model of a review.
