@@ -43,7 +43,7 @@ func environment() User {
 	return User{Name: os.Getenv("GIT_COMMITTER_NAME"), Mail: cmp.Or(os.Getenv("GIT_COMMITTER_EMAIL"), os.Getenv("EMAIL"))}
 }
 
-// resolve looks up name and address. otherwise has those for which there is no setting.
+// resolve looks up name and address. It takes what no setting has from otherwise.
 func resolve(c gitops.Config, otherwise User) User {
 	return User{Name: withoutCrud(authorField(c, "name", otherwise.Name)), Mail: withoutCrud(authorField(c, "email", otherwise.Mail))}
 }

@@ -331,7 +331,7 @@ func finishRun(dir string) error {
 	path := filepath.Join(dir, commandName)
 	if hostfile.Read(path, &command) == nil && !command.Exited {
 		command.Exited, command.Status = true, killedStatus
-		if err := hostfile.Write(path, command); !errors.Is(err, unix.EROFS) { // Launched knows it without the file
+		if err := hostfile.Write(path, command); !errors.Is(err, unix.EROFS) { // on a read-only file system, Launched learns the status without this file
 			return err
 		}
 	}

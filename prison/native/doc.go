@@ -140,8 +140,8 @@
 //   - Init has a uid of its own: nobody inside, a random phantom outside. The agent cannot set init's limits,
 //     scheduling or priority, nor signal or trace init (TestInitUnharmed). Init has the agent's gid, and in its user
 //     namespace, which maps these two uids only, CAP_SETUID to start processes as the agent and CAP_KILL to end them.
-//     The agent's processes inherit neither. A process of ours that writes in a frozen prison has init's real uid and the agent's
-//     effective one, so the agent cannot signal it either (TestFrozen). Init looks commands up, creates pipes and terminals, and watches files
+//     The agent's processes inherit neither capability. A host process that writes in a frozen prison has init's real uid and the
+//     agent's effective uid, so the agent cannot signal it either (TestFrozen). Init looks commands up, creates pipes and terminals, and watches files
 //     with the agent's rights (setfsuid(2)). Where the user's range has only one id, init has the agent's uid, which
 //     is reported as weaker: then the agent can make init stop answering, or end it together with every process
 //     inside. The host never depends on init's answer: stop kills init from outside, landing reads through a prison of

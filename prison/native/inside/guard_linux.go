@@ -68,8 +68,8 @@ func (g *guard) start(do func() (pid int, err error)) {
 	}
 }
 
-// moved looks at all processes, stops those that run, and reports whether one went on since the freeze. A process of ours that another
-// one has stopped goes on.
+// moved looks at all processes, stops those that run, and reports whether one of them has run since the freeze. It lets a host process
+// continue that another process has stopped.
 func (g *guard) moved() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

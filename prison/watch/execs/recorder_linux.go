@@ -225,7 +225,7 @@ func (r *recorder) enter(p *process, e *entry, fresh bool) {
 		r.push(e.Record)
 	case r.processes[p.pid] == p && r.held+e.size <= maxHeld:
 		r.hold(p, e)
-	default: // it was killed right after it had continued, or there is no memory to find out whether it succeeds
+	default: // the process was killed right after it had continued, or too many calls already wait for their results
 		e.Disputed = true
 		r.push(e.Record)
 	}
@@ -343,7 +343,7 @@ func (r *answerer) review(p *process, thread int) image {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case len(p.calls) == 0: // tend knows more already
+	case len(p.calls) == 0: // tend has found the results already
 	case now.failed: // it has ended, or this process has no descriptor left
 		r.ran(p, found{})
 	case changed:

@@ -14,8 +14,8 @@ import (
 // longestPath is the kernel's limit for the path of a file, in bytes.
 const longestPath = 4095
 
-// permit returns the command that lets the agent read a file again. For a path above the kernel's limit there is no such command, so
-// permit returns the one that opens a shell inside.
+// permit returns the command that lets the agent read a file again. No command can name a path above the
+// kernel's limit, and permit then returns the command that opens a shell inside.
 func permit(path string) string {
 	if len(path) > longestPath {
 		return "git airlock visit"

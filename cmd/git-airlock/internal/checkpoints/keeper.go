@@ -165,7 +165,7 @@ func (k Keeper) List(ctx context.Context) (all []checkpoint.Checkpoint, bytes in
 	return all, bytes, err
 }
 
-// CheckNumber returns an error if there is no checkpoint with a number.
+// CheckNumber returns an error if no checkpoint has the number.
 func (k Keeper) CheckNumber(ctx context.Context, number int) error {
 	return k.with(ctx, func(s *checkpoint.Store) error {
 		_, err := s.Find(number)

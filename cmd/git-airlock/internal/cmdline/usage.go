@@ -27,7 +27,7 @@ func NoCommand(p manual.Page, word string) error {
 		names = append(names, strings.TrimPrefix(c.Name, p.Name+" "))
 	}
 	e := &ui.UsageError{Text: fmt.Sprintf("%q is not a %s command", word, p.Name), Command: p.CommandName()}
-	// A beginning is most likely meant. A command that ends what runs is no proposal for another word: users paste hints.
+	// The user most likely meant the command that begins with the word. Users paste hints, so that a hint never ends what runs.
 	meant := recipe.Nearest(word, names)
 	if begins := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, word) }); len(begins) == 1 {
 		meant = begins[0]

@@ -25,7 +25,7 @@ func (p Prisons) EraseUnrecorded(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	if r.Backend == "" {
-		// The state of a container may be gone, too. Without an engine there is none.
+		// The state of a container may be gone, too. A machine without an engine has no container.
 		containers.RemoveUnrecorded(ctx, r.ID, p.Store.Workspace(r)) //nolint:errcheck // see above
 	}
 	return p.Erase(ctx, p.complete(r, dir))
@@ -57,7 +57,7 @@ func (p Prisons) complete(r airlock.Record, dir string) airlock.Record {
 		return r
 	}
 	owner, found := ownerOf(append(gitops.Glob(dir, "*"), p.Store.Workspace(r))...)
-	if !found { // there is no file of an agent; a removal needs ids in any case
+	if !found { // no file belongs to an agent, and a removal needs ids all the same
 		owner, _ = identity.NewPhantom(nil)
 	}
 	r.Phantom = owner

@@ -17,7 +17,7 @@ import (
 // remains are the parts that are left of an airlock without a record that can be read.
 type remains struct {
 	id         string
-	damaged    *airlock.DamagedError // nil if there is no record
+	damaged    *airlock.DamagedError // nil if no record exists
 	workspaces []string              // paths
 	lines      []string              // names of workspaces in the exclude file
 	refs       bool
