@@ -1,22 +1,30 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"os"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 )
 
-// freezePatience is how long a prison may take to freeze, and to go on. Init gives up earlier.
-const freezePatience = 20 * time.Second
+const (
+	// freezePatience is how long a prison may take to freeze, and to go on. Init gives up earlier.
+	freezePatience = 20 * time.Second
+	// interruptedPatience is how long init may take to answer a caller that is to end. A stopped init does not answer.
+	interruptedPatience = time.Second
+)
 
 // frozen is the connection on which init has frozen all other processes. Init lets them go on when the connection ends, and so also when
 // this process dies, unless Hold was called.
-type frozen struct{ conn wire.Conn }
+type frozen struct {
+	conn wire.Conn
+	ctx  context.Context // the caller's
+}
 
 // Freeze implements [prison.Freezer].
 func (r *running) Freeze(ctx context.Context) (prison.Frozen, error) {
@@ -27,19 +35,16 @@ func (r *running) Freeze(ctx context.Context) (prison.Frozen, error) {
 		return nil, fmt.Errorf("freeze the prison: %w", err)
 	}
 	wire.CloseAll(files)
-	return frozen{c}, nil
+	return frozen{c, ctx}, nil
 }
 
 // Hold implements [prison.Frozen].
 func (f frozen) Hold() error {
-	if err := f.send(wire.Hold); err != nil {
+	answer, err := f.ask(wire.Hold)
+	if err != nil {
 		return fmt.Errorf("keep the prison frozen: %w", err)
 	}
-	answer := make([]byte, 1)
-	if _, err := io.ReadFull(f.conn, answer); err != nil {
-		return fmt.Errorf("keep the prison frozen: %w", lost(err))
-	}
-	if answer[0] == wire.Moved {
+	if answer == wire.Moved {
 		return prison.ErrMoved
 	}
 	return nil
@@ -48,15 +53,11 @@ func (f frozen) Hold() error {
 // Thaw implements [prison.Frozen].
 func (f frozen) Thaw() error {
 	defer f.conn.Close()
-	answer := make([]byte, 1)
-	err := f.send(wire.Thaw)
-	if err == nil {
-		_, err = f.conn.Read(answer) // init closes the connection afterwards
-	}
-	if answer[0] == wire.Moved {
+	answer, err := f.ask(wire.Thaw) // init closes the connection afterwards
+	if answer == wire.Moved {
 		return prison.ErrMoved
 	}
-	if err = lost(err); err == nil || errors.Is(err, prison.ErrNotRunning) {
+	if err == nil || errors.Is(err, prison.ErrNotRunning) {
 		return nil // nothing is frozen any more
 	}
 	return fmt.Errorf("thaw the prison: %w", err)
@@ -65,12 +66,21 @@ func (f frozen) Thaw() error {
 // Leave implements [prison.Frozen].
 func (f frozen) Leave() error { return f.conn.Close() }
 
-func (f frozen) send(b byte) error {
+// ask sends a byte to init and reads the answer.
+func (f frozen) ask(b byte) (answer byte, err error) {
 	if err := f.conn.SetDeadline(time.Now().Add(freezePatience)); err != nil {
-		return err
+		return 0, err
 	}
-	_, err := f.conn.Write([]byte{b})
-	return lost(err)
+	defer context.AfterFunc(f.ctx, func() { f.conn.SetDeadline(time.Now().Add(interruptedPatience)) })()
+	c := []byte{b}
+	if _, err = f.conn.Write(c); err == nil {
+		c[0] = 0
+		_, err = f.conn.Read(c)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = cmp.Or(f.ctx.Err(), err)
+	}
+	return c[0], lost(err)
 }
 
 var _ prison.Freezer = (*running)(nil)

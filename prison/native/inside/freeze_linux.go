@@ -63,10 +63,12 @@ func (s *server) serveFrozen(c wire.Conn) bool {
 		switch b[0] {
 		case wire.Hold:
 			// The restore of a caller that has ended goes on in any case: half of it is worse.
-			if s.frozen.held = s.frozen.held || !s.frozen.guard.Load().moved(); !s.frozen.held {
+			before := s.frozen.held
+			if s.frozen.held = before || !s.frozen.guard.Load().moved(); !s.frozen.held {
 				b[0] = wire.Moved
 			}
 			if _, err := c.Write(b); err != nil {
+				s.frozen.held = before // a caller without the answer has changed nothing
 				return false
 			}
 		case wire.Thaw:

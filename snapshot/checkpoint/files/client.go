@@ -245,6 +245,9 @@ func (c *Client) readOne(n int, got func(n int, content *Content, reason string)
 	return nil
 }
 
+// Ready returns when the process inside has started.
+func (c *Client) Ready() error { return c.Read(nil, nil, nil) }
+
 func (c *Client) end() error {
 	if kind := c.r.kind(); c.r.err != nil || kind != isEnd {
 		return errors.Join(c.r.err, errForm)

@@ -205,9 +205,8 @@ func (w still) hold() error {
 // restored only a part of the files, the processes stay frozen, and the journal stays for the next process that looks for it.
 func (k Keeper) keepStill(ctx context.Context, runs bool, number int, act func(still) error) error {
 	w := still{ctx: context.WithoutCancel(ctx), half: new(bool)}
-	w.open = func() (prisons.Files, error) { return k.Prisons.OpenFiles(w.ctx, k.Record, true) }
+	w.open = func() (prisons.Files, error) { return k.openToWrite(ctx, runs) }
 	if runs {
-		w.open = func() (prisons.Files, error) { return k.Prisons.OpenFrozenFiles(w.ctx, k.Record) }
 		unlock, err := k.freeze(ctx, number, &w.frozen)
 		if err != nil {
 			return err
@@ -230,6 +229,25 @@ func (k Keeper) keepStill(ctx context.Context, runs bool, number int, act func(s
 		return errors.Join(cannotFreeze(number, err), thawed)
 	}
 	return errors.Join(err, thawed)
+}
+
+// openToWrite opens the files of a workspace that no process changes. The end of ctx ends the wait for the process inside, which a prison
+// that does not answer never starts. Later it does not end that process: half a restore is neither state.
+func (k Keeper) openToWrite(ctx context.Context, runs bool) (f prisons.Files, err error) {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, end)()
+	if runs {
+		f, err = k.Prisons.OpenFrozenFiles(life, k.Record)
+	} else {
+		f, err = k.Prisons.OpenFiles(life, k.Record, true)
+	}
+	if err != nil {
+		return f, err
+	}
+	if err = f.Ready(); err != nil {
+		f.Close() // the process inside ended because of the first error
+	}
+	return f, err
 }
 
 // stopping returns the command that restores a checkpoint after it has stopped the prison.
