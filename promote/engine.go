@@ -210,7 +210,7 @@ func (e *Engine) Drain(ctx context.Context, options Options) (ledger.Outcome, er
 			end = time.Now().Add(drainTime) // a check may take minutes
 			continue
 		}
-		if err != nil || o.Retry != retrySoon || time.Now().After(end) {
+		if err != nil || o.Retry != retrySoon || e.command.Outlasts() || time.Now().After(end) {
 			if total.Landed > 0 && e.Landed != nil {
 				e.Landed(ctx)
 			}

@@ -15,6 +15,7 @@ const commit = "commit"
 type CommandError struct {
 	PID        int
 	Subcommand string
+	Waits      bool // for this process, which runs in a hook or an editor of the command
 }
 
 func (e *CommandError) Error() string {

@@ -43,8 +43,10 @@ func running(top string) *CommandError {
 			continue
 		}
 		subcommand := unsafeSubcommand(strings.Split(string(readHead(dir+"/cmdline", buffer)), "\x00"))
-		if subcommand != "" && isUsers(dir) && (subcommand != commit || !afterCommit(pid)) {
-			return &CommandError{PID: pid, Subcommand: subcommand}
+		if subcommand != "" && isUsers(dir) {
+			if within, after := hookOf(pid); !after || subcommand != commit {
+				return &CommandError{PID: pid, Subcommand: subcommand, Waits: within}
+			}
 		}
 	}
 	return nil
@@ -55,21 +57,21 @@ func isGit(name []byte) bool {
 	return string(name) == "git\n" || bytes.HasPrefix(name, []byte("git-"))
 }
 
-// afterCommit reports whether a git commit is an ancestor of this process, and runs the hook after its commit. In an earlier hook or in its
-// editor, a landing would make the git commit fail.
-func afterCommit(pid int) bool {
-	buffer, hook := make([]byte, 4<<10), false
+// hookOf reports whether a process is an ancestor of this one, and runs the hook after a commit. In an earlier hook or in its editor, a landing
+// would make a git commit fail.
+func hookOf(pid int) (within, after bool) {
+	buffer := make([]byte, 4<<10)
 	for at := os.Getppid(); at != pid; {
 		for _, arg := range strings.Split(string(readHead("/proc/"+strconv.Itoa(at)+"/cmdline", buffer)), "\x00") {
-			hook = hook || filepath.Base(arg) == "post-commit" || filepath.Base(arg) == "post-rewrite"
+			after = after || filepath.Base(arg) == "post-commit" || filepath.Base(arg) == "post-rewrite"
 		}
 		fields := statOf(at)
 		if len(fields) < 2 || at <= 1 {
-			return false
+			return false, false
 		}
 		at, _ = strconv.Atoi(fields[1])
 	}
-	return hook
+	return true, after
 }
 
 // isUsers reports whether a process has our user id and is in our pid namespace.

@@ -62,7 +62,7 @@ func TestLandWaitsForAStash(t *testing.T) {
 	before := w.picture()
 	var command *CommandError
 	err = Land(t.Context(), w.Repository, w.landing(old, new))
-	if !errors.As(err, &command) || !errors.Is(err, ErrUnsettled) || *command != (CommandError{cmd.Process.Pid, "stash"}) {
+	if !errors.As(err, &command) || !errors.Is(err, ErrUnsettled) || *command != (CommandError{PID: cmd.Process.Pid, Subcommand: "stash"}) {
 		t.Errorf("Land: %v, want that git stash %d is at work", err, cmd.Process.Pid)
 	}
 	w.picture().equals(t, before)
@@ -93,7 +93,7 @@ func TestLandWaitsForACommit(t *testing.T) {
 	for gone := time.Now().Add(time.Minute); ; rest() {
 		var command *CommandError
 		err := Land(t.Context(), w.Repository, w.landing(old, new))
-		if errors.As(err, &command) && *command == (CommandError{cmd.Process.Pid, "commit"}) {
+		if errors.As(err, &command) && *command == (CommandError{PID: cmd.Process.Pid, Subcommand: "commit"}) {
 			break
 		}
 		if !errors.Is(err, ErrUnsettled) && !errors.Is(err, ErrIndexLocked) || time.Now().After(gone) {

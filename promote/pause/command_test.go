@@ -26,6 +26,7 @@ func TestCommandAtWork(t *testing.T) {
 		{stash, time.Second + briefCommand, true},
 		{&land.CommandError{PID: 8, Subcommand: "stash"}, 3 * time.Second, false}, // another one
 		{&land.CommandError{PID: 8, Subcommand: "stash"}, 5 * time.Second, true},
+		{&land.CommandError{PID: 9, Subcommand: "commit", Waits: true}, 5 * time.Second, true}, // it cannot end
 		{errors.New("other"), 6 * time.Second, false},
 		{&land.CommandError{PID: 8, Subcommand: "stash"}, 9 * time.Second, false},
 	} {

@@ -80,8 +80,11 @@ func (a Command) After(err error, now time.Time) Command {
 
 // Lasts reports whether landings have waited for the command for so long that the user should know.
 func (a Command) Lasts(now time.Time) bool {
-	return a.CommandError != nil && now.Sub(a.since) >= briefCommand
+	return a.CommandError != nil && (a.Waits || now.Sub(a.since) >= briefCommand)
 }
+
+// Outlasts reports whether the command cannot end before this process.
+func (a Command) Outlasts() bool { return a.CommandError != nil && a.Waits }
 
 // Filter bounds how often a landing is tried again after a filter of the user's has failed. git-lfs writes a log file for each
 // failure, and an agent chooses the objects that git-lfs tries to fetch.

@@ -24,6 +24,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
+	"github.com/git-airlock/git-airlock/promote/pause"
 	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -312,20 +313,20 @@ func (s *standing) land(ctx context.Context, o operation.Operation, promoted git
 	}
 	request := land.Landing{Branch: r.Branch, Old: o.Before, New: o.After, First: o.Notes, Refs: updates,
 		Message: fmt.Sprintf("airlock: %s", o.Title()), Begun: r.Base, Dir: s.e.Dir(), Look: inspector}
-	for end := s.Now.Add(patience); ; time.Sleep(pause) {
+	for end := s.Now.Add(patience); ; time.Sleep(tryPeriod) {
 		if err = land.Land(ctx, s.e.Repo, request); err == nil {
 			events.Moved(s.e.Dir(), r.Session, o)
 			return nil
 		}
-		if time.Now().After(end) || !passes(err) {
+		if time.Now().After(end) || !passes(err) || (pause.Command{}).After(err, time.Now()).Outlasts() {
 			return s.refusal(ctx, err)
 		}
 	}
 }
 
 const (
-	patience = 3 * time.Second // for other git commands to end
-	pause    = 50 * time.Millisecond
+	patience  = 3 * time.Second // for other git commands to end
+	tryPeriod = 50 * time.Millisecond
 )
 
 // passes reports whether the cause of an error should be over in a moment: another git command.
