@@ -44,7 +44,7 @@ func (e *Engine) Resolve(ctx context.Context) (step gitops.OID, merging bool, er
 	if err == nil && merging {
 		err = e.Repo.StartMerge(ctx, step)
 	}
-	return step, merging, err
+	return step, merging, hold.Crashed(step, err)
 }
 
 // conflicting returns the first pending commit if it waits because of a conflict.

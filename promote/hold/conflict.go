@@ -18,7 +18,7 @@ func Conflict(c build.Conflict, branch gitops.Text, takenOff bool, refused func(
 	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(c.Paths)}
 	switch {
 	case c.Crash != nil:
-		h.Message = fmt.Sprintf("git cannot merge commit %.12s: %s", c.Commit, gitops.Text(words.OneLine(c.Crash)))
+		h.Message = unmerged(c.Commit, c.Crash)
 		h.Next = []string{"git airlock visit", "git airlock promote --engine tree  # tries again", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
 	case c.Lacking != nil:
 		return notApplied(*c.Lacking, c.Paths, refused(c.Lacking.Commit))
@@ -38,6 +38,19 @@ func Conflict(c build.Conflict, branch gitops.Text, takenOff bool, refused func(
 		h.Next = []string{Resolve}
 	}
 	return h
+}
+
+func unmerged(commit gitops.OID, crash error) string {
+	return fmt.Sprintf("git cannot merge commit %.12s: %s", commit, gitops.Text(words.OneLine(crash)))
+}
+
+// Crashed returns an [Error] if err is a crash of git that was to start the merge of a conflicting commit, and otherwise err.
+func Crashed(commit gitops.OID, err error) error {
+	if !gitops.Crashed(err) {
+		return err
+	}
+	return &Error{Hold: ledger.Hold{Reason: ledger.Conflict, Message: unmerged(commit, err),
+		Next: []string{"git airlock visit", Resolve + "  # tries again", fmt.Sprintf("git airlock promote --drop %.12s", commit)}}}
 }
 
 // Behind returns the hold of a conflict that cannot be merged yet, with the next commands of the one that keeps other commits from landing

@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/operation"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Revert makes one commit of the user that takes a landing back: the landing with a number, or the newest that stands if number is 0. It
@@ -52,12 +53,16 @@ func (s *standing) without(ctx context.Context, o operation.Operation, tip gitop
 		trees[i] = c.Tree
 	}
 	tree, conflicts, err := bridge.Merge(ctx, quarantine.Merge{Base: trees[0], Ours: trees[1], Theirs: trees[2]})
+	byHand := fmt.Sprintf("git revert --no-commit %s..%s", o.Before, o.After)
+	if gitops.Crashed(err) {
+		return "", &Refused{fmt.Sprintf("git cannot revert operation %d: %s", o.Number, gitops.Text(words.OneLine(err))),
+			[]string{fmt.Sprintf("git airlock undo --revert %d  # tries again", o.Number), byHand}}
+	}
 	if err != nil {
 		return "", err
 	}
 	if len(conflicts) > 0 {
-		return "", &Refused{fmt.Sprintf("later commits changed the same lines as operation %d: %s", o.Number, shown(conflicts)),
-			[]string{fmt.Sprintf("git revert --no-commit %s..%s", o.Before, o.After)}}
+		return "", &Refused{fmt.Sprintf("later commits changed the same lines as operation %d: %s", o.Number, shown(conflicts)), []string{byHand}}
 	}
 	if tree == trees[1] {
 		return "", &Refused{Message: fmt.Sprintf("%s has no change of operation %d any more", s.e.Record.BranchName(), o.Number)}
