@@ -134,7 +134,7 @@ func (s *Session) wouldLose(ctx context.Context, r airlock.Record, discard bool)
 		state.Pending = 0
 	}
 	if !discard {
-		return l.refusal(ledger.Outcome{Holds: state.Holds, Pending: state.Pending}, state, err)
+		return l.refusal(ctx, ledger.Outcome{Holds: state.Holds, Pending: state.Pending}, state, err)
 	}
 	if lost := lostIn(state); lost != "" {
 		s.Report.Say("would discard: %s", lost)
@@ -361,11 +361,11 @@ func (s *Session) losses(ctx context.Context, r airlock.Record) error {
 	if err == nil {
 		state, err = l.engine.State(ctx) // a missing workspace is not an error: nothing can be lost
 	}
-	return l.refusal(outcome, state, err)
+	return l.refusal(ctx, outcome, state, err)
 }
 
 // refusal returns an [environment.Refusal] that lists the work that a clear would lose, nil if there is none. err is the error of looking.
-func (l landing) refusal(outcome ledger.Outcome, state promote.State, err error) error {
+func (l landing) refusal(ctx context.Context, outcome ledger.Outcome, state promote.State, err error) error {
 	discard := "git airlock clear --" + DiscardFlag + "  # loses what has not landed"
 	var refused *environment.Refusal
 	switch {
@@ -373,7 +373,7 @@ func (l landing) refusal(outcome ledger.Outcome, state promote.State, err error)
 		return err
 	case err != nil:
 		return &environment.Refusal{Text: "what would be lost cannot be read: " + err.Error(), Next: append(slices.Clip(Next(err)), discard)}
-	case errors.As(l.heldIn(outcome), &refused):
+	case !l.mergedElsewhere(ctx, state) && errors.As(l.heldIn(outcome), &refused):
 		refused.Next = append(refused.Next, "git airlock clear", discard)
 		return refused
 	case state.Uncommitted > 0:
@@ -385,6 +385,17 @@ func (l landing) refusal(outcome ledger.Outcome, state promote.State, err error)
 			Next: ledger.WithStart([]string{hold.Merge(w.Name), discard}, l.runs())}
 	}
 	return nil
+}
+
+// mergedElsewhere reports whether the branch is gone, and another one has all pending commits: the user has merged them there. If commits
+// wait that are not exported yet, it reports false.
+func (l landing) mergedElsewhere(ctx context.Context, state promote.State) bool {
+	if state.Pending != state.Named || !slices.ContainsFunc(state.Holds, func(h ledger.Hold) bool { return h.Reason == ledger.BranchDeleted }) {
+		return false
+	}
+	repo := l.engine.Repo
+	pending, err := repo.Ref(ctx, l.engine.Record.Ref("pending"))
+	return err == nil && pending != "" && repo.Contained(ctx, pending)
 }
 
 func (l landing) heldIn(o ledger.Outcome) error {
