@@ -119,8 +119,12 @@ func Parse(id gitops.OID, c gitops.Commit) (Operation, error) {
 // Chain lists the operations of an airlock, oldest first.
 type Chain []Operation
 
-// ErrNothing reports that there is no operation to undo or redo.
-var ErrNothing = errors.New("there is no such operation")
+var (
+	// ErrNothing reports that there is no operation to undo or redo.
+	ErrNothing = errors.New("there is nothing to undo or redo")
+	// ErrUnknown reports that no operation has a number.
+	ErrUnknown = errors.New("there is no operation")
+)
 
 // missing is an [ErrNothing] with a message of its own.
 type missing string
@@ -155,7 +159,7 @@ func (c Chain) Landings() (done, undone []Operation) {
 }
 
 // Find returns the landing with a number, or the newest landing if the number is 0. If there is no such landing that stands, the error is
-// [ErrNothing]. newest reports that no later landing stands.
+// [ErrNothing] or [ErrUnknown]. newest reports that no later landing stands.
 func (c Chain) Find(number int) (o Operation, newest bool, err error) {
 	done, _ := c.Landings()
 	for i, o := range slices.Backward(done) {
@@ -169,7 +173,7 @@ func (c Chain) Find(number int) (o Operation, newest bool, err error) {
 	case slices.ContainsFunc(c, func(o Operation) bool { return o.Number == number }):
 		err = missing(fmt.Sprintf("operation %d is not a landing that stands", number))
 	default:
-		err = missing(fmt.Sprintf("there is no operation %d", number))
+		err = fmt.Errorf("%w %d", ErrUnknown, number)
 	}
 	return Operation{}, false, err
 }

@@ -86,7 +86,7 @@ func List(ctx context.Context, e *promote.Engine) (operation.Chain, error) {
 	return operation.Read(ctx, inspector, tip)
 }
 
-// Undo takes back the landing with a number, or the newest that stands if number is 0, and returns it. The error is [operation.ErrNothing] if
+// Undo takes back the landing with a number, or the newest that stands if number is 0, and returns it. The error is that of [operation.Chain.Find] if
 // there is no such landing. It is a *[Refused] if the branch has other commits on top, if a remote has the commits, or if the user has
 // changed a path since. A dry run changes nothing.
 func Undo(ctx context.Context, e *promote.Engine, number int) (operation.Operation, error) {

@@ -59,6 +59,8 @@ func undoCommand() *cli.Command {
 func moved(s *session.Session, r airlock.Record, err error, done string, o operation.Operation, tip gitops.OID) error {
 	var refused *undo.Refused
 	switch {
+	case errors.Is(err, operation.ErrUnknown):
+		return environment.Advise(err, "git airlock log --ops")
 	case errors.Is(err, operation.ErrNothing):
 		return &environment.Refusal{Text: err.Error(), Next: []string{"git airlock log --ops"}}
 	case errors.As(err, &refused):
