@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -25,14 +26,18 @@ func (s Store) Startup(id string) (string, error) {
 // hintName is a file of the host state. It exists if the user of the airlock has seen the hint about notes.
 const hintName = "told"
 
-// MarkHintShown reports whether the hint about the notes of landed commits has not been shown for this airlock yet,
-// and records that it has.
+// MarkHintShown reports whether the hint about the notes of landed commits has not been shown for an airlock of this repository yet,
+// and records that it has been shown for this one.
 func (s Store) MarkHintShown(id string) bool {
+	shown := slices.ContainsFunc(gitops.Glob(s.root(), "*"), func(dir string) bool {
+		_, err := os.Lstat(filepath.Join(dir, hintName))
+		return err == nil
+	})
 	file, err := os.OpenFile(filepath.Join(s.Dir(id), hintName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return false
 	}
-	return file.Close() == nil
+	return file.Close() == nil && !shown
 }
 
 // SetStartup records a digest of the startup commands that have finished.

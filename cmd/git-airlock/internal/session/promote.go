@@ -119,7 +119,14 @@ func (l landing) tellLanded(o ledger.Outcome, before int) error {
 	return l.held(o)
 }
 
-// HintAtNotes prints once, after the first commit of an airlock has landed, how to show its notes.
+// keepHint keeps the hint of [HintAtNotes] from users whose repository has notes already.
+func (s *Session) keepHint(ctx context.Context, id string) {
+	if notes, err := s.Repo.Ref(ctx, promote.NotesRef); err == nil && notes != "" {
+		s.Store.MarkHintShown(id)
+	}
+}
+
+// HintAtNotes prints once in a repository, after the first commit has landed, how to show the notes.
 func HintAtNotes(store airlock.Store, report Reporter, id string, landed int) {
 	if landed > 0 && store.MarkHintShown(id) {
 		report.Hint("git log --notes=airlock  # shows the origin of landed commits, from notes that a plain git push leaves here: git airlock log -h")

@@ -121,6 +121,7 @@ func (c resolved) create(ctx context.Context) (airlock.Record, error) {
 		return r, nil
 	}
 	if r, err = s.Store.Create(ctx, r); err == nil {
+		s.keepHint(ctx, r.ID)
 		err = c.build(ctx, &r, exclude, changes)
 	}
 	if err == nil && c.Selftest {
