@@ -37,14 +37,14 @@ func (g *Git) listConfig(ctx context.Context, options ...string) ([]string, erro
 	return own.Records(ctx, Call{Args: append([]string{"config", "--list", "-z"}, options...)})
 }
 
-// CurrentConfig reads the configuration that git would use in dir in this environment, whether or not dir is in a
+// CurrentSettings reads the configuration that git would use in dir in this environment, whether or not dir is in a
 // repository.
-func CurrentConfig(ctx context.Context, dir string) (Config, error) {
+func CurrentSettings(ctx context.Context, dir string) ([]Setting, error) {
 	g := newUserGit(dir)
 	if gitDir := os.Getenv(gitDirVariable); gitDir != "" {
 		g = g.With(gitDirVariable + "=" + gitDir)
 	}
-	return (&Repository{Git: g}).Config(ctx)
+	return g.Settings(ctx)
 }
 
 // Values returns all values of a setting that may have several. As in git, an empty value removes the values before

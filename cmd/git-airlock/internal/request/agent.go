@@ -11,14 +11,11 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Profiles returns the known agents, with those of the user's configuration.
-func Profiles(c *cli.Context, s *session.Session) ([]agents.Profile, error) {
-	settings, err := s.Repo.Settings(c.Context)
-	if err != nil {
-		return nil, err
-	}
+// Profiles returns the known agents, with those that settings describe.
+func Profiles(settings []gitops.Setting) ([]agents.Profile, error) {
 	all, err := agents.WithOwn(agents.Known(), settings)
 	if err != nil {
 		return nil, ui.Usagef("%s", err)
@@ -28,7 +25,11 @@ func Profiles(c *cli.Context, s *session.Session) ([]agents.Profile, error) {
 
 // Agent returns the agent of a name, with its program on this machine if there is one.
 func Agent(c *cli.Context, s *session.Session, name string) (*session.Agent, error) {
-	all, err := Profiles(c, s)
+	settings, err := s.Repo.Settings(c.Context)
+	if err != nil {
+		return nil, err
+	}
+	all, err := Profiles(settings)
 	if err != nil {
 		return nil, err
 	}

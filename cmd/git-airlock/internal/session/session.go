@@ -139,17 +139,20 @@ func Peek(ctx context.Context, with Options) *Session {
 
 // CurrentConfig returns the configuration that git would use in the current folder, inside or outside of a repository. It is empty
 // if it cannot be read.
-func CurrentConfig(ctx context.Context) gitops.Config {
+func CurrentConfig(ctx context.Context) gitops.Config { return gitops.ConfigOf(CurrentSettings(ctx)) }
+
+// CurrentSettings returns the values of [CurrentConfig] with their files.
+func CurrentSettings(ctx context.Context) []gitops.Setting {
 	ctx = context.WithoutCancel(ctx) // an interrupted command still prints messages
 	cwd, err := workingFolder()
 	if err != nil || insideWorkspace(ctx, cwd) {
 		cwd = "/" // git would obey configuration that an agent wrote
 	}
-	config, err := gitops.CurrentConfig(ctx, cwd)
+	settings, err := gitops.CurrentSettings(ctx, cwd)
 	if err != nil {
-		return gitops.Config{}
+		return nil
 	}
-	return config
+	return settings
 }
 
 // workingFolder returns the current folder, with links resolved.

@@ -1,6 +1,7 @@
 package prepare
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -20,21 +21,49 @@ func agentsCommand() *cli.Command {
 		Name: "agents", Usage: "list the coding agents that start and run know by name",
 		UsageText: "git airlock agents [--json]",
 		Description: "Prints each agent with its program on this machine, or how to install it. \"untried\" marks the agents whose description\n" +
-			"here was written from their documentation. git-airlock-agents(1) says what an agent gets inside.",
-		Flags: []cli.Flag{cmdline.JSONFlag},
-		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
-			all, err := request.Profiles(c, s)
-			if err != nil {
-				return err
-			}
-			documents := []agentDocument{}
-			for _, p := range all {
-				documents = append(documents, describe(p, ui.Variable("PATH")))
-			}
-			return cmdline.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "agents": documents},
-				func(out io.Writer, p ui.Paint) error { return printAgents(out, p, documents) })
-		}),
+			"here was written from their documentation. git-airlock-agents(1) says what an agent gets inside. Works outside of\n" +
+			"a repository, too.",
+		Flags:  []cli.Flag{cmdline.JSONFlag},
+		Action: listAgents,
 	}, cmdline.Takes{})
+}
+
+// listAgents prints the agents. Outside of a repository, and in one without a work tree, the user's configuration can describe agents, too.
+func listAgents(c *cli.Context) error {
+	err := cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
+		d, err := agentsOf(s.Settings)
+		if err != nil {
+			return err
+		}
+		return cmdline.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error { return printAgents(out, p, d.Agents) })
+	})(c)
+	if !errors.Is(err, gitops.ErrNoRepository) && !errors.Is(err, gitops.ErrBare) {
+		return err
+	}
+	settings := session.CurrentSettings(c.Context)
+	d, err := agentsOf(settings)
+	switch {
+	case err != nil:
+		return err
+	case c.Bool(cmdline.JSONFlag.Name):
+		return ui.PrintJSON(c.App.Writer, d)
+	}
+	return printAgents(c.App.Writer, ui.Paint(ui.WantsColour(gitops.ConfigOf(settings), ui.Stdout, "color.airlock", "color.ui")), d.Agents)
+}
+
+// agentsDocument is version 1 of agents --json.
+type agentsDocument struct {
+	Version int             `json:"version"`
+	Agents  []agentDocument `json:"agents"`
+}
+
+func agentsOf(settings []gitops.Setting) (agentsDocument, error) {
+	d := agentsDocument{ui.DocumentVersion, []agentDocument{}}
+	all, err := request.Profiles(settings)
+	for _, p := range all {
+		d.Agents = append(d.Agents, describe(p, ui.Variable("PATH")))
+	}
+	return d, err
 }
 
 // agentDocument is an agent in the output of agents --json.
