@@ -39,6 +39,33 @@ func Check(ctx context.Context, open func(context.Context) (prison.Prison, error
 	return checkTools(ctx, open, from, s)
 }
 
+// needed are the programs that every prison needs.
+var needed = []string{"sh", "git"}
+
+// CheckFolder returns an error if a folder with another system lacks a program that every prison needs. It does not start the programs, as
+// [Check] does in the prison.
+func CheckFolder(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, program := range needed {
+		if !slices.ContainsFunc(filepath.SplitList(systemPath), func(in string) bool {
+			_, err := root.Lstat(filepath.Join(in[1:], program)) // a link may lead to a path of the other system
+			return err == nil
+		}) {
+			return lacks(dir, program)
+		}
+	}
+	return nil
+}
+
+func lacks(root, program string) error {
+	return &Refusal{fmt.Sprintf("%s has no %s that runs, which every prison needs", gitops.Text(root), program),
+		[]string{"git airlock start --rootfs FOLDER  # with sh and git in it", "git airlock start --rootfs /  # with this system"}}
+}
+
 // checkRoot returns an error if an image or a rootfs does not have the programs that every prison needs.
 func checkRoot(ctx context.Context, open func(context.Context) (prison.Prison, error), r System) error {
 	if r.Rootfs == "" {
@@ -49,7 +76,7 @@ func checkRoot(ctx context.Context, open func(context.Context) (prison.Prison, e
 		return err
 	}
 	defer box.Close()
-	for _, program := range []string{"sh", "git"} {
+	for _, program := range needed {
 		probe := prison.Process{Argv: []string{program, "--version"}, Env: []string{"PATH=" + systemPath}, Dir: "/"}
 		if program == "sh" { // some shells have no long options
 			probe.Argv = []string{"sh", "-c", ":"}
@@ -59,8 +86,7 @@ func checkRoot(ctx context.Context, open func(context.Context) (prison.Prison, e
 			return err
 		}
 		if err != nil || status != 0 {
-			return &Refusal{fmt.Sprintf("%s has no %s that runs, which every prison needs", gitops.Text(r.Rootfs), program),
-				[]string{"git airlock start --rootfs FOLDER  # with sh and git in it", "git airlock start --rootfs /  # with this system"}}
+			return lacks(r.Rootfs, program)
 		}
 	}
 	return nil

@@ -359,7 +359,10 @@ func hostPrograms(c *cli.Context, s *session.Session) (tools []airlock.Tool, roo
 	if rootfs, err = environment.RealPath(root); err != nil {
 		return nil, "", ofPath(option, err)
 	}
-	if rootfs == "/" { // the default
+	if rootfs == "/" { // the default, which a container cannot have if an option asks for it
+		if c.IsSet("rootfs") {
+			return tools, rootfs, nil
+		}
 		return tools, "", nil
 	}
 	return tools, rootfs, ofPath(option, environment.Apart(s.Repo, rootfs))

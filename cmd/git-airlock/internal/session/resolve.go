@@ -127,10 +127,17 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 	return c, err
 }
 
-// watchPrograms decides how the prison's programs are watched, and checks where they come from. The backend checks that too, but a dry run
-// does not start it.
-func (c *resolved) watchPrograms(ctx context.Context) (err error) {
-	if err = c.session.Prisons().CheckShared(c.airlock); err == nil {
+// watchPrograms decides how the prison's programs are watched, and checks where they come from. The backend and the prison check that too, but
+// a dry run does not start them.
+func (c *resolved) watchPrograms(ctx context.Context) error {
+	err := c.session.Prisons().CheckShared(c.airlock)
+	if c.airlock.Rootfs == "/" { // the default
+		c.airlock.Rootfs = ""
+	}
+	if err == nil && c.airlock.Rootfs != "" {
+		err = environment.CheckFolder(c.airlock.Rootfs)
+	}
+	if err == nil {
 		c.watched, err = c.session.Prisons().Watched(ctx, c.airlock)
 	}
 	return err
