@@ -355,7 +355,11 @@ func (backend) Launched(ctx context.Context, s prison.Spec) (*prison.Launched, e
 // Examine implements [prison.Backend].
 func (b backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 	findings := walls.Examine(func() error { return b.Probe(ctx) })
-	return append(findings, usernet.Finding(tryPair)), b.Probe(ctx)
+	findings = append(findings, usernet.Finding(tryPair))
+	if err := b.Probe(ctx); err != nil {
+		return findings, err
+	}
+	return findings, walls.CheckFiles()
 }
 
 // Shown implements [prison.Backend].
