@@ -137,11 +137,28 @@ func (a Attester) learn(ctx context.Context, s *state, name string) error {
 }
 
 // userKey returns the user's setting for signing with a key of SSH, empty if there is none.
-func (a Attester) userKey() string {
-	if !strings.EqualFold(a.Config.String("gpg.format", ""), "ssh") {
+func (a Attester) userKey() string { return userKey(a.Config) }
+
+func userKey(c gitops.Config) string {
+	if !strings.EqualFold(c.String("gpg.format", ""), "ssh") {
 		return ""
 	}
-	return a.Config.String("user.signingKey", "")
+	return c.String("user.signingKey", "")
+}
+
+// MissingKey returns the file of the key with which landed commits must be signed, if that file does not exist, and empty otherwise.
+func MissingKey(c gitops.Config, top string) string {
+	key := userKey(c)
+	if sign, err := c.Bool("airlock.sign", false); err != nil || !sign || key == "" {
+		return ""
+	}
+	file, err := keyFile(key, top)
+	for _, name := range []string{file, file + ".pub"} { // an agent of SSH may have the private key
+		if _, missing := os.Stat(name); err != nil || file == "" || missing == nil {
+			return ""
+		}
+	}
+	return file
 }
 
 func (a Attester) signature(ctx context.Context, kind string, signed []byte) ([]byte, error) {
@@ -168,24 +185,20 @@ func (a Attester) signAsUser(ctx context.Context, signed []byte) ([]byte, error)
 		}
 		program = found
 	}
-	key, args := a.userKey(), []string(nil)
-	literal, isLiteral := strings.CutPrefix(key, "key::")
-	if isLiteral || strings.HasPrefix(key, "ssh-") {
-		file := filepath.Join(a.dir(), "evidence.pub")
-		if err := gitops.WriteFile(file, []byte(literal+"\n"), 0o600); err != nil {
+	key, err := keyFile(a.userKey(), a.Repo.Top)
+	if err != nil {
+		return nil, err
+	}
+	var args []string
+	switch {
+	case key == "":
+		literal := strings.TrimPrefix(a.userKey(), literalKey)
+		key, args = filepath.Join(a.dir(), "evidence.pub"), []string{"-U"}
+		if err := gitops.WriteFile(key, []byte(literal+"\n"), 0o600); err != nil {
 			return nil, err
 		}
-		key, args = file, []string{"-U"}
-	} else if rest, ok := strings.CutPrefix(key, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return nil, err
-		}
-		key = filepath.Join(home, rest)
-	} else if !filepath.IsAbs(key) { // git, too, reads it from there
-		if key = filepath.Join(a.Repo.Top, key); hostenv.Inside(key) {
-			return nil, fmt.Errorf("user.signingKey is %q in the work tree, where an agent's commit could replace the key", gitops.Text(a.userKey()))
-		}
+	case key == filepath.Join(a.Repo.Top, a.userKey()) && hostenv.Inside(key):
+		return nil, fmt.Errorf("user.signingKey is %q in the work tree, where an agent's commit could replace the key", gitops.Text(a.userKey()))
 	}
 	bounded, cancel := context.WithTimeout(ctx, signTime)
 	defer cancel()
@@ -197,6 +210,25 @@ func (a Attester) signAsUser(ctx context.Context, signed []byte) ([]byte, error)
 		return nil, fmt.Errorf("sign with %s: %w%s", filepath.Base(program), cmp.Or(bounded.Err(), err), lastSaid(err))
 	}
 	return out, nil
+}
+
+// literalKey begins a value of user.signingKey that is a public key.
+const literalKey = "key::"
+
+// keyFile returns the file of a key of SSH that user.signingKey names, as git finds it, and empty if the value is a public key. top is the top of
+// the work tree.
+func keyFile(value, top string) (string, error) {
+	if strings.HasPrefix(value, literalKey) || strings.HasPrefix(value, "ssh-") {
+		return "", nil
+	}
+	if rest, ok := strings.CutPrefix(value, "~/"); ok {
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, rest), err
+	}
+	if filepath.IsAbs(value) {
+		return value, nil
+	}
+	return filepath.Join(top, value), nil
 }
 
 // lastSaid returns the last line that a program wrote to its standard error before it failed, with a separator before it.

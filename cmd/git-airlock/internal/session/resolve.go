@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/attest"
 )
 
 // situation is the state for which a request is resolved. If it changes, the request must be resolved again.
@@ -143,9 +144,10 @@ func (c *resolved) watchPrograms(ctx context.Context) error {
 	return err
 }
 
-// sayLander reports whom an earlier start has made the author of what lands, if git would take somebody else now. A running airlock keeps
-// its settings.
+// sayLander reports a missing key, and whom an earlier start has made the author of what lands, if git would take somebody else now. A running
+// airlock keeps its settings.
 func (c *resolved) sayLander() {
+	c.saySigner()
 	s, kept := c.session, gitops.Config{}.With(c.airlock.Settings)
 	again := "git -c airlock.name= -c airlock.email= airlock start  # after a stop"
 	if c.runs {
@@ -162,6 +164,15 @@ func (c *resolved) sayLander() {
 	if now, err := identity.ResolveUser(s.Config); err == nil && now != who {
 		s.Report.Say("commits land as %s, as an earlier start was told, and not as %s", gitops.Text(who.String()), gitops.Text(now.String()))
 		s.Report.Hint(again)
+	}
+}
+
+// saySigner reports that no commit can be signed, if that is known without a trial.
+func (c *resolved) saySigner() {
+	config := c.session.Config.With(c.airlock.Settings).With(c.Overrides)
+	if key := attest.MissingKey(config, c.session.Repo.Top); key != "" {
+		c.session.Report.Say("nothing lands: airlock.sign is true, and the key of user.signingKey, %s, does not exist", gitops.Text(key))
+		c.session.Report.Hint("git config --show-origin --get-all user.signingKey")
 	}
 }
 
