@@ -37,14 +37,13 @@ func (g *Git) listConfig(ctx context.Context, options ...string) ([]string, erro
 	return own.Records(ctx, Call{Args: append([]string{"config", "--list", "-z"}, options...)})
 }
 
-// CurrentSettings reads the configuration that git would use in dir in this environment, whether or not dir is in a
-// repository.
-func CurrentSettings(ctx context.Context, dir string) ([]Setting, error) {
+// CurrentGit runs git in a folder in this environment, whether or not the folder is in a repository.
+func CurrentGit(dir string) *Git {
 	g := newUserGit(dir)
 	if gitDir := os.Getenv(gitDirVariable); gitDir != "" {
 		g = g.With(gitDirVariable + "=" + gitDir)
 	}
-	return g.Settings(ctx)
+	return g
 }
 
 // Values returns all values of a setting that may have several. As in git, an empty value removes the values before

@@ -74,8 +74,8 @@ func (r *Repository) Pager(ctx context.Context) (string, error) {
 }
 
 // Worktrees lists the paths of the repository's work trees.
-func (r *Repository) Worktrees(ctx context.Context) ([]string, error) {
-	records, err := r.Records(ctx, Call{Args: []string{"worktree", "list", "--porcelain", "-z"}})
+func (g *Git) Worktrees(ctx context.Context) ([]string, error) {
+	records, err := g.Records(ctx, Call{Args: []string{"worktree", "list", "--porcelain", "-z"}})
 	var paths []string
 	for _, rec := range records {
 		if path, ok := strings.CutPrefix(rec, "worktree "); ok {

@@ -129,8 +129,26 @@ func Peek(ctx context.Context, with Options) *Session {
 	if err != nil {
 		return nil
 	}
+	return peek(ctx, with, repo)
+}
+
+// PeekBeside is like Peek in a bare repository, from the first of its worktrees that is there. They share the host state.
+func PeekBeside(ctx context.Context, with Options) *Session {
+	if cwd, err := workingFolder(); err == nil && !insideWorkspace(ctx, cwd) {
+		paths, _ := gitops.CurrentGit(cwd).Worktrees(ctx)
+		for _, path := range paths {
+			if repo, err := gitops.Open(ctx, path); err == nil {
+				return peek(ctx, with, repo)
+			}
+		}
+	}
+	return nil
+}
+
+func peek(ctx context.Context, with Options, repo *gitops.Repository) *Session {
 	repo.DryRun()
 	s := &Session{Repo: repo, Store: airlock.Open(repo), Dry: true, Report: with.Report, Now: with.Now}
+	var err error
 	if s.Config, err = repo.Config(ctx); err != nil {
 		return nil
 	}
@@ -148,10 +166,7 @@ func CurrentSettings(ctx context.Context) []gitops.Setting {
 	if err != nil || insideWorkspace(ctx, cwd) {
 		cwd = "/" // git would obey configuration that an agent wrote
 	}
-	settings, err := gitops.CurrentSettings(ctx, cwd)
-	if err != nil {
-		return nil
-	}
+	settings, _ := gitops.CurrentGit(cwd).Settings(ctx)
 	return settings
 }
 

@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -18,30 +19,41 @@ func listCommand() *cli.Command {
 		UsageText:   "git airlock list [--json]",
 		Description: "git-airlock(1) explains the fields of --json.",
 		Flags:       []cli.Flag{cmdline.JSONFlag},
-		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
-			all, err := s.List(c.Context)
-			if err != nil {
+		Action: func(c *cli.Context) error {
+			err := cmdline.InRepository(list)(c)
+			if !errors.Is(err, gitops.ErrBare) {
 				return err
 			}
-			documents := []ui.Document{}
-			for _, status := range all {
-				d, err := documentOf(c.Context, s, status)
-				if err != nil {
-					return err
-				}
-				documents = append(documents, d)
+			if s := session.PeekBeside(c.Context, session.Options{Report: ui.Reporter{To: c.App.ErrWriter}, Now: ui.Now}); s != nil {
+				return list(c, s)
 			}
-			damaged, err := s.Store.Damaged()
-			if err != nil {
-				return err
-			}
-			for _, d := range damaged {
-				documents = append(documents, damagedDocument(d))
-			}
-			s.TellRemains(c.Context)
-			return cmdline.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "airlocks": documents}, cmdline.Lines(documents, listLine))
-		}),
+			return err
+		},
 	}, cmdline.Takes{})
+}
+
+func list(c *cli.Context, s *session.Session) error {
+	all, err := s.List(c.Context)
+	if err != nil {
+		return err
+	}
+	documents := []ui.Document{}
+	for _, status := range all {
+		d, err := documentOf(c.Context, s, status)
+		if err != nil {
+			return err
+		}
+		documents = append(documents, d)
+	}
+	damaged, err := s.Store.Damaged()
+	if err != nil {
+		return err
+	}
+	for _, d := range damaged {
+		documents = append(documents, damagedDocument(d))
+	}
+	s.TellRemains(c.Context)
+	return cmdline.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "airlocks": documents}, cmdline.Lines(documents, listLine))
 }
 
 // damagedDocument returns the document of an airlock whose record cannot be read.
