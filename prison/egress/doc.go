@@ -16,7 +16,7 @@
 // not public, or is this machine's own according to the kernel just before connecting, the engine refuses the name. An open network
 // allows every public address that no rule denies.
 //
-// In any other network, a TLS client at port 443 must name the same server ([ReadHello]) and hide no other name, and the engine decides
+// In any other network, a TLS client at port 443 must name the same server (package hello) and hide no other name, and the engine decides
 // about each request at port 80. It refuses with an alert in TLS, and with the status 403 in HTTP.
 //
 // If rules are about methods or paths, or a server has a credential (package credential), the engine sees requests inside TLS, too. It

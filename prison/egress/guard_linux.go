@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/hello"
 	"github.com/git-airlock/git-airlock/prison/egress/pending"
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 
@@ -162,19 +163,22 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused 
 	perRequest := f.carryAs()
 	switch f.proto {
 	case control.ProtoTLS:
-		f.stopWith(n.Abort)
-		hello, err := e.hear(f, near)
+		f.stopWith(func() {
+			n.Abort()
+			far.Close()
+		})
+		first, err := e.hear(f, near, hello.Read)
 		if err != nil {
 			return true
 		}
 		if perRequest {
-			e.serveTLS(f, n, &countedConn{TCPConn: near, flow: f, before: hello}, far)
+			e.serveTLS(f, n, &countedConn{TCPConn: near, flow: f, before: first}, far)
 			return false
 		}
-		if _, err := far.Write(hello); err != nil {
+		if err := e.greet(f, near, far, first); err != nil {
+			f.fail(clip(err.Error()))
 			return false
 		}
-		f.sent.Add(int64(len(hello)))
 	case control.ProtoHTTP:
 		e.serveHTTP(f, n, &countedConn{TCPConn: near, flow: f}, far, nil)
 		return false
@@ -183,17 +187,38 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused 
 	return false
 }
 
-// hear reads the client hello of a TLS connection, and refuses one for another name.
-func (e *Engine) hear(f *flow, near net.Conn) ([]byte, error) {
-	hello, err := ReadHello(near)
+// hear reads a client hello of a TLS connection, and refuses one for another name.
+func (e *Engine) hear(f *flow, near net.Conn, read func(net.Conn) (hello.Hello, error)) ([]byte, error) {
+	h, err := read(near)
 	if err == nil {
-		err = hello.Check(f.name, f.mayHide())
+		err = checkHello(h, f.name, f.mayHide())
 	}
 	if err != nil {
 		e.note(f, &deniedError{reason: err.Error(), final: !errors.Is(err, errEncrypted)})
 		sayDenied(near)
 	}
-	return hello.Bytes, err
+	return h.Bytes, err
+}
+
+// greet passes the first client hello on, and the answer of the server. If the server asks for a second hello, that one must name the same
+// server, since some servers go by it. No other byte of the client leaves before: a client could send the second hello along with the first.
+func (e *Engine) greet(f *flow, near, far net.Conn, first []byte) error {
+	if _, err := far.Write(first); err != nil {
+		return err
+	}
+	f.sent.Add(int64(len(first)))
+	answer, again, err := hello.Answer(far)
+	f.received.Add(int64(len(answer)))
+	if _, failed := near.Write(answer); err != nil || failed != nil || !again {
+		return errors.Join(err, failed)
+	}
+	second, err := e.hear(f, near, hello.ReadSecond)
+	if err != nil {
+		return err
+	}
+	f.sent.Add(int64(len(second)))
+	_, err = far.Write(second)
+	return err
 }
 
 // finish writes the last record of a connection, or gives back the record's room if the connection was refused.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/hello"
 
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
@@ -155,7 +156,7 @@ func TestTLSNamesItsServer(t *testing.T) {
 	heard := make(chan string, 100)
 	e, s := newGuarded(t, &fakeWorld{serve: func(c net.Conn) {
 		defer c.Close()
-		h, err := ReadHello(c)
+		h, err := hello.Read(c)
 		heard <- fmt.Sprint(h.Name, " ", err == nil)
 	}}, "files.test", "api.test", "hidden.test ech")
 	for _, x := range []struct {

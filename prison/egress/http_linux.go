@@ -18,6 +18,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
+	"github.com/git-airlock/git-airlock/prison/egress/hello"
 	"github.com/git-airlock/git-airlock/prison/egress/request"
 )
 
@@ -41,7 +42,7 @@ var quiet = log.New(io.Discard, "", 0)
 func serveRequests(ctx context.Context, c net.Conn, secure *tls.Config, h http.Handler) error {
 	one := &oneConn{Conn: c, closed: make(chan struct{})}
 	s := http.Server{
-		Handler: h, ReadHeaderTimeout: helloPatience, MaxHeaderBytes: maxHeaders, ErrorLog: quiet,
+		Handler: h, ReadHeaderTimeout: hello.Patience, MaxHeaderBytes: maxHeaders, ErrorLog: quiet,
 		BaseContext: func(net.Listener) context.Context { return ctx }, DisableGeneralOptionsHandler: true,
 	}
 	l := &oneListener{conn: one, closed: one.closed}
@@ -62,7 +63,7 @@ func serveRequests(ctx context.Context, c net.Conn, secure *tls.Config, h http.H
 }
 
 func handshake(ctx context.Context, c *tls.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, helloPatience)
+	ctx, cancel := context.WithTimeout(ctx, hello.Patience)
 	defer cancel()
 	return c.HandshakeContext(ctx)
 }

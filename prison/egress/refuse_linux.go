@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/hello"
 )
 
 const (
@@ -19,9 +20,33 @@ const (
 	maxLingering = 64 << 10
 )
 
+// accessDenied is a fatal alert that TLS clients show in words: a record with the alert access_denied (RFC 8446, section 6).
+var accessDenied = []byte{21, 3, 3, 0, 2, 2, 49}
+
+// errEncrypted is the only refusal of a hello that a rule can lift, with the option "ech".
+var errEncrypted = errors.New("encrypted client hello")
+
+// checkHello returns an error unless the client names the server of a canonical name and hides no other name. If hidden is true, it may
+// hide one.
+func checkHello(h hello.Hello, name string, hidden bool) error {
+	switch said, err := Canonical(h.Name); {
+	case h.Name == "":
+		return errors.New("the client names no server")
+	case err != nil:
+		return err
+	case !isASCII(h.Name): // a server compares the name without converting it
+		return errors.New("the client names the server in characters other than ASCII")
+	case said != name:
+		return fmt.Errorf("the client names %q", clip(said))
+	case h.Encrypted && !hidden:
+		return errEncrypted
+	}
+	return nil
+}
+
 // tellTLS reads the client hello of a TLS connection, and refuses the connection.
 func tellTLS(c net.Conn) {
-	if _, err := ReadHello(c); err == nil {
+	if _, err := hello.Read(c); err == nil {
 		sayDenied(c)
 	}
 }
@@ -40,7 +65,7 @@ func sayDenied(c net.Conn) {
 
 // tellHTTP answers requests of plain HTTP with a refusal.
 func tellHTTP(c net.Conn, f *flow, refusal error) {
-	c.SetDeadline(time.Now().Add(helloPatience))
+	c.SetDeadline(time.Now().Add(hello.Patience))
 	serveRequests(context.Background(), c, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerDenied(w, r, f, refusal) })) //nolint:errcheck // only a handshake fails
 }
 

@@ -254,7 +254,7 @@ func TestChangesEndRequests(t *testing.T) {
 	}
 	one, other := begin("/a"), begin("/b")
 	opaque := mustDial(t, s, "api.test", 443)
-	opaque.Write(helloOf(t, &tls.Config{ServerName: "api.test"}))
+	opaque.Write(clientHello(t, "api.test"))
 	if _, err := opaque.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
