@@ -78,14 +78,13 @@ func (f *flow) connected(far net.Addr, current func() *Policy) Decision {
 }
 
 // decisionBy decides about a flow and the address to which it is connected, if any. The caller has the lock.
-func (f *flow) decisionBy(p *Policy) Decision {
-	d := p.Decide(f.name, f.to)
-	if d.Allowed && f.address.IsValid() {
-		if err := d.Rule.Vet(f.address); err != nil {
-			return Decision{Rule: d.Rule, Reason: err.Error()}
-		}
-	}
-	return d
+func (f *flow) decisionBy(p *Policy) Decision { return p.DecideAt(f.name, f.to, f.address) }
+
+// at returns the address to which a flow is connected; invalid before.
+func (f *flow) at() netip.Addr {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.address
 }
 
 // enforce ends an allowed flow, or requests on it, if a policy does not allow them. It reports whether it ended the flow.
@@ -105,7 +104,7 @@ func (f *flow) enforce(p *Policy) bool {
 	default:
 		f.decision.PerRequest = d.PerRequest
 		for x := range f.trips {
-			if d.PerRequest && (x.tunnel || !x.judge(p, f).Allowed) {
+			if d.PerRequest && (x.tunnel || !x.judge(p, f, f.address).Allowed) {
 				x.end()
 			}
 		}
@@ -123,11 +122,11 @@ func (f *flow) carryAs() (perRequest bool) {
 	return perRequest
 }
 
-// mayHide reports whether the rule that decided about a flow allows TLS that does not show the name of its server.
+// mayHide reports whether a rule that allows a flow permits TLS that does not show the name of its server.
 func (f *flow) mayHide() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.decision.Rule.hidden
+	return f.decision.Hidden
 }
 
 // begin adds a request to trips. It reports false if the flow has ended.

@@ -78,11 +78,10 @@ func (e *Engine) reach(f *flow) (net.Conn, error) {
 
 // dial connects a flow to the world, and decides about it before and after.
 func (e *Engine) dial(ctx context.Context, f *flow) (net.Conn, error) {
-	d := f.decide(e.current)
-	if !d.Allowed {
+	if d := f.decide(e.current); !d.Allowed {
 		return nil, d.refusal()
 	}
-	far, err := e.world.Connect(ctx, Target{Network: f.network, Name: f.name, To: f.to, Rule: d.Rule, Way: e.way()})
+	far, err := e.world.Connect(ctx, Target{Network: f.network, Name: f.name, To: f.to, Rules: e.current(), Keep: f.at(), Way: e.way()})
 	if closed, ok := errors.AsType[*ClosedError](err); ok {
 		return nil, &deniedError{reason: closed.Error(), told: "its address is not open"}
 	}

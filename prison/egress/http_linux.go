@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -327,10 +328,10 @@ func (p *requests) decide(r *http.Request, x *roundTrip) (Decision, error) {
 	if x.read(r); !p.flow.begin(x) {
 		return Decision{}, &deniedError{reason: "the connection has ended", final: true}
 	}
-	rules := p.engine.current()
-	d := rules.Decide(p.flow.name, p.flow.to)
+	rules, at := p.engine.current(), p.flow.at()
+	d := rules.DecideAt(p.flow.name, p.flow.to, at)
 	if x.perRequest = d.PerRequest; d.Allowed && d.PerRequest {
-		d = x.judge(rules, p.flow)
+		d = x.judge(rules, p.flow, at)
 	}
 	if !d.Allowed {
 		refusal := d.refusal()
@@ -355,11 +356,11 @@ func (x *roundTrip) read(r *http.Request) {
 	}
 }
 
-// judge decides about a request on a connection with [Decision.PerRequest].
-func (x *roundTrip) judge(rules *Policy, f *flow) Decision {
-	d := rules.Request(f.name, f.to.Port(), x.method, x.path)
+// judge decides about a request on a connection with [Decision.PerRequest] to an address.
+func (x *roundTrip) judge(rules *Policy, f *flow, at netip.Addr) Decision {
+	d := rules.Request(f.name, f.to.Port(), at, x.method, x.path)
 	if d.Allowed && x.target != "" {
-		d = rules.Request(f.name, f.to.Port(), x.method, x.target)
+		d = rules.Request(f.name, f.to.Port(), at, x.method, x.target)
 	}
 	switch {
 	case x.method == http.MethodTrace:

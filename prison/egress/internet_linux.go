@@ -67,13 +67,14 @@ func (e *ClosedError) Error() string { return e.cause.Error() }
 func (e *ClosedError) Unwrap() error { return e.cause }
 
 // Connect implements [World]. It looks a name up once and checks every address. If one is closed, it refuses the name. It checks an address
-// again just before it connects.
+// again just before it connects. If an earlier connection of the same flow led to a private address, a later one leads to no other: the
+// rules about some requests may open one of them only.
 //
 // A proxy looks names up itself. It gets a name only if a rule of the user allows the name; this machine need not be able to look it up.
 // Otherwise, an agent may have chosen the name, and the proxy gets the checked address instead.
 func (n *Internet) Connect(ctx context.Context, t Target) (net.Conn, error) {
 	addresses := []netip.Addr{t.To.Addr()}
-	named := t.Name != "" && t.Rule.host != "" && !t.Rule.addresses.IsValid()
+	named := t.Name != "" && t.Rules.entrusts(t.Name, t.To.Port())
 	if t.Name != "" {
 		var err error
 		if addresses, err = n.lookup(ctx, t.Name); err != nil && (t.Way == nil || !named) {
@@ -81,7 +82,7 @@ func (n *Internet) Connect(ctx context.Context, t Target) (net.Conn, error) {
 		}
 	}
 	check := func(a netip.Addr) error {
-		err := t.Rule.Vet(a)
+		err := t.Rules.vet(t.Name, t.To, a)
 		if err == nil {
 			err = n.check(a)
 		}
@@ -94,6 +95,9 @@ func (n *Internet) Connect(ctx context.Context, t Target) (net.Conn, error) {
 		if err := check(a); err != nil {
 			return nil, err
 		}
+	}
+	if kept := t.Keep; private(kept) || slices.ContainsFunc(addresses, private) && kept.IsValid() {
+		addresses = slices.DeleteFunc(addresses, func(a netip.Addr) bool { return a.Unmap() != kept })
 	}
 	switch port := strconv.Itoa(int(t.To.Port())); {
 	case t.Way != nil && named:
@@ -213,12 +217,16 @@ func (r Rule) VetAddress(text string) error {
 	return err
 }
 
-// LookUp looks a name up as for a connection that the rule allows, and vets each address. It does not connect. vetted has an error, or nil,
-// for each address.
-func (r Rule) LookUp(ctx context.Context, name string) (addresses []string, vetted []error, err error) {
-	found, err := lookup(ctx, name)
+// LookUp looks the name of a question up, and decides about each address. It does not connect. vetted has an error, or nil, for each
+// address.
+func (p Policy) LookUp(ctx context.Context, q Question) (addresses []string, vetted []error, err error) {
+	found, err := lookup(ctx, q.Host)
 	for _, a := range found {
-		err := r.Vet(a)
+		q.At = a
+		d, err := p.Ask(q)
+		if err == nil && !d.Allowed {
+			err = errors.New(d.Reason)
+		}
 		if err == nil {
 			err = route.Check(a)
 		}

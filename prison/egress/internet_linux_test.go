@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
@@ -33,7 +34,7 @@ func TestConnectChecksEveryAddress(t *testing.T) {
 		return nil
 	}
 	for _, name := range []string{"private.test", "both.test", "mapped.test", "late.test", "none.test"} {
-		if c, err := n.Connect(t.Context(), Target{"tcp", name, netip.MustParseAddrPort("198.18.0.1:80"), Rule{}, nil}); err == nil {
+		if c, err := n.Connect(t.Context(), Target{"tcp", name, netip.MustParseAddrPort("198.18.0.1:80"), &Policy{Learn: true}, netip.Addr{}, nil}); err == nil {
 			c.Close()
 			t.Errorf("%s: connected", name)
 		}
@@ -41,7 +42,7 @@ func TestConnectChecksEveryAddress(t *testing.T) {
 	if dialled != 2 {
 		t.Errorf("an address was checked %d times", dialled)
 	}
-	if c, err := n.Connect(t.Context(), Target{"tcp", "", netip.MustParseAddrPort("198.18.200.200:443"), Rule{}, nil}); err == nil {
+	if c, err := n.Connect(t.Context(), Target{"tcp", "", netip.MustParseAddrPort("198.18.200.200:443"), &Policy{Open: true}, netip.Addr{}, nil}); err == nil {
 		c.Close()
 		t.Error("connected to an address that stands for no name")
 	}
@@ -75,19 +76,17 @@ func TestConnectThroughProxy(t *testing.T) {
 		return []netip.Addr{netip.MustParseAddr(known[name])}, nil
 	}}
 	for i, c := range []struct{ name, rule, to, want string }{
-		{"public.test", "public.test", "198.18.0.1:443", "public.test:443"}, {"public.test", "*.public.test", "198.18.0.1:443", "public.test:443"},
-		{"unknown.test", "unknown.test", "198.18.0.1:22", "unknown.test:22"}, {"own.test", "own.test =10.9.9.9", "198.18.0.1:80", "10.9.9.9:80"},
+		{"public.test", "public.test", "198.18.0.1:443", "public.test:443"}, {"www.public.test", "*.public.test", "198.18.0.1:443", "www.public.test:443"},
+		{"unknown.test", "unknown.test:22", "198.18.0.1:22", "unknown.test:22"}, {"own.test", "own.test =10.9.9.9", "198.18.0.1:80", "10.9.9.9:80"},
 		{"public.test", "", "198.18.0.1:443", "192.0.2.1:443"}, {"", "", "192.0.2.7:80", "192.0.2.7:80"}, {"", "[2001:db8::1]:80", "[2001:db8::1]:80", "[2001:db8::1]:80"},
 		{"unknown.test", "", "198.18.0.1:443", ""}, {"lan.test", "lan.test", "198.18.0.1:443", ""}, {"lan.test", "", "198.18.0.1:443", ""},
-		{"unknown.test", "unknown.test =10.9.9.9", "198.18.0.1:443", ""}, {"", "", "10.9.9.9:80", ""},
+		{"unknown.test", "unknown.test =10.9.9.9", "198.18.0.1:443", ""}, {"own.test", "own.test, own.test =10.9.9.9", "198.18.0.1:80", "10.9.9.9:80"}, {"", "", "10.9.9.9:80", ""},
 	} {
-		rule := Rule{}
+		rules := &Policy{Open: true}
 		if c.rule != "" {
-			if rule, err = ParseRule(c.rule); err != nil {
-				t.Fatal(err)
-			}
+			rules.Allow = mustParse(t, strings.Split(c.rule, ", ")...)
 		}
-		far, err := n.Connect(t.Context(), Target{"tcp", c.name, netip.MustParseAddrPort(c.to), rule, &upstream.Way{Proxy: p}})
+		far, err := n.Connect(t.Context(), Target{"tcp", c.name, netip.MustParseAddrPort(c.to), rules, netip.Addr{}, &upstream.Way{Proxy: p}})
 		if far != nil {
 			far.Close()
 		}

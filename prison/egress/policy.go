@@ -124,6 +124,8 @@ type Question struct {
 	IsAddress    bool   // Host is an address
 	Port         uint16
 	Method, Path string // the path is percent-encoded
+	// At is an address of the name, which some rules may not open; invalid: an address that all rules open.
+	At netip.Addr
 }
 
 // Ask decides about a connection, or a request over it.
@@ -135,7 +137,7 @@ func (p Policy) Ask(q Question) (Decision, error) {
 		}
 		return p.Decide("", netip.AddrPortFrom(a, q.Port)), nil
 	}
-	d := p.Decide(q.Host, netip.AddrPortFrom(netip.Addr{}, q.Port))
+	d := p.DecideAt(q.Host, netip.AddrPortFrom(netip.Addr{}, q.Port), q.At)
 	if !d.Allowed || !d.PerRequest || q.Method == "" {
 		return d, nil
 	}
@@ -143,7 +145,7 @@ func (p Policy) Ask(q Question) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	return p.Request(q.Host, q.Port, q.Method, path), nil
+	return p.Request(q.Host, q.Port, q.At, q.Method, path), nil
 }
 
 // requestNames returns the names whose requests the network sees. For a rule with a wildcard, it returns the host after the wildcard.
@@ -182,6 +184,7 @@ type Decision struct {
 	Rule    Rule   // zero where no rule decided
 	Reason  string // of a refusal
 	Final   bool   // no other rule would allow it
+	Hidden  bool   // a rule permits TLS that does not show the name of its server
 	// PerRequest reports that a connection is allowed only for requests that [Policy.Request] allows, each by itself.
 	PerRequest bool
 }
@@ -190,6 +193,13 @@ type Decision struct {
 // allows. A rule that denies wins over rules that allow. An open network does not see requests, so there a rule that denies some requests
 // denies the connection.
 func (p Policy) Decide(name string, to netip.AddrPort) Decision {
+	return p.DecideAt(name, to, netip.Addr{})
+}
+
+// DecideAt is Decide for a connection that leads to an address of the name. A rule that does not open the address does not allow the
+// connection, and hides no other rule that does. An address that is invalid is not known yet: a connection to it is allowed if some address
+// is.
+func (p Policy) DecideAt(name string, to netip.AddrPort, at netip.Addr) Decision {
 	to = netip.AddrPortFrom(to.Addr(), p.leaving(name, to.Port()))
 	about := func(r Rule) bool {
 		if name == "" {
@@ -209,24 +219,46 @@ func (p Policy) Decide(name string, to netip.AddrPort) Decision {
 		return Decision{Reason: "a host with a credential is reached over TLS at port 443 only", Final: true}
 	}
 	some := guarded || slices.ContainsFunc(p.Deny, about)
-	if i := slices.IndexFunc(p.Allow, func(r Rule) bool { return about(r) && !r.Requests() }); i >= 0 {
-		return Decision{Allowed: true, Rule: p.Allow[i], PerRequest: some}
+	allows := func(r Rule) bool { return about(r) && r.opens(at) }
+	if i := slices.IndexFunc(p.Allow, func(r Rule) bool { return allows(r) && !r.Requests() }); i >= 0 {
+		hidden := slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.hidden && allows(r) })
+		return Decision{Allowed: true, Rule: p.Allow[i], PerRequest: some, Hidden: hidden}
 	}
-	if p.Open || p.Learn && name != "" {
+	if (p.Open || p.Learn && name != "") && (Rule{}).opens(at) {
 		return Decision{Allowed: true, PerRequest: some}
 	}
-	if i := slices.IndexFunc(p.Allow, about); i >= 0 {
+	if i := slices.IndexFunc(p.Allow, allows); i >= 0 {
 		return Decision{Allowed: true, Rule: p.Allow[i], PerRequest: true}
+	}
+	if at.IsValid() {
+		if d := p.Decide(name, to); d.Allowed {
+			return Decision{Rule: d.Rule, Reason: Vet(at).Error()}
+		}
 	}
 	return Decision{Reason: "no rule allows it"}
 }
 
-// Request decides about a request on a connection with [Decision.PerRequest]. path is the result of [request.Path]. A rule that denies
-// applies to every way in which a server may read the request. A rule that allows applies only to the exact request.
-func (p Policy) Request(name string, port uint16, method, path string) Decision {
+// vet returns an error for an address to which a connection must not lead, although rules may allow its name.
+func (p Policy) vet(name string, to netip.AddrPort, at netip.Addr) error {
+	if d := p.DecideAt(name, to, at); !d.Allowed {
+		return errors.New(d.Reason)
+	}
+	return nil
+}
+
+// entrusts reports whether a proxy may look a name up: rules allow the name, and no private address of it.
+func (p Policy) entrusts(name string, port uint16) bool {
+	about := func(r Rule) bool { return r.Names(name, port) }
+	return slices.ContainsFunc(p.Allow, about) && !slices.ContainsFunc(p.Allow, func(r Rule) bool { return about(r) && r.addresses.IsValid() })
+}
+
+// Request decides about a request on a connection with [Decision.PerRequest], to an address as in [Policy.DecideAt]. path is the result of
+// [request.Path]. A rule that denies applies to every way in which a server may read the request. A rule that allows applies only to the
+// exact request.
+func (p Policy) Request(name string, port uint16, at netip.Addr, method, path string) Decision {
 	port = p.leaving(name, port)
 	denies := func(r Rule) bool { return r.Names(name, port) && r.requests.Denies(method, path) }
-	allows := func(r Rule) bool { return r.Names(name, port) && r.requests.Matches(method, path) }
+	allows := func(r Rule) bool { return r.Names(name, port) && r.requests.Matches(method, path) && r.opens(at) }
 	if p.Lockdown {
 		return Decision{Reason: control.ReasonLockdown}
 	}
@@ -239,7 +271,7 @@ func (p Policy) Request(name string, port uint16, method, path string) Decision 
 	if i := slices.IndexFunc(p.Allow, allows); i >= 0 {
 		return Decision{Allowed: true, Rule: p.Allow[i], PerRequest: true}
 	}
-	if p.Learn {
+	if p.Learn && (Rule{}).opens(at) {
 		return Decision{Allowed: true, PerRequest: true}
 	}
 	return Decision{Reason: "no rule allows the request"}

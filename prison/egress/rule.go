@@ -261,5 +261,8 @@ func (r Rule) Vet(a netip.Addr) error {
 	return Vet(a)
 }
 
+// opens reports whether the rule's name may lead to an address. An address that is not known yet may be one.
+func (r Rule) opens(a netip.Addr) bool { return !a.IsValid() || r.Vet(a) == nil }
+
 // private reports whether an address is of a private network. A rule can open no other address that is not public.
 func private(a netip.Addr) bool { return a.Is4() && a.IsPrivate() || a.Is6() && a.IsPrivate() }

@@ -100,11 +100,11 @@ func TestPolicyDecidesRequests(t *testing.T) {
 		"GET all.test /x": true, "PUT all.test /private/x": false, "GET www.a.test /x": true, "GET www.a.test /": false, "GET closed.test /x": false,
 	} {
 		f := strings.Fields(text)
-		if d := p.Request(f[1], 443, f[0], f[2]); d.Allowed != want || d.Allowed == (d.Reason != "") {
+		if d := p.Request(f[1], 443, netip.Addr{}, f[0], f[2]); d.Allowed != want || d.Allowed == (d.Reason != "") {
 			t.Errorf("%s: %+v", text, d)
 		}
 	}
-	if p.Request("files.test", 80, "POST", "/in").Allowed {
+	if p.Request("files.test", 80, netip.Addr{}, "POST", "/in").Allowed {
 		t.Error("a rule for one port is about another")
 	}
 	if got := strings.Join(p.requestNames(), " "); got != "files.test mixed.test a.test closed.test all.test" {
@@ -115,7 +115,7 @@ func TestPolicyDecidesRequests(t *testing.T) {
 		t.Errorf("an open network, in which requests are not seen: %+v", d)
 	}
 	p.Open, p.Learn, p.Allow = false, true, nil
-	if !p.Request("all.test", 443, "GET", "/x").Allowed || p.Request("all.test", 443, "GET", "/private/x").Allowed || p.Decide("closed.test", to(80)).Allowed {
+	if !p.Request("all.test", 443, netip.Addr{}, "GET", "/x").Allowed || p.Request("all.test", 443, netip.Addr{}, "GET", "/private/x").Allowed || p.Decide("closed.test", to(80)).Allowed {
 		t.Error("a network that learns")
 	}
 }

@@ -55,7 +55,8 @@ type Target struct {
 	Network string         // "tcp" or "udp"
 	Name    string         // canonical; empty for an address
 	To      netip.AddrPort // as seen inside; the address is used only without a name
-	Rule    Rule           // allowed the connection, and may open a private address
+	Rules   *Policy        // allow the connection, and may open private addresses
+	Keep    netip.Addr     // an earlier connection led there, see [Internet.Connect]; invalid for none
 	Way     *upstream.Way  // the proxy to go through; nil for none
 }
 

@@ -74,11 +74,10 @@ type Answer struct {
 
 // Decide returns the answer of rules about a target.
 func Decide(rules Rules, t Target, now time.Time) Answer {
-	policy, err := egress.NewPolicy(rules.Rules, now)
+	policy, err := policyOf(rules, now)
 	if err != nil {
 		return Answer{Reason: err.Error()}
 	}
-	policy.Open = rules.Open
 	d, err := policy.Ask(t.question())
 	if err != nil {
 		return Answer{Reason: err.Error()}
@@ -93,6 +92,13 @@ func Decide(rules Rules, t Target, now time.Time) Answer {
 		v.Reason = "no rule is about it, and " + LearnKey + " allows all public hosts"
 	}
 	return v
+}
+
+// policyOf returns the policy of rules as the network of a prison has it.
+func policyOf(rules Rules, now time.Time) (egress.Policy, error) {
+	policy, err := egress.NewPolicy(rules.Rules, now)
+	policy.Open = rules.Open
+	return policy, err
 }
 
 // original returns the rule that decided, with its whole source.
@@ -197,18 +203,21 @@ func Check(ctx context.Context, rules Rules, t Target, now time.Time) Checked {
 	if !c.Allowed {
 		return c
 	}
-	var rule egress.Rule
-	if c.Rule != nil {
-		rule, _ = egress.ParseRule(c.Rule.Text) // it was found by what it is about
-	}
 	if t.IsAddress {
+		var rule egress.Rule
+		if c.Rule != nil {
+			rule, _ = egress.ParseRule(c.Rule.Text) // it was found by what it is about
+		}
 		if err := vet(rule, t.Host); err != nil {
 			c.Allowed, c.Spoiled, c.Reason = false, true, err.Error()
 		}
 		return c
 	}
-	var err error
-	if c.Addresses, err = lookUp(ctx, rule, t.Host); err != nil {
+	policy, err := policyOf(rules, now)
+	if err == nil {
+		c.Addresses, err = lookUp(ctx, policy, t.question())
+	}
+	if err != nil {
 		c.Allowed, c.Spoiled, c.Reason = false, true, "the look-up failed: "+err.Error()
 	}
 	for _, a := range c.Addresses {

@@ -6,9 +6,9 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress"
 )
 
-// lookUp looks a name up as the network of a prison does, and vets its addresses.
-func lookUp(ctx context.Context, rule egress.Rule, name string) (all []Address, err error) {
-	addresses, vetted, err := rule.LookUp(ctx, name)
+// lookUp looks the name of a question up as the network of a prison does, and decides about its addresses.
+func lookUp(ctx context.Context, policy egress.Policy, q egress.Question) (all []Address, err error) {
+	addresses, vetted, err := policy.LookUp(ctx, q)
 	for i, a := range addresses {
 		all = append(all, Address{a, vetted[i]})
 	}

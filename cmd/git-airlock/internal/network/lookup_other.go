@@ -10,7 +10,7 @@ import (
 )
 
 // lookUp works only on Linux.
-func lookUp(context.Context, egress.Rule, string) ([]Address, error) {
+func lookUp(context.Context, egress.Policy, egress.Question) ([]Address, error) {
 	return nil, errors.ErrUnsupported
 }
 
