@@ -66,8 +66,16 @@ func IsAddress(text string) bool {
 	return err == nil && a.Zone() == ""
 }
 
+// AddressOf returns the address in a text; invalid if the text is none.
+func AddressOf(text string) netip.Addr {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return a
+}
+
 // IsPrivate reports whether a text is an address of a private network, which a rule can open.
 func IsPrivate(text string) bool {
-	a, err := netip.ParseAddr(text)
-	return err == nil && private(a.Unmap())
+	return private(AddressOf(text).Unmap())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -23,10 +24,11 @@ var (
 // A deniedError is a refusal by the policy or of an address.
 type deniedError struct {
 	reason string
-	told   string // what the agent is told instead of the reason, if not empty
-	allow  string // the rule that would allow it, quoted; empty: the rule for all requests to the host
-	final  bool   // no rule would allow it
-	status int    // of the answer to a request that no rule would allow; 0 means 403
+	told   string     // what the agent is told instead of the reason, if not empty
+	allow  string     // the rule that would allow it, quoted; empty: the rule for all requests to the host
+	at     netip.Addr // the closed address of a name; invalid if the refusal is about none
+	final  bool       // no rule would allow it
+	status int        // of the answer to a request that no rule would allow; 0 means 403
 }
 
 func (e *deniedError) Error() string { return e.reason }
@@ -83,7 +85,7 @@ func (e *Engine) dial(ctx context.Context, f *flow) (net.Conn, error) {
 	}
 	far, err := e.world.Connect(ctx, Target{Network: f.network, Name: f.name, To: f.to, Rules: e.current(), Keep: f.at(), Way: e.way()})
 	if closed, ok := errors.AsType[*ClosedError](err); ok {
-		return nil, &deniedError{reason: closed.Error(), told: "its address is not open"}
+		return nil, &deniedError{reason: closed.Error(), told: "its address is not open", final: closed.Final, at: closed.Address}
 	}
 	if err != nil {
 		return nil, err
@@ -113,6 +115,9 @@ func (e *Engine) note(f *flow, err error) {
 	}
 	r := f.record(control.KindRefusal, control.VerdictDeny, reasonOf(err))
 	r.Sent, r.Received, r.Millis = 0, 0, 0
+	if denied != nil && denied.at.IsValid() {
+		r.Address = denied.at.String()
+	}
 	e.countRefusal(r)
 }
 

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -60,7 +61,11 @@ func (*Internet) Datagrams(name string, to netip.AddrPort) bool {
 }
 
 // A ClosedError is a refusal to connect to an address.
-type ClosedError struct{ cause error }
+type ClosedError struct {
+	Address netip.Addr
+	Final   bool // no rule can open the address
+	cause   error
+}
 
 func (e *ClosedError) Error() string { return e.cause.Error() }
 
@@ -82,14 +87,11 @@ func (n *Internet) Connect(ctx context.Context, t Target) (net.Conn, error) {
 		}
 	}
 	check := func(a netip.Addr) error {
-		err := t.Rules.vet(t.Name, t.To, a)
-		if err == nil {
-			err = n.check(a)
+		err, own := t.Rules.vet(t.Name, t.To, a), n.check(a)
+		if err == nil && own == nil {
+			return nil
 		}
-		if err != nil {
-			return &ClosedError{err}
-		}
-		return nil
+		return &ClosedError{a.Unmap(), own != nil || !private(a.Unmap()), cmp.Or(err, own)}
 	}
 	for _, a := range addresses {
 		if err := check(a); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 )
 
@@ -97,6 +98,34 @@ func TestConnectThroughProxy(t *testing.T) {
 		}
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%d, %+v: asked for %q, %v", i, c, got, err)
+		}
+	}
+}
+
+// TestClosedAddressIsRecorded checks the record of a name that leads to a closed address: it names the address, and says whether a rule can
+// open it.
+func TestClosedAddressIsRecorded(t *testing.T) {
+	addresses := map[string]string{"lan.test": "10.9.9.9", "own.test": "10.9.9.1", "loop.test": "127.0.0.1"}
+	world := &Internet{
+		lookup: func(_ context.Context, name string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr(addresses[name])}, nil
+		},
+		check: func(a netip.Addr) error {
+			if a.String() == "10.9.9.1" {
+				return errors.New("it is ours")
+			}
+			return nil
+		},
+	}
+	e, s := newGuarded(t, world, "*.test.example", "lan.test", "own.test", "loop.test")
+	for name, address := range addresses {
+		if c, err := dialName(t, s, name, 443); err == nil {
+			helloTo(c, name)
+			c.Close()
+		}
+		r := lastRecord(t, e, func(r control.Record) bool { return r.Name == name })
+		if r.Address != address || r.Final() != (name != "lan.test") {
+			t.Errorf("%+v", r)
 		}
 	}
 }

@@ -20,12 +20,14 @@ type Target struct {
 	IsAddress bool // Host is an address
 	// Method and Path are of a request, and empty for a connection. The path is percent-encoded and has no query.
 	Method, Path string
+	// At is the address to which the name has led; empty if that is not known.
+	At string
 }
 
 func (t Target) String() string { return t.Host + ":" + strconv.Itoa(int(t.Port)) }
 
 func (t Target) question() egress.Question {
-	return egress.Question{Host: t.Host, IsAddress: t.IsAddress, Port: t.Port, Method: t.Method, Path: t.Path}
+	return egress.Question{Host: t.Host, IsAddress: t.IsAddress, Port: t.Port, Method: t.Method, Path: t.Path, At: egress.AddressOf(t.At)}
 }
 
 // ParseTarget reads HOST[:PORT]. The port is 443 unless it is named.
@@ -243,22 +245,25 @@ func Void(r control.Rule) error {
 }
 
 // Suggestions returns the rules that would allow a target, the narrowest first. It leaves out a wildcard below a name where strangers can
-// get names of their own. address is the address that the name led to, if that is known. For an address that no rule can open there are none.
-func Suggestions(t Target, address string) (rules []string) {
+// get names of their own. For an address that no rule can open there are none.
+func Suggestions(t Target) (rules []string) {
 	if t.IsAddress && Void(control.Rule{Text: exact(t)}) != nil {
 		return nil
-	}
-	if !t.IsAddress && egress.IsPrivate(address) {
-		if strings.Contains(address, ":") {
-			address = "[" + address + "]"
-		}
-		return []string{exact(t) + " =" + address}
 	}
 	if request := exactRequest(t); request != "" {
 		rules = append(rules, request)
 	}
 	rules = append(rules, exact(t))
 	if t.IsAddress {
+		return rules
+	}
+	if address := t.At; egress.IsPrivate(address) {
+		if strings.Contains(address, ":") {
+			address = "[" + address + "]"
+		}
+		for i := range rules {
+			rules[i] += " =" + address
+		}
 		return rules
 	}
 	size := map[string]int{}

@@ -55,7 +55,7 @@ func TargetOf(r control.Record) Target {
 	if r.Name != "" {
 		t := Target{Host: r.Name, Port: r.Port}
 		if r.Kind == control.KindRefusal {
-			t.Method, t.Path = r.Method, r.Path
+			t.Method, t.Path, t.At = r.Method, r.Path, r.Address
 		}
 		return t
 	}

@@ -295,24 +295,39 @@ func TestFinalRefusals(t *testing.T) {
 	}
 }
 
+// TestClosedAddressIsExplained explains a refusal of an address, which the rule about its name does not open.
+func TestClosedAddressIsExplained(t *testing.T) {
+	rules := Rules{Rules: control.Rules{Allow: []control.Rule{{Text: "db.test:5432"}}}}
+	r := control.Record{Kind: control.KindRefusal, Time: time.Now(), Name: "db.test", Port: 5432, Address: "10.0.0.5", Reason: "address 10.0.0.5 is not public"}
+	recent := func() int { return len(Refusals([]control.Record{r}, rules, time.Time{}, time.Now(), 5)) }
+	if next := Next(rules, r, time.Now()); len(next) == 0 || next[0] != "git airlock net allow 'db.test:5432 =10.0.0.5'" || recent() != 1 {
+		t.Errorf("%q, %d refusals", next, recent())
+	}
+	rules.Allow = append(rules.Allow, control.Rule{Text: "db.test:5432 =10.0.0.5"})
+	if !DecideAgain(rules, r, time.Now()).Allowed || recent() != 0 {
+		t.Error("the rule that was proposed does not help")
+	}
+}
+
 func TestSuggestions(t *testing.T) {
 	for _, c := range []struct {
-		target  Target
-		address string
-		want    []string
+		target Target
+		want   []string
 	}{
-		{Target{Host: "x.a.example", Port: 443}, "", []string{"x.a.example", "*.a.example"}},
-		{Target{Host: "pypi.org", Port: 443}, "", []string{"pypi.org", "@pypi", "@balanced"}},
-		{Target{Host: "me.github.io", Port: 22}, "", []string{"me.github.io:22"}},
-		{Target{Host: "db.a.example", Port: 5432}, "10.0.0.5", []string{"db.a.example:5432 =10.0.0.5"}},
-		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/x%20y"}, "", []string{"PUT a.example/x%20y", "a.example"}},
-		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/a/../b"}, "", []string{"a.example"}},
-		{Target{Host: "2001:db8::1", Port: 22, IsAddress: true}, "2001:db8::1", []string{"[2001:db8::1]:22"}},
-		{Target{Host: "169.254.169.254", Port: 80, IsAddress: true}, "169.254.169.254", nil},
-		{Target{Host: "::1", Port: 80, IsAddress: true}, "::1", nil},
-		{Target{Host: "10.0.0.5", Port: 80, IsAddress: true}, "10.0.0.5", []string{"10.0.0.5:80"}},
+		{Target{Host: "x.a.example", Port: 443}, []string{"x.a.example", "*.a.example"}},
+		{Target{Host: "pypi.org", Port: 443}, []string{"pypi.org", "@pypi", "@balanced"}},
+		{Target{Host: "me.github.io", Port: 22}, []string{"me.github.io:22"}},
+		{Target{Host: "db.a.example", Port: 5432, At: "10.0.0.5"}, []string{"db.a.example:5432 =10.0.0.5"}},
+		{Target{Host: "db.a.example", Port: 443, At: "fd00::5"}, []string{"db.a.example =[fd00::5]"}},
+		{Target{Host: "a.example", Port: 443, Method: "GET", Path: "/x", At: "10.0.0.5"}, []string{"GET a.example/x =10.0.0.5", "a.example =10.0.0.5"}},
+		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/x%20y"}, []string{"PUT a.example/x%20y", "a.example"}},
+		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/a/../b"}, []string{"a.example"}},
+		{Target{Host: "2001:db8::1", Port: 22, IsAddress: true}, []string{"[2001:db8::1]:22"}},
+		{Target{Host: "169.254.169.254", Port: 80, IsAddress: true}, nil},
+		{Target{Host: "::1", Port: 80, IsAddress: true}, nil},
+		{Target{Host: "10.0.0.5", Port: 80, IsAddress: true}, []string{"10.0.0.5:80"}},
 	} {
-		got := Suggestions(c.target, c.address)
+		got := Suggestions(c.target)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%v: %q, want %q", c.target, got, c.want)
 		}

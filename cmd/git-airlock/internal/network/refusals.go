@@ -72,7 +72,7 @@ func Widenings(r control.Record) []string {
 	if r.Final() {
 		return nil
 	}
-	return Suggestions(TargetOf(r), r.Address)
+	return Suggestions(TargetOf(r))
 }
 
 // DecideAgain returns the answer of rules about what a record is about. Rules do not change a refusal that no rule ends.
