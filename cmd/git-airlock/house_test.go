@@ -147,7 +147,7 @@ var doors = map[string][]string{
 	"github.com/google/licensecheck":    {"scripts/components"},
 	"github.com/hiddeco/sshsig":         {"promote/evidence"},
 	"golang.org/x/crypto/":              {"promote/evidence"},
-	"golang.org/x/net/":                 {"prison/egress", "prison/egress/upstream", "prison/prisontest/internet"},
+	"golang.org/x/net/":                 {"prison/egress", "prison/egress/tenants", "prison/egress/upstream", "prison/prisontest/internet"},
 	"golang.org/x/text/":                {"promote/policy/pathname", terminalRoom},
 	"gvisor.dev/gvisor/":                {"prison/egress", "prison/egress/frames"},
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/request"
+	"github.com/git-airlock/git-airlock/prison/egress/tenants"
 
 	"golang.org/x/net/publicsuffix"
 )
@@ -124,8 +125,8 @@ func (r *Rule) parseEncrypted(options []string) error {
 
 func (r Rule) String() string { return r.text }
 
-// Shared returns a suffix that the rule covers and under which many tenants have their own names, such as "github.io"; empty if there is
-// none.
+// Shared returns a suffix that the rule covers and under which many tenants have their own names, such as "github.io", or a domain above
+// such suffixes; empty if none is known.
 func (r Rule) Shared() string { return r.shared }
 
 // parseTarget reads HOST[:PORT] or CIDR:PORT.
@@ -155,6 +156,9 @@ func (r *Rule) parseTarget(text string) (err error) {
 	}
 	suffix, icann := publicsuffix.PublicSuffix(r.host)
 	if suffix != r.host {
+		if r.before == anyLabels && icann { // else it is one tenant's
+			r.shared = tenants.Above(r.host)
+		}
 		return nil
 	}
 	switch {

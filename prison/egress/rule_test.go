@@ -123,6 +123,7 @@ func TestPolicyDecidesRequests(t *testing.T) {
 func TestSharedSuffixes(t *testing.T) {
 	for text, want := range map[string]string{
 		"*.github.io": "github.io", "**.s3.amazonaws.com": "s3.amazonaws.com", "me.github.io": "", "*.example.com": "", "github.io": "",
+		"**.amazonaws.com": "amazonaws.com", "**.eu-west-1.amazonaws.com": "amazonaws.com", "**.me.s3.amazonaws.com": "", "*.amazonaws.com": "", "**.core.windows.net": "windows.net",
 	} {
 		if got := mustParse(t, text)[0].Shared(); got != want {
 			t.Errorf("%s: %q", text, got)
