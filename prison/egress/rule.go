@@ -60,8 +60,11 @@ func ParseRule(text string) (Rule, error) {
 		methods, fields = fields[0], fields[1:]
 	}
 	target, path := splitPath(fields[0])
+	_, bare, url := strings.Cut(fields[0], "://")
 	err := r.parseTarget(target)
-	if err == nil {
+	if url {
+		err = fmt.Errorf("a rule has no scheme: write %s", clip(strings.TrimRight(bare, "/")))
+	} else if err == nil {
 		err = r.parseRequests(methods, path)
 	}
 	options := fields[1:]

@@ -77,6 +77,17 @@ func TestRefusedRules(t *testing.T) {
 	}
 }
 
+// TestSchemesAreRefused checks what people are told who paste an address of the web.
+func TestSchemesAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://files.test": "files.test", "https://files.test/": "files.test", "GET https://files.test/a/b": "files.test/a/b", "https://files.test:8443 =10.0.0.0/8": "files.test:8443",
+	} {
+		if _, err := ParseRule(text); err == nil || !strings.HasSuffix(err.Error(), ": a rule has no scheme: write "+want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // TestPolicyDecidesRequests checks on which connections each request is decided, and which requests are allowed.
 func TestPolicyDecidesRequests(t *testing.T) {
 	p := Policy{

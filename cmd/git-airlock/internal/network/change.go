@@ -38,7 +38,7 @@ func Begin(dir string, rules control.Rules, secrets []secret.Secret, now time.Ti
 func With(rules control.Rules, text string, deny bool, until time.Time) (changed control.Rules, added []control.Rule, err error) {
 	members, err := sets.Expand(text)
 	if err != nil {
-		return rules, nil, &RuleError{Source: Live, Err: err}
+		return rules, nil, wrongRule(deny, err)
 	}
 	for _, m := range members {
 		added = append(added, control.Rule{Text: m.String(), Source: Live, Until: until})
@@ -58,12 +58,21 @@ func With(rules control.Rules, text string, deny bool, until time.Time) (changed
 	return rules, added, nil
 }
 
+// wrongRule reports that the rule of a command cannot be read.
+func wrongRule(deny bool, err error) error {
+	command := "net allow"
+	if deny {
+		command = "net deny"
+	}
+	return &RuleError{Source: command, Err: err, Next: []string{"git airlock " + command + " -h"}}
+}
+
 // Saved reports whether the repository's own settings have a rule already, and returns a rule of all settings that denies what the rule
 // allows: it would win at the next start.
 func Saved(ctx context.Context, repo *gitops.Repository, key, text string, now time.Time) (have bool, denial *control.Rule, err error) {
 	members, err := sets.Expand(text)
 	if err != nil {
-		return false, nil, &RuleError{Source: Live, Err: err}
+		return false, nil, wrongRule(key == DenyKey, err)
 	}
 	settings, err := repo.Settings(ctx)
 	if err != nil {
