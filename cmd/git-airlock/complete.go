@@ -26,6 +26,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/evidence"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/record/store"
 	"github.com/git-airlock/git-airlock/promote/undo"
@@ -253,6 +254,7 @@ func (k *known) values() manual.Offered {
 			},
 			"rule": k.networkRules, "RULE": k.networkRules, "HOST[:PORT]": k.refusedHosts, "N": k.checkpoints, "M": k.checkpoints,
 			"RUN": k.runs, "[RUN]": k.runs, "REVISION": k.branches, "BRANCH": k.branches, "REMOTE": k.remotes,
+			"LIST":  func() []manual.Candidate { return plain(evidence.Requirements()) },
 			"level": func() []manual.Candidate { return plain([]string{"info", "notice", "warning", "error"}) },
 			"log": func() []manual.Candidate {
 				return append(k.refs("refs/airlock"), manual.Candidate{Text: "--ops", About: "list landings and undos"},

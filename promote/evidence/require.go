@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -41,6 +42,16 @@ func ParseRequirements(list string) ([]Requirement, error) {
 		}
 	}
 	return all, nil
+}
+
+// Requirements returns the words of a list of requirements, those with a value up to the "=".
+func Requirements() []string {
+	words := slices.Collect(maps.Keys(requirements))
+	for name := range valuedRequirements {
+		words = append(words, name+"=")
+	}
+	slices.Sort(words)
+	return words
 }
 
 var requirements = map[string]func(Verdict) error{

@@ -170,6 +170,7 @@ func (e *offer) inside(p Page, nth int) {
 func (e *offer) log(before []string) {
 	if len(before) > 0 && before[0] == "--ops" {
 		e.candidate("--json", "")
+		e.candidate("--help", "")
 		return
 	}
 	e.all("log")
@@ -198,6 +199,10 @@ func (e *offer) value(o Option) {
 	switch o.Value {
 	case "NAME[=VERSION][,manager=NAME]":
 		e.languages()
+	case "LIST": // of words with commas between them
+		done := strings.LastIndexByte(e.word, ',') + 1
+		e.stem, e.word = e.stem+e.word[:done], e.word[done:]
+		e.all(o.Value)
 	case "[NAME=]PATH":
 		if i := strings.Index(e.word, "="); i >= 0 {
 			e.stem, e.word = e.stem+e.word[:i+1], e.word[i+1:]

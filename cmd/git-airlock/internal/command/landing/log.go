@@ -28,17 +28,20 @@ func logCommand() *cli.Command {
 		SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
 			args := c.Args().Slice()
-			if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
+			operations := len(args) > 0 && args[0] == "--ops"
+			if words := args[min(1, len(args)):]; operations && len(words) > 0 && isHelp(words[0]) || len(args) > 0 && isHelp(args[0]) {
 				cmdline.PageOf(c).Help(c.App.Writer, manual.WidthOf(c.App.Writer))
 				return nil
 			}
-			if len(args) > 0 && args[0] == "--ops" {
+			if operations {
 				return showOperations(c, args[1:])
 			}
 			return cmdline.InRepository(func(c *cli.Context, s *session.Session) error { return showGitLog(c, s, args) })(c)
 		},
 	}
 }
+
+func isHelp(word string) bool { return word == "-h" || word == "--help" }
 
 // showGitLog shows the log through git's pager.
 func showGitLog(c *cli.Context, s *session.Session, args []string) error {
