@@ -21,9 +21,12 @@ var agentPackages = map[string]string{
 // AgentPackage returns the npm package of an agent, or an empty string for an agent that is not known.
 func AgentPackage(name string) string { return agentPackages[name] }
 
+// Agents returns the names of the agents that a recipe can have.
+func Agents() []string { return slices.Sorted(maps.Keys(agentPackages)) }
+
 // agents reads [agents].
 func (t table) agents() (all []Agent) {
-	known := slices.Sorted(maps.Keys(agentPackages))
+	known := Agents()
 	t.only(known...)
 	for _, name := range known {
 		version, ok := t.text(name)

@@ -178,8 +178,8 @@ func languagesFor(s *session.Session, asked []string, have recipe.Recipe) (all [
 func agentsFor(asked []string) (all []recipe.Agent, err error) {
 	for _, text := range asked {
 		name, version, _ := strings.Cut(text, "=")
-		if known, err := agents.Named(agents.Known(), name); err == nil && recipe.AgentPackage(known.Name) == "" {
-			return nil, fmt.Errorf("a recipe cannot have %s, which is not an npm package", gitops.Text(name))
+		if recipe.AgentPackage(name) == "" {
+			return nil, fmt.Errorf("a recipe cannot have %s, but only %s", gitops.Text(name), strings.Join(recipe.Agents(), ", "))
 		}
 		if version == "" {
 			version = installed(name)
