@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode/utf8"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Log writes the output of git log in dir, and escapes everything that is not plain text. If colour is true, git's
@@ -102,13 +104,8 @@ func (c Config) Colour(keys ...string) (Colour, error) {
 		if !set {
 			continue
 		}
-		switch value {
-		case "auto":
-			return ColourAuto, nil
-		case "always":
-			return ColourAlways, nil
-		case "never":
-			return ColourNever, nil
+		if colour, known := map[string]Colour{"auto": ColourAuto, "always": ColourAlways, "never": ColourNever}[value]; known {
+			return colour, nil
 		}
 		wants, err := c.Bool(key, true)
 		if err != nil || wants {
@@ -177,7 +174,7 @@ func (e *escapingWriter) escape(line string) string {
 			line = line[1:]
 			continue
 		}
-		if sequence := colourSequence(line); e.colour && sequence != "" {
+		if sequence := words.ColourSequence(line); e.colour && sequence != "" {
 			b.WriteString(sequence)
 			line = line[len(sequence):]
 			continue
@@ -190,23 +187,4 @@ func (e *escapingWriter) escape(line string) string {
 		line = line[end:]
 	}
 	return b.String()
-}
-
-// colourSequence returns the colour sequence (SGR, ECMA-48) at the start of text. It returns none if the sequence
-// can hide the text after it, as "conceal" (8) does.
-func colourSequence(text string) string {
-	body, ok := strings.CutPrefix(text, "\x1b[")
-	if !ok {
-		return ""
-	}
-	end := strings.IndexFunc(body, func(r rune) bool { return r != ';' && (r < '0' || r > '9') })
-	if end < 0 || body[end] != 'm' {
-		return ""
-	}
-	for _, n := range strings.Split(body[:end], ";") {
-		if strings.TrimLeft(n, "0") == "8" {
-			return ""
-		}
-	}
-	return text[:2+end+1]
 }

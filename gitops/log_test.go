@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // FuzzEscapingWriter escapes any bytes of a log.
@@ -54,7 +56,7 @@ func TestLongLine(t *testing.T) {
 func onlyText(t *testing.T, line string, colour bool) {
 	t.Helper()
 	for line != "" {
-		if sequence := colourSequence(line); colour && sequence != "" {
+		if sequence := words.ColourSequence(line); colour && sequence != "" {
 			line = line[len(sequence):]
 			continue
 		}

@@ -19,13 +19,11 @@ var (
 	ErrNoRepository = errors.New("not inside the work tree of a git repository")
 	// ErrBare means that the repository has no work tree.
 	ErrBare = errors.New("the repository is bare: it has no work tree")
-	// ErrTwoRepositories means that git's variables name a repository or work tree other than the one around the
-	// folder.
+	// ErrTwoRepositories means that git's variables name a repository or work tree other than the one around the folder.
 	ErrTwoRepositories = errors.New("GIT_DIR or GIT_WORK_TREE names another repository than the one of this folder")
 )
 
-// ForeignError means that the repository at Path belongs to another user, so that git refuses it (safe.directory in
-// git-config(1)).
+// ForeignError means that the repository at Path belongs to another user, so that git refuses it (safe.directory in git-config(1)).
 type ForeignError struct{ Path string }
 
 func (e *ForeignError) Error() string {
@@ -49,10 +47,9 @@ func Open(ctx context.Context, dir string) (*Repository, error) {
 	return place, nil
 }
 
-// OpenCurrent finds the repository that git would use in dir, in this environment. Hooks and aliases set GIT_DIR to
-// the repository that git would find anyway, and mean the work tree around dir. Together with GIT_WORK_TREE,
-// GIT_DIR can also name a repository that cannot be found from dir. Other variables, such as GIT_INDEX_FILE, are
-// only for the current command, and are ignored.
+// OpenCurrent finds the repository that git would use in dir, in this environment. Hooks and aliases set GIT_DIR to the repository that git
+// would find anyway, and mean the work tree around dir. Together with GIT_WORK_TREE, GIT_DIR can also name a repository that cannot be found
+// from dir. Other variables, such as GIT_INDEX_FILE, are only for the current command, and are ignored.
 func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 	gitDir, workTree := os.Getenv(gitDirVariable), os.Getenv(workTreeVariable)
 	around, err := Open(ctx, dir)
@@ -84,6 +81,23 @@ func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 	named.Place = []string{gitDirVariable + "=" + named.GitDir, workTreeVariable + "=" + named.Top}
 	named.Git = newUserGit(named.Top).With(named.Place...)
 	return named, nil
+}
+
+// OpenBare finds the bare repository that git would use in dir, in this environment, for commands that need no work tree. Its Top is its own
+// folder.
+func OpenBare(ctx context.Context, dir string) (*Repository, error) {
+	g := newUserGit(dir)
+	if named := os.Getenv(gitDirVariable); named != "" {
+		g = g.With(gitDirVariable + "=" + named)
+	}
+	answers, err := ask(ctx, g, places[:3])
+	if err != nil {
+		return nil, noRepository(err, dir)
+	}
+	r := &Repository{GitDir: answers[0], CommonDir: answers[1], Format: answers[2], Top: answers[0]}
+	r.Place = []string{gitDirVariable + "=" + r.GitDir}
+	r.identity, r.top, r.Git = identityOf(r.CommonDir), identityOf(r.Top), newUserGit(r.GitDir).With(r.Place...)
+	return r, nil
 }
 
 // OpenWithSettings is like [OpenCurrent] and [Git.Settings], and starts git for both at the same time.
@@ -170,13 +184,8 @@ func locate(ctx context.Context, g *Git, dir string) (*Repository, error) {
 	}
 	answers := lines[1:]
 	if len(answers) > len(places) {
-		answers = nil
-		for _, question := range places {
-			answer, err := g.Output(ctx, "rev-parse", "--path-format=absolute", question)
-			if err != nil {
-				return nil, err
-			}
-			answers = append(answers, answer)
+		if answers, err = ask(ctx, g, places); err != nil {
+			return nil, err
 		}
 	}
 	if len(answers) != len(places) {
@@ -188,6 +197,18 @@ func locate(ctx context.Context, g *Git, dir string) (*Repository, error) {
 		return nil, fmt.Errorf("%w (this is the git directory)", ErrNoRepository)
 	}
 	return r, nil
+}
+
+// ask runs git rev-parse for each question.
+func ask(ctx context.Context, g *Git, questions []string) (answers []string, err error) {
+	for _, question := range questions {
+		answer, err := g.Output(ctx, "rev-parse", "--path-format=absolute", question)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, answer)
+	}
+	return answers, nil
 }
 
 // noRepository returns the error for a folder without a repository, or for a repository of another user.

@@ -97,6 +97,12 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
+	for _, dir := range []string{bare, filepath.Join(bare, "refs")} {
+		r, err := gitops.OpenBare(t.Context(), dir)
+		if err != nil || r.Top != bare || r.GitDir != bare || r.CommonDir != bare || r.Format != "sha1" || r.Replaced() {
+			t.Errorf("bare, from %s: %+v, %v", dir, r, err)
+		}
+	}
 	r, err := gitops.Open(t.Context(), linked)
 	gitopstest.Check(t, err)
 	if r.CommonDir != w.GitDir || r.WorktreeID() != "linked" || w.WorktreeID() != "" {

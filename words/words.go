@@ -104,3 +104,22 @@ func unique(texts []string) (once []string) {
 	}
 	return once
 }
+
+// ColourSequence returns the colour sequence (SGR, ECMA-48) at the start of text. It returns none if the sequence
+// can hide the text after it, as "conceal" (8) does.
+func ColourSequence(text string) string {
+	body, ok := strings.CutPrefix(text, "\x1b[")
+	if !ok {
+		return ""
+	}
+	end := strings.IndexFunc(body, func(r rune) bool { return r != ';' && (r < '0' || r > '9') })
+	if end < 0 || body[end] != 'm' {
+		return ""
+	}
+	for _, n := range strings.Split(body[:end], ";") {
+		if strings.TrimLeft(n, "0") == "8" {
+			return ""
+		}
+	}
+	return text[:2+end+1]
+}

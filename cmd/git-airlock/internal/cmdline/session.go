@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -29,13 +30,39 @@ func openAs(c *cli.Context, report session.Reporter) (*session.Session, error) {
 	if err != nil {
 		sudo = 0
 	}
-	dry := slices.ContainsFunc(c.Lineage(), func(of *cli.Context) bool { return of.Bool(dryRunFlag.Name) })
-	s, err := session.Open(c.Context, session.Options{Dry: dry, Report: report, Now: ui.Now, Sudo: sudo, Terminal: terminalLikeOurs(), Version: c.App.Version})
+	with := optionsOf(c, report)
+	with.Sudo = sudo
+	s, err := session.Open(c.Context, with)
 	if err == nil {
 		ui.Know(c.App.ErrWriter, s.Config)
 		s.Recorder = recorder{s, c.App.Version}
 	}
 	return s, err
+}
+
+func optionsOf(c *cli.Context, report session.Reporter) session.Options {
+	dry := slices.ContainsFunc(c.Lineage(), func(of *cli.Context) bool { return of.Bool(dryRunFlag.Name) })
+	return session.Options{Dry: dry, Report: report, Now: ui.Now, Terminal: terminalLikeOurs(), Version: c.App.Version}
+}
+
+// InAnyRepository is like [InRepository], but also opens a bare repository. bare reports that it is one.
+func InAnyRepository(act func(c *cli.Context, s *session.Session, bare bool) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		s, err := Open(c)
+		bare := errors.Is(err, gitops.ErrBare)
+		if bare {
+			s, err = session.OpenBare(c.Context, optionsOf(c, ui.Reporter{To: c.App.ErrWriter}))
+		}
+		if err != nil {
+			return err
+		}
+		if bare {
+			ui.Know(c.App.ErrWriter, s.Config)
+		} else {
+			finishOver(c.Context, s)
+		}
+		return act(c, s, bare)
+	}
 }
 
 // InRepository opens the repository and then calls act.

@@ -111,6 +111,28 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 	return s, s.recover(ctx)
 }
 
+// OpenBare opens the bare repository of the current folder, for commands that need neither a work tree nor an airlock.
+func OpenBare(ctx context.Context, with Options) (*Session, error) {
+	cwd, err := workingFolder()
+	if err != nil {
+		return nil, err
+	}
+	if insideWorkspace(ctx, cwd) {
+		return nil, errInside
+	}
+	repo, err := gitops.OpenBare(ctx, cwd)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{Repo: repo, Store: airlock.Open(repo), Dry: with.Dry, Report: with.Report, Now: with.Now, Terminal: with.Terminal, Version: with.Version}
+	if s.Settings, err = repo.Settings(ctx); err != nil {
+		return nil, err
+	}
+	s.Config = gitops.ConfigOf(s.Settings)
+	KeepEnvironment(s.Config)
+	return s, nil
+}
+
 func (s *Session) binding() worktrees.Binding {
 	return worktrees.Binding{Repo: s.Repo, Store: s.Store, Prisons: s.Prisons(), Report: s.Report, Dry: s.Dry}
 }

@@ -36,7 +36,7 @@ func logCommand() *cli.Command {
 			if operations {
 				return showOperations(c, args[1:])
 			}
-			return cmdline.InRepository(func(c *cli.Context, s *session.Session) error { return showGitLog(c, s, args) })(c)
+			return cmdline.InAnyRepository(func(c *cli.Context, s *session.Session, _ bool) error { return showGitLog(c, s, args) })(c)
 		},
 	}
 }

@@ -50,7 +50,7 @@ func verifyCommand() *cli.Command {
 			"same commits again (git-airlock-check(1)). Whoever controls the machine with the agent can sign anything there.\n\n" +
 			"The exit status is 0 if all commits are verified, 1 if evidence of one is wrong or does not show what is required, and 3 if\n" +
 			"evidence, an object or a key is missing. With --ignore-missing, commits without any evidence, such as your own, are only\n" +
-			"listed. Whoever removes the notes of a commit makes it one of them.",
+			"listed. Whoever removes the notes of a commit makes it one of them. verify works in a bare repository, too.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: requireFlag, Usage: "what the evidence of each commit must show: a `LIST` of the words above"},
 			&cli.StringFlag{Name: signersFlag, Usage: "read the keys that count from `FILE`"},
@@ -58,12 +58,15 @@ func verifyCommand() *cli.Command {
 			&cli.BoolFlag{Name: checkedFlag, Usage: "say that this job has checked the commits again"},
 			cmdline.JSONFlag,
 		},
-		Action: cmdline.InRepository(verify),
+		Action: cmdline.InAnyRepository(verify),
 	}, cmdline.Takes{Least: 1, Most: 1})
 }
 
-func verify(c *cli.Context, s *session.Session) error {
-	s.Attest(c.Context)
+// verify verifies commits. Before, it makes the statements that are missing, except in a bare repository, which no airlock lands in.
+func verify(c *cli.Context, s *session.Session, bare bool) error {
+	if !bare {
+		s.Attest(c.Context)
+	}
 	v, err := verifierOf(c, s)
 	if err != nil {
 		return err
