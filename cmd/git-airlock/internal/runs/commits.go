@@ -9,11 +9,13 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/passed"
 	"github.com/git-airlock/git-airlock/promote"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // maxCommits bounds the commits of a record.
@@ -162,6 +164,11 @@ func (g *gathering) changes(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	g.put(record.ChangesName, out.Bytes(), record.File{})
+	text, about := out.Bytes(), record.File{}
+	if found := g.values.Find(text); len(found) > 0 {
+		text = passed.Cover(nil, text, 0, found)
+		about.Note = fmt.Sprintf("values of variables are masked at %s; the commits have them", words.Count(len(found), "place"))
+	}
+	g.put(record.ChangesName, text, about)
 	return nil
 }
