@@ -8,10 +8,12 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Interdiff is what the agent changed when it amended a commit, as escaped text.
@@ -78,31 +80,49 @@ func (q *request) interdiff(ctx context.Context, r Reviewable, out io.Writer, co
 		return false, false, err
 	}
 	if !bytes.Equal(commits[0].Message, commits[1].Message) {
-		printMessages(out, commits[0].Message, commits[1].Message)
+		part = printMessages(out, commits[0].Message, commits[1].Message)
 	}
 	err = bridge.ShowTrees(ctx, out, colour, interdiffLimit, moved, commits[1].Tree)
-	if part = errors.Is(err, gitops.ErrLargePatch); part {
+	if errors.Is(err, gitops.ErrLargePatch) {
+		part = true
 		_, err = fmt.Fprintln(out, "(the rest is left out)")
 	}
 	return true, part, err
 }
 
-// linesShown bounds the lines of a message that are printed.
-const linesShown = 100
+// messageLimit bounds the bytes of a message that are printed.
+const messageLimit = 256 << 10
 
-// printMessages prints an old and a new commit message, escaped.
-func printMessages(out io.Writer, before, after []byte) {
+// printMessages prints an old and a new commit message, escaped. part reports that the end of one is left out, which it says.
+func printMessages(out io.Writer, before, after []byte) (part bool) {
 	fmt.Fprintln(out, "message:")
 	for _, m := range []struct {
 		sign string
 		text []byte
 	}{{"-", before}, {"+", after}} {
-		n := 0
-		for line := range bytes.Lines(m.text) {
-			if n++; n > linesShown {
-				break
-			}
-			fmt.Fprintf(out, "%s%s\n", m.sign, gitops.Text(bytes.TrimSuffix(line, []byte("\n"))))
+		shown := m.text[:min(len(m.text), messageLimit)]
+		for line := range bytes.Lines(shown) {
+			printLine(out, m.sign, bytes.TrimSuffix(line, []byte("\n")))
+		}
+		if rest := len(m.text) - len(shown); rest > 0 {
+			part = true
+			fmt.Fprintf(out, "(%s of this message are left out)\n", words.Count(rest, "byte"))
 		}
 	}
+	return part
+}
+
+// printLine prints a line, escaped. A text has a maximum length, so a long line is printed in pieces.
+func printLine(out io.Writer, sign string, line []byte) {
+	const most = 4000
+	fmt.Fprint(out, sign)
+	for len(line) > most {
+		n := most
+		for n > most-utf8.UTFMax && !utf8.RuneStart(line[n]) {
+			n--
+		}
+		fmt.Fprint(out, gitops.Text(line[:n]))
+		line = line[n:]
+	}
+	fmt.Fprintln(out, gitops.Text(line))
 }
