@@ -61,8 +61,7 @@ func (e *Engine) check(ctx context.Context, f facts, w *lazyBridge, pairs []ledg
 	return results, nil
 }
 
-// checkPart checks some commits, and calls next before each. When the cycle's budget is used up, a later cycle checks
-// the rest.
+// checkPart checks some commits, and calls next before each. When the cycle's budget is used up, a later cycle checks the rest.
 func (e *Engine) checkPart(ctx context.Context, f facts, w *lazyBridge, pairs []ledger.Pair, next func()) ([]ledger.GateResult, error) {
 	k := newChecker(ctx, f, w)
 	defer func() { k.close() }()

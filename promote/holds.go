@@ -33,8 +33,7 @@ func (e *Engine) Collision(ctx context.Context, paths []string) ledger.Hold {
 	return h
 }
 
-// interrupted returns the hold of a landing that a crash interrupted, if it cannot be completed or undone without
-// overwriting later changes.
+// interrupted returns the hold of a landing that a crash interrupted, if it cannot be completed or undone without overwriting later changes.
 func (e *Engine) interrupted(ctx context.Context, paths []string) ledger.Hold {
 	h := e.Collision(ctx, paths)
 	h.Message = "a landing was interrupted, and files it was writing have been changed since; put them aside to let it be finished"

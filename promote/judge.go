@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -123,7 +124,8 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 			}
 			j.holds = append(j.holds, hold.Policy(*v, later))
 			if there := e.inTheWay(*v); len(there) > 0 {
-				j.holds = append(j.holds, e.Collision(ctx, there))
+				next := land.Landing{Old: f.refs.tip, New: t.Outer, Begun: e.Record.Base, Dir: e.Dir(), Config: f.config}
+				j.holds = append(j.holds, e.Collision(ctx, hold.InTheWay(ctx, e.Repo, next, there)))
 			}
 			return j
 		}

@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,4 +80,14 @@ func quoted(paths []string) string {
 		b.WriteString(" " + gitops.Pasteable(p))
 	}
 	return b.String()
+}
+
+// InTheWay returns the paths at which a landing would overwrite changes of the user: known, and those that git finds. Git finds none while
+// the commit is not in the repository yet.
+func InTheWay(ctx context.Context, r *gitops.Repository, next land.Landing, known []string) []string {
+	if collision, found := errors.AsType[*land.CollisionError](land.Check(ctx, r, next)); found {
+		known = append(slices.Clone(known), collision.Paths...)
+	}
+	slices.Sort(known)
+	return slices.Compact(known)
 }
