@@ -76,15 +76,8 @@ type Setup struct {
 // prison's memory holds the value, and a later start reads it again.
 type Variable struct {
 	Name string `json:"name"`
-	From string `json:"from"` // [FromOption] or [FromSetting], or the source of the value: "environment" or ".env"
+	From string `json:"from"` // the source of the value: "option", "setting", "environment" or ".env"
 }
-
-const (
-	// FromOption is a value that was typed as --env NAME=VALUE.
-	FromOption = "option"
-	// FromSetting is a value in the user's configuration.
-	FromSetting = "setting"
-)
 
 // Rules are the rules of the network that options of starts have given, in addition to those of the settings.
 type Rules struct {

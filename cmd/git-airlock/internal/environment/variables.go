@@ -14,9 +14,16 @@ import (
 // Variable is an environment variable for a prison. Nothing writes its value to a file, because the value can be a secret.
 type Variable struct {
 	Name  string
-	From  string // the source of the value
+	From  string // the source of the value: [FromOption] or [FromSetting], or what [HostVariable] returns
 	Value string
 }
+
+const (
+	// FromOption is a value that was typed as --env NAME=VALUE.
+	FromOption = "option"
+	// FromSetting is a value in the user's configuration.
+	FromSetting = "setting"
+)
 
 // ListedVariables parses the entries of an option or setting. An entry NAME=VALUE gives a value, and an entry NAME takes the
 // value of the user's variable. The last entry of a name counts, and an empty entry drops all entries before it. unset are the
@@ -79,4 +86,44 @@ func (b Builder) WarnUnused(s Setup) {
 			b.Report.Say("%s: %s is not used: a native prison has this machine's system", s.File, gitops.Text(from))
 		}
 	}
+}
+
+// LostValues returns the refusal to start a prison without some of its variables. others are those that could be read again.
+func LostValues(lost []Variable, others []Variable) error {
+	origins := map[string]string{
+		FromOption: "typed with --env", FromSetting: "from a setting", DotenvName: "from " + DotenvName,
+	}
+	without, again, named, export := "", "", "", ""
+	for _, v := range others {
+		without += " --env " + v.Name
+		if v.From == FromSetting { // the option replaces all values of the setting
+			without += "=VALUE"
+		}
+	}
+	for _, v := range lost {
+		again += " --env " + v.Name + "=VALUE"
+		export += " " + v.Name + "=VALUE"
+		origin := origins[v.From]
+		if origin == "" {
+			origin = "from your environment"
+		}
+		named += fmt.Sprintf(", %s (%s)", v.Name, origin)
+	}
+	hints := []string{"export" + export + " && git airlock start", "git airlock start" + without + again}
+	if without == "" {
+		without = " --env " + gitops.ShellQuote("")
+	}
+	return &Refusal{
+		Text: "no airlock keeps the values of variables, and these are set neither here nor in " + DotenvName + ":" + named[1:],
+		Next: append(hints, "git airlock start"+without+"  # without"+strings.ReplaceAll(export, "=VALUE", "")),
+	}
+}
+
+// NamesIn returns the names of variables NAME=VALUE.
+func NamesIn(env []string) (names []string) {
+	for _, v := range env {
+		name, _, _ := strings.Cut(v, "=")
+		names = append(names, name)
+	}
+	return names
 }

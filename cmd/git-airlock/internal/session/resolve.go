@@ -116,7 +116,7 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 	}
 	if c.airlock.Setup = nil; c.setup.File != "" {
 		c.setupEnv = s.Environment().Variables(c.setup, q.Dotenv)
-		c.airlock.Setup = &airlock.Setup{File: c.setup.File, Digest: c.setup.Digest, Names: c.setup.Names, Variables: namesIn(c.setupEnv)}
+		c.airlock.Setup = &airlock.Setup{File: c.setup.File, Digest: c.setup.Digest, Names: c.setup.Names, Variables: environment.NamesIn(c.setupEnv)}
 	}
 	if !s.Prisons().Traits(c.airlock).Images {
 		s.Environment().WarnUnused(c.setup)

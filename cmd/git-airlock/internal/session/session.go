@@ -19,9 +19,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -98,7 +96,7 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 	}
 	store := airlock.Open(repo).WithWaiting(daemon.Waiting(with.Report.Say))
 	s := &Session{Repo: repo, Store: store, Settings: settings, Config: gitops.ConfigOf(settings), Dry: with.Dry, Report: with.Report, Now: with.Now, Terminal: with.Terminal, Version: with.Version}
-	if err := checkOwner(repo, s.Store, with.Sudo); err != nil {
+	if err := worktrees.CheckOwner(repo, s.Store, with.Sudo); err != nil {
 		return nil, err
 	}
 	if s.Dry {
@@ -335,36 +333,4 @@ func (s *Session) CommittedSetup(ctx context.Context) (environment.Setup, error)
 		return environment.Setup{}, err
 	}
 	return s.Environment().Read(ctx, head.Tree)
-}
-
-// checkOwner returns an error if the repository belongs to another user. Root could work on it, but would leave files there that
-// its owner cannot use.
-func checkOwner(repo *gitops.Repository, store airlock.Store, sudo int) error {
-	owner, ok := store.Foreign()
-	if ok {
-		return environment.Advise(fmt.Errorf("the airlocks of this repository belong to %s", userName(owner)), asUser(owner)...)
-	}
-	if sudo == 0 || os.Geteuid() != 0 || store.Ours() {
-		return nil
-	}
-	if info, err := os.Stat(repo.CommonDir); err != nil || !gitops.OwnedBy(info, sudo) {
-		return nil
-	}
-	return environment.Advise(fmt.Errorf("this repository belongs to %s, who could not use an airlock that root makes", userName(sudo)),
-		"git airlock start  # without sudo")
-}
-
-func userName(uid int) string {
-	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
-		return u.Username
-	}
-	return "uid " + strconv.Itoa(uid)
-}
-
-// asUser returns the commands that reach another user's airlock.
-func asUser(uid int) []string {
-	if uid == 0 {
-		return []string{"sudo git airlock list", "sudo git airlock clear"}
-	}
-	return []string{"sudo -u '#" + strconv.Itoa(uid) + "' git airlock list"}
 }

@@ -1,18 +1,16 @@
 package session
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
-	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 // OptionVariables reads what the option --env lists.
 func OptionVariables(listed []string, dotenv map[string]string) ([]environment.Variable, error) {
-	all, unset, err := environment.ListedVariables("--env", airlock.FromOption, listed, dotenv)
+	all, unset, err := environment.ListedVariables("--env", environment.FromOption, listed, dotenv)
 	if err != nil {
 		return nil, &RequestError{err.Error()}
 	}
@@ -34,7 +32,7 @@ func (c *resolved) readVariables() error {
 		c.setVariables(c.Env)
 		return nil
 	}
-	all, unset, err := environment.ListedVariables(c.EnvKey, airlock.FromSetting, c.UsualEnv, c.Dotenv)
+	all, unset, err := environment.ListedVariables(c.EnvKey, environment.FromSetting, c.UsualEnv, c.Dotenv)
 	if err != nil {
 		return &RequestError{err.Error()}
 	}
@@ -43,7 +41,7 @@ func (c *resolved) readVariables() error {
 			return notSet(c.EnvKey, name)
 		}
 	}
-	var lost []airlock.Variable
+	var lost []environment.Variable
 	var typed []string
 	for _, old := range before {
 		if slices.ContainsFunc(all, func(v environment.Variable) bool { return v.Name == old.Name }) {
@@ -51,16 +49,16 @@ func (c *resolved) readVariables() error {
 		}
 		value, from, set := environment.HostVariable(old.Name, c.Dotenv)
 		if !set {
-			lost = append(lost, old)
+			lost = append(lost, environment.Variable{Name: old.Name, From: old.From})
 			continue
 		}
-		if old.From == airlock.FromOption || old.From == airlock.FromSetting {
+		if old.From == environment.FromOption || old.From == environment.FromSetting {
 			typed = append(typed, old.Name)
 		}
 		all = append(all, environment.Variable{Name: old.Name, From: from, Value: value})
 	}
 	if len(lost) > 0 {
-		return lostValues(lost, all)
+		return environment.LostValues(lost, all)
 	}
 	if len(typed) > 0 {
 		c.session.Report.Say("the values that were typed for an earlier start are not kept; taken from your environment: %s", strings.Join(typed, ", "))
@@ -76,37 +74,6 @@ func (c *resolved) setVariables(all []environment.Variable) {
 	}
 }
 
-// lostValues returns the refusal to start a prison without some of its variables. others are those that could be read again.
-func lostValues(lost []airlock.Variable, others []environment.Variable) error {
-	origins := map[string]string{
-		airlock.FromOption: "typed with --env", airlock.FromSetting: "from a setting", environment.DotenvName: "from " + environment.DotenvName,
-	}
-	without, again, named, export := "", "", "", ""
-	for _, v := range others {
-		without += " --env " + v.Name
-		if v.From == airlock.FromSetting { // the option replaces all values of the setting
-			without += "=VALUE"
-		}
-	}
-	for _, v := range lost {
-		again += " --env " + v.Name + "=VALUE"
-		export += " " + v.Name + "=VALUE"
-		origin := origins[v.From]
-		if origin == "" {
-			origin = "from your environment"
-		}
-		named += fmt.Sprintf(", %s (%s)", v.Name, origin)
-	}
-	hints := []string{"export" + export + " && git airlock start", "git airlock start" + without + again}
-	if without == "" {
-		without = " --env " + gitops.ShellQuote("")
-	}
-	return &environment.Refusal{
-		Text: "no airlock keeps the values of variables, and these are set neither here nor in " + environment.DotenvName + ":" + named[1:],
-		Next: append(hints, "git airlock start"+without+"  # without"+strings.ReplaceAll(export, "=VALUE", "")),
-	}
-}
-
 // environ returns the environment of a new prison. Of two values for a name the later one counts.
 func (c resolved) environ() []string {
 	env := slices.Clone(c.setupEnv)
@@ -114,13 +81,4 @@ func (c resolved) environ() []string {
 		env = append(env, v.Name+"="+v.Value)
 	}
 	return env
-}
-
-// namesIn returns the names of variables NAME=VALUE.
-func namesIn(env []string) (names []string) {
-	for _, v := range env {
-		name, _, _ := strings.Cut(v, "=")
-		names = append(names, name)
-	}
-	return names
 }
