@@ -75,7 +75,7 @@ func ask(url string, n int, anew bool) error {
 	return nil
 }
 
-// events measures how long after the server wrote it each of n events arrives. An event is a line with the server's time in
+// events measures how long after the server wrote it each of n events arrives. An event has the server's time in
 // nanoseconds.
 func events(url string, n int) error {
 	answer, err := get(client(), url)
@@ -85,7 +85,11 @@ func events(url string, n int) error {
 	defer answer.Body.Close()
 	lines, all := bufio.NewScanner(answer.Body), make([]time.Duration, 0, n)
 	for len(all) < n && lines.Scan() {
-		nanos, err := strconv.ParseInt(lines.Text(), 10, 64)
+		text, isData := strings.CutPrefix(lines.Text(), "data: ")
+		if !isData {
+			continue
+		}
+		nanos, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return err
 		}

@@ -146,7 +146,7 @@ func TestEchoesAreCut(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"%", "a&", `\u00`, "100 % & more", `{"a":"\n\"b\""}`, "%" + value[:5], "", "x", value[:len(value)-1], strings.Repeat(value[:9], 1000), strings.Repeat("x", 3*maxRead) + value[:5]} {
+	for _, text := range []string{"%", "a&", `\u00`, "100 % & more", `{"a":"\n\"b\""}`, "%" + value[:5], "", "x", value[:len(value)-1], strings.Repeat(value[:9], 1000), strings.Repeat("x", 100<<10) + value[:5]} {
 		for _, content := range []io.Reader{strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text))} {
 			if got, found, err := guard(content, http.Header{"A": {"b"}}, nil); got != text || found || err != nil {
 				t.Errorf("%.20q: %.20q, %v, %v", text, got, found, err)
@@ -308,7 +308,7 @@ func FuzzEchoes(f *testing.F) {
 	f.Add("x", "y", uint8(12), uint8(4))
 	f.Fuzz(func(t *testing.T, before, after string, at, kind uint8) {
 		echo := []string{value, base64.StdEncoding.EncodeToString([]byte(value)), "", strings.ReplaceAll(value, "-", "%2D"), strings.ReplaceAll(value, "r", "&#114;")}[kind%5]
-		if kind%5 > 2 && strings.ContainsAny(before[max(0, len(before)-maxEntity):], `%&\`) {
+		if kind%5 > 2 && strings.ContainsAny(before[max(0, len(before)-maxEscape):], `%&\`) {
 			return // which may make another escape of it
 		}
 		text := before + echo + after

@@ -1,46 +1,31 @@
 package credential
 
 import (
-	"bytes"
 	"html"
 	"strconv"
 	"strings"
 	"unicode"
 )
 
-// maxEntity is the maximum length of an entity of HTML that stands for an ASCII character, such as "&#x0002f;".
-const maxEntity = 10
+// maxEscape is the maximum length of an escape: an entity of HTML that stands for an ASCII character, such as "&#x0002f;".
+const maxEscape = 10
 
 // escapes are the characters that begin an escape.
 const escapes = `%\&`
 
-// unescape replaces percent encodings, escapes of JSON and JavaScript, and entities of HTML that stand for an ASCII character. It leaves
-// out an incomplete escape at the end. before turns a position in plain, or its length, into one in text.
-func unescape(text []byte) (plain []byte, before func(int) int) {
-	plain = make([]byte, 0, len(text))
-	var places, sizes []int // of escapes, in plain and in text
-	at := 0
-	for at < len(text) {
-		next := bytes.IndexAny(text[at:], escapes)
-		if next < 0 {
-			plain = append(plain, text[at:]...)
-			break
+// unescape appends a text to plain, and replaces percent encodings, escapes of JSON and JavaScript, and entities of HTML that stand for an
+// ASCII character. It leaves out an incomplete escape at the end, and returns how many bytes are before that.
+func unescape(plain, text []byte) (_ []byte, size int) {
+	for at := 0; at < len(text); {
+		c, size := text[at], 1
+		if c == '%' || c == '\\' || c == '&' {
+			if c, size = unescapeOne(text[at:]); size == 0 {
+				return plain, at
+			}
 		}
-		plain, at = append(plain, text[at:at+next]...), at+next
-		c, size := unescapeOne(text[at:])
-		if size == 0 {
-			break
-		}
-		places, sizes = append(places, len(plain)), append(sizes, size)
 		plain, at = append(plain, c), at+size
 	}
-	return plain, func(place int) int {
-		at := place
-		for i := 0; i < len(places) && places[i] < place; i++ {
-			at += sizes[i] - 1
-		}
-		return at
-	}
+	return plain, len(text)
 }
 
 // unescapeOne returns the first character of a text, and how many bytes of the text it takes, 0 if the text may be incomplete.
@@ -57,6 +42,10 @@ func unescapeOne(text []byte) (c byte, size int) {
 			return unescapeHex(text, `\u`, 4)
 		case 'x':
 			return unescapeHex(text, `\x`, 2)
+		case 'n':
+			return '\n', 2
+		case 'r':
+			return '\r', 2
 		case '/', '\\', '"', '\'':
 			return text[1], 2
 		}
@@ -86,7 +75,7 @@ func unescapeHex(text []byte, begin string, digits int) (byte, int) {
 
 // unescapeEntity reads an entity of HTML.
 func unescapeEntity(text []byte) (byte, int) {
-	for i := 1; i < maxEntity; i++ {
+	for i := 1; i < maxEscape; i++ {
 		if i == len(text) {
 			return 0, 0
 		}

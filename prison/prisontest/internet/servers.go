@@ -128,12 +128,17 @@ func pages(folder string) http.Handler {
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
-	mux.HandleFunc("/clock", func(w http.ResponseWriter, r *http.Request) { // sends the time until the client disconnects
+	mux.HandleFunc("/clock", func(w http.ResponseWriter, r *http.Request) { // sends the time as events until the client disconnects
 		for r.Context().Err() == nil {
-			fmt.Fprintln(w, time.Now().UnixNano())
+			fmt.Fprintf(w, "data: %d\n\n", time.Now().UnixNano())
 			w.(http.Flusher).Flush()
 			time.Sleep(5 * time.Millisecond)
 		}
+	})
+	mux.HandleFunc("/repeat", func(w http.ResponseWriter, r *http.Request) { // sends the request's text, and no more until the client disconnects
+		io.WriteString(w, r.FormValue("text"))
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
 	})
 	mux.HandleFunc("/later", func(w http.ResponseWriter, _ *http.Request) { // sends the head of the answer, and the rest after a pause
 		w.(http.Flusher).Flush()
