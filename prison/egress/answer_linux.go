@@ -122,7 +122,7 @@ func (x *roundTrip) reason(err error) string {
 	case len(x.secrets) == 0:
 		return err.Error()
 	}
-	for _, known := range []error{credential.ErrEcho, credential.ErrUnsearchable, context.Canceled, io.EOF, io.ErrUnexpectedEOF} {
+	for _, known := range []error{credential.ErrEcho, credential.ErrUnsearchable, credential.ErrUnanswered, context.Canceled, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}

@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -350,6 +351,39 @@ func TestEchoesWithoutKey(t *testing.T) {
 	r := lastRecord(t, e, func(r control.Record) bool { return r.Kind == control.KindAlarm && r.Name == "api.test" })
 	if r.Credential != "api" || !strings.Contains(r.Reason, "an answer of api.test contained the value of the credential api") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestRequestIsSentOnce has a server close a connection in place of its second answer. net/http would send the request again. An upgrade makes it
+// speak HTTP/1.
+func TestRequestIsSentOnce(t *testing.T) {
+	var asked atomic.Int64
+	e, s := newCredentialed(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1); r.URL.Path == "/v1/drop" {
+			if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				c.Close()
+			}
+		}
+	})
+	for _, method := range []string{"GET", "POST"} {
+		asked.Store(0)
+		c := speak(t, e, s, "api.test")
+		r := bufio.NewReader(c)
+		for _, x := range []struct {
+			path string
+			want int
+		}{{"/v1/x", 200}, {"/v1/drop", 502}} {
+			fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: api.test\r\nIdempotency-Key: 1\r\nContent-Length: 0\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer %s\r\n\r\n", method, x.path, placeholder)
+			answer, err := http.ReadResponse(r, nil)
+			if err != nil || answer.StatusCode != x.want {
+				t.Fatal(method, x.path, answer, err)
+			}
+			io.Copy(io.Discard, answer.Body)
+			answer.Body.Close()
+		}
+		if n := asked.Load(); n != 2 {
+			t.Errorf("%s: the server got %d requests of 2", method, n)
+		}
 	}
 }
 

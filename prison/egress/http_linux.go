@@ -149,7 +149,7 @@ func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secu
 func (p *requests) transport() (*http.Transport, error) {
 	t := &http.Transport{
 		DialContext: p.dial, DisableCompression: true, MaxIdleConnsPerHost: 1, MaxConnsPerHost: 1,
-		MaxResponseHeaderBytes: maxAnswerHeaders, Protocols: new(http.Protocols),
+		MaxResponseHeaderBytes: maxAnswerHeaders, Protocols: new(http.Protocols), Proxy: credential.NotAgain,
 	}
 	t.Protocols.SetHTTP1(true)
 	if p.scheme == "http" {
@@ -290,7 +290,7 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 		record.Rule = decision.label()
 	}
 	if x.used != nil {
-		record.Credential = x.used.Name
+		record.Credential, ctx = x.used.Name, credential.Once(ctx)
 	}
 	if x.guarded {
 		w = finalOnly{w}
