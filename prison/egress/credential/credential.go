@@ -2,8 +2,8 @@
 //
 // A program inside has only a placeholder for a value: random text in the form of the service's keys, which is worth nothing
 // elsewhere. [Find] looks for placeholders wherever HTTP clients put credentials, and refuses a request with any other
-// credential, so that an attacker's own account at an allowed server cannot be used either. [Credential.Apply] writes the value
-// into the header that the service reads. [Echoes] finds a value in an answer.
+// credential under a usual name, so that an attacker's own account at an allowed server is hard to use. [Credential.Apply] writes
+// the value into the header that the service reads. [Echoes] finds a value in an answer.
 //
 // The package treats all requests and answers as an attacker's.
 package credential
@@ -120,8 +120,12 @@ func headersOf(all []Credential) (names []string) {
 	return names
 }
 
-// carriers are parts of the names of headers that carry credentials.
-var carriers = []string{"authorization", "api-key", "apikey", "auth-token", "access-token", "private-token", "job-token", "security-token", "x-auth", "x-token"}
+// carriers are parts of the names of headers that carry credentials. The list cannot be whole, as that of parameters: services can choose any
+// name.
+var carriers = []string{
+	"authorization", "api-key", "apikey", "api-token", "auth-token", "access-token", "private-token", "job-token", "security-token", "vault-token",
+	"client-secret", "x-auth", "x-token",
+}
 
 // PlainName returns the form in which names of headers are compared: lower case, with hyphens. Servers that give headers to programs as
 // variables (CGI, RFC 3875) do not distinguish characters other than letters and digits.
@@ -203,7 +207,23 @@ func within(text string, all []Credential) *Credential {
 
 // parameters are the names of query parameters in which services take credentials, in lower case and without other characters: some
 // services take "$key" for "key", and PHP takes "api.key" for "api_key".
-var parameters = []string{"key", "apikey", "accesskey", "accesstoken", "authtoken", "oauthtoken", "privatetoken", "jobtoken", "token", "xapikey", "xgoogapikey", "authorization"}
+var parameters = []string{
+	"key", "apikey", "accesskey", "accesstoken", "authtoken", "oauthtoken", "privatetoken", "jobtoken", "token", "xapikey", "xgoogapikey", "authorization",
+	"clientsecret", "password", "jwt", "sig", "xamzsignature", "xamzsecuritytoken", "xgoogsignature",
+}
+
+// isParameter reports whether services take a credential in a query parameter of this name, or in a field of it such as "user[password]".
+// "filter[key]" is not one: a field of the name key mostly has another meaning.
+func isParameter(name string) bool {
+	fields := strings.FieldsFunc(name, func(c rune) bool { return c == '[' || c == ']' })
+	for i, field := range append(fields, name) {
+		field = strings.ReplaceAll(PlainName(field), "-", "")
+		if slices.Contains(parameters, field) && (i == 0 || i == len(fields) || field != "key") {
+			return true
+		}
+	}
+	return false
+}
 
 // checkQuery returns an error for a query that may have a credential. Placeholders in it are not replaced, because servers and proxies log
 // URLs.
@@ -211,7 +231,7 @@ func checkQuery(query string) error {
 	for part := range strings.FieldsFuncSeq(query, func(c rune) bool { return c == '&' || c == ';' }) {
 		name, value, _ := strings.Cut(part, "=")
 		decoded, err := url.QueryUnescape(name)
-		if err != nil || value != "" && slices.Contains(parameters, strings.ReplaceAll(PlainName(decoded), "-", "")) {
+		if err != nil || value != "" && isParameter(decoded) {
 			return errors.New("the query has a credential, or cannot be read; only headers may have one")
 		}
 	}
