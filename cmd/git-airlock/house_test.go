@@ -108,7 +108,7 @@ var rooms = map[string][]string{
 	"prison/docker/dialect":   {"prison"},
 	"prison/docker/image":     {"prison", "prison/docker/dialect"},
 	"prison/watch/containers": {"prison", "prison/native/wire", "prison/native/walls"},
-	"prison/docker/inside":    {"prison", "prison/docker/dialect", "prison/docker/image", "prison/watch/containers"},
+	"prison/docker/inside":    {"prison", "prison/docker/dialect", "prison/docker/image", "prison/hosttree", "prison/watch/containers"},
 
 	"scripts/components": nil, // in no binary
 	"scripts/fake-model": nil,

@@ -53,7 +53,8 @@
 //
 // On disk, the workspace and the content of the home's volume belong to the phantom. For root, this process changes the
 // owner. For a member of the group docker the engine changes it: it unpacks an archive with only those folders into a
-// container that never runs. A container that has only the workspace removes the workspace's files from inside.
+// container that never runs. A container that has only the workspace removes the workspace's files from inside, with programs of the
+// prison's image. If that image is gone or has no shell, it is a container with this program alone.
 //
 // # Weaker and stronger than native
 //

@@ -70,24 +70,24 @@ func (h helper) create(ctx context.Context, e *engine, s prison.Spec) (id string
 	return id, e.Failed(ctx, "create helper container", err)
 }
 
-// runOnce runs a helper to its end.
-func (e *engine) runOnce(ctx context.Context, s prison.Spec, h helper) (status int, err error) {
+// runOnce runs a helper to its end, whatever its status is.
+func (e *engine) runOnce(ctx context.Context, s prison.Spec, h helper) (err error) {
 	id, err := h.create(ctx, e, s)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, e.Remove(context.WithoutCancel(ctx), id)) }()
 	bounded, cancel := context.WithTimeout(ctx, dialect.StartPatience)
 	defer cancel()
 	ended, errs := e.ContainerWait(bounded, id, container.WaitConditionNextExit)
 	if err := e.start(ctx, id, s.Image); err != nil {
-		return 0, err
+		return err
 	}
 	select {
-	case r := <-ended:
-		return int(r.StatusCode), nil
+	case <-ended:
+		return nil
 	case err := <-errs:
-		return 0, e.Failed(ctx, "wait for helper container", err)
+		return e.Failed(ctx, "wait for helper container", err)
 	}
 }
 
@@ -145,13 +145,14 @@ while :; do
 done
 `
 
-// empty removes the content of the workspace from inside a container, where no link can lead to another file of the host. The helper runs
-// as root, with the capabilities to open folders that the agent closed to itself.
+// empty removes the content of the workspace from inside a container, where no link can lead to another file of the host. The mount
+// point itself stays. If anything else stays, the caller notices when it removes the folder.
 func (e *engine) empty(ctx context.Context, image, key string, s prison.Spec) error {
-	// The mount point itself stays. If anything else stays, the caller notices when it removes the folder.
-	_, err := e.runOnce(ctx, s, helper{
-		key: key, image: image, argv: []string{inside.Shell, "-c", emptyScript, "sh", prison.Workspace},
-		caps: []string{"DAC_OVERRIDE", "FOWNER"}, mounts: []mount.Mount{bind(s.Workspace, false)},
-	})
-	return err
+	return e.runOnce(ctx, s, emptier(image, key, s, inside.Shell, "-c", emptyScript, "sh", prison.Workspace))
+}
+
+// emptier is a helper that removes the content of the workspace with a command. It runs as root, with the capabilities to open folders
+// that the agent closed to itself.
+func emptier(image, key string, s prison.Spec, argv ...string) helper {
+	return helper{key: key, image: image, argv: argv, caps: []string{"DAC_OVERRIDE", "FOWNER"}, mounts: []mount.Mount{bind(s.Workspace, false)}}
 }

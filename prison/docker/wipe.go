@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	images "github.com/docker/docker/api/types/image"
 )
 
 // Wipe implements [prison.Backend].
@@ -72,13 +75,64 @@ func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r *state) er
 	if r == nil { // the helper must have a key, also without a state
 		r = newState(e.Host)
 	}
-	if err := e.empty(ctx, cmp.Or(r.Image, s.Image), r.Key, s); err != nil {
+	return e.wipe(ctx, cmp.Or(r.Image, s.Image), r.Key, s)
+}
+
+// wipe removes the workspace with programs of an image. The image may be gone by now, or have no shell or no rm. Then wipe removes the
+// workspace with this program.
+func (e *engine) wipe(ctx context.Context, image, key string, s prison.Spec) error {
+	err := e.empty(ctx, image, key, s)
+	if os.Remove(s.Workspace) == nil {
+		return nil
+	}
+	err = errors.Join(err, e.emptyAlone(ctx, key, s))
+	left := os.Remove(s.Workspace)
+	if left == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return stays(errors.Join(err, left), s.Workspace)
+}
+
+// stays returns the refusal for a workspace that the engine did not empty.
+func stays(err error, workspace string) error {
+	return dialect.Unavailable(fmt.Sprintf("the workspace belongs to another user, and the engine did not empty it: %v", err),
+		fmt.Sprintf("sudo rm -rf '%s'  # and type the command again", strings.ReplaceAll(workspace, "'", `'\''`)))
+}
+
+// emptyAlone removes the content of the workspace as [engine.empty] does, but needs nothing of an image: it makes one with this program
+// in it. The program is in the image, and not mounted, since the engine may not have the program's path.
+func (e *engine) emptyAlone(ctx context.Context, key string, s prison.Spec) (err error) {
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return fmt.Errorf("read this program: %w", err)
+	}
+	archive, err := dialect.Pack([]dialect.Entry{
+		{Name: strings.TrimPrefix(inside.EmptyProgram, "/"), Mode: 0o755, Content: string(program)},
+		dialect.Folder(strings.TrimPrefix(prison.Workspace, "/"), 0o755, 0, 0),
+	})
+	if err != nil {
 		return err
 	}
-	if err := os.Remove(s.Workspace); err != nil {
-		return fmt.Errorf("remove workspace: %w", err)
+	name := "workspace-remover:" + strings.ToLower(key)
+	bounded, cancel := context.WithTimeout(ctx, dialect.StartPatience)
+	defer cancel()
+	said, err := e.ImageImport(bounded, images.ImportSource{Source: archive, SourceName: "-"}, name, images.ImportOptions{})
+	if err != nil {
+		return e.Failed(ctx, "import image", err)
 	}
-	return nil
+	_, err = io.Copy(io.Discard, said) // the image is complete when the answer ends
+	said.Close()
+	defer func() {
+		bounded, cancel := dialect.Call(context.WithoutCancel(ctx))
+		defer cancel()
+		if _, gone := e.ImageRemove(bounded, name, images.RemoveOptions{Force: true, PruneChildren: true}); gone != nil && !dialect.Gone(gone) {
+			err = errors.Join(err, e.Failed(ctx, "remove image", gone))
+		}
+	}()
+	if err != nil {
+		return e.Failed(ctx, "import image", err)
+	}
+	return e.runOnce(ctx, s, emptier(name, key, s, inside.EmptyProgram, prison.Workspace))
 }
 
 // removeAll removes the containers with a key, for one role or for all roles.

@@ -36,9 +36,12 @@ func KeeperFiles() []string {
 	return []string{commandName, logName, logName + oldSuffix, logName + timesSuffix, socketName}
 }
 
-// Reexec must be the first call in main, and in TestMain of tests. If this process was started as a keeper, Reexec
-// does the keeper's work and exits. Otherwise it returns at once.
+// Reexec must be the first call in main, and in TestMain of tests. If this process was started as a keeper, or as [EmptyProgram], Reexec
+// does that work and exits. Otherwise it returns at once.
 func Reexec() {
+	if len(os.Args) == 2 && os.Args[0] == EmptyProgram {
+		empty(os.Args[1])
+	}
 	if len(os.Args) != 2 || os.Args[0] != keeperRole {
 		return
 	}
