@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/quick"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
@@ -152,6 +153,42 @@ func TestUnpacked(t *testing.T) {
 	}
 	if f := (Found{Version: "1.0"}).WithUnpacked(Profile{Name: "it"}, cache); len(f.Tools) != 0 {
 		t.Errorf("a program that unpacks nothing: %+v", f)
+	}
+}
+
+// TestAskFor checks that any task is one argument after all options, or the value of one option.
+func TestAskFor(t *testing.T) {
+	own := func(task string) Profile {
+		all, err := WithOwn(nil, []gitops.Setting{{Key: "airlock.agent.mine.task", Value: task}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all[0]
+	}
+	profiles := append(Known(), own("bot run --yes --"), own("bot --yes --prompt="), own("bot --"))
+	whole := func(task string) bool {
+		task += "x" // the program refuses an empty one
+		for _, p := range profiles {
+			argv := p.AskFor(task, "--model", "small")
+			last, before := argv[len(argv)-1], argv[:len(argv)-1]
+			option, value, _ := strings.Cut(last, "=")
+			isValue := value == task && strings.HasPrefix(option, "-") && !slices.Contains(before, "--")
+			isLast := last == task && slices.Index(before, "--") == len(before)-1
+			if !isValue && !isLast || !strings.Contains(strings.Join(argv, "\x00"), "--model\x00small\x00-") {
+				t.Errorf("%s: %q", p.Name, argv)
+				return false
+			}
+		}
+		return true
+	}
+	for _, task := range []string{"", "-", "--", "-p", "--version", "- one\n- two", "=", "a=b", "review"} {
+		whole(task)
+	}
+	if err := quick.Check(whole, nil); err != nil {
+		t.Error(err)
+	}
+	if got := own("bot --task").AskFor("-x", "-y"); !slices.Equal(got, []string{"--task", "-y", "-x"}) {
+		t.Errorf("a setting that says nothing: %q", got)
 	}
 }
 

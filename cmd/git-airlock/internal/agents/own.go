@@ -24,7 +24,8 @@ var ownName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 // WithOwn returns the profiles with those that the user's configuration adds or changes.
 //
 // airlock.agent.NAME.command is the program with its arguments, and airlock.agent.NAME.task the same for a task, which follows as
-// the last argument. Both are words: spaces separate them, no shell sees them. airlock.agent.NAME.allow (a rule of the network) and
+// the last argument. If the last word is "--", the user's arguments are before it. If it ends with "=", the task is a part of it. Both are
+// words: spaces separate them, no shell sees them. airlock.agent.NAME.allow (a rule of the network) and
 // airlock.agent.NAME.env (NAME=VALUE) can have several values.
 func WithOwn(all []Profile, settings []gitops.Setting) ([]Profile, error) {
 	all = slices.Clone(all)
@@ -80,8 +81,11 @@ func (p *Profile) set(field, value string) error {
 		}
 		if field == "command" {
 			p.Interactive = words[1:]
-		} else {
-			p.Headless = words[1:]
+			break
+		}
+		p.Headless = words[1:]
+		if last := len(words) - 1; last > 0 && endsOptions(words[last]) { // the user's own arguments must be before it
+			p.Headless, p.Ask = words[1:last], words[last:]
 		}
 	case "allow":
 		p.Allow = append(slices.Clone(p.Allow), value)

@@ -22,7 +22,7 @@ func (p Profile) Page() string {
 		}
 	}
 	row("its interface", code(strings.Join(append([]string{p.Program}, p.Interactive...), " ")))
-	row("a task", code(strings.Join(slices.Concat([]string{p.Program}, p.Headless, p.Ask, []string{"TASK"}), " ")))
+	row("a task", code(strings.Join(append([]string{p.Program}, p.AskFor("TASK")...), " ")))
 	row("a key from", code(p.Keys...)+"; a key stays outside, see git-airlock-net(1)")
 	if p.Login != "" {
 		row("a login", "that of its program on this machine, if no key is set: see Logins in git-airlock-agents(1)")

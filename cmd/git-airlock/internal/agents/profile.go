@@ -3,6 +3,7 @@ package agents
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
@@ -19,7 +20,8 @@ type Profile struct {
 	// Unpacked is what the program unpacks by itself.
 	Unpacked Unpacked
 	// Interactive are the arguments of its full-screen interface, and Headless those of a task. The user's own arguments follow, then
-	// Ask and the task. The prison is the sandbox, so both turn off the agent's own questions and sandbox.
+	// Ask and the task. The prison is the sandbox, so both turn off the agent's own questions and sandbox. Ask ends with "--", or with an
+	// option and "=", so that a task which begins with a hyphen is not an option: see [Profile.AskFor].
 	Interactive, Headless, Ask []string
 	// Memory is what the agent needs in bytes where the limit counts address space instead of pages: an ordinary user without control
 	// groups. 0 means that the default is enough.
@@ -70,7 +72,7 @@ var profiles = []Profile{
 		Name: "claude", Program: "claude", Allow: []string{"@anthropic"},
 		Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}, Login: "anthropic-oauth",
 		Env:         []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_INSTALLATION_CHECKS=1"},
-		Interactive: []string{"--dangerously-skip-permissions"}, Headless: []string{"--dangerously-skip-permissions"}, Ask: []string{"-p"},
+		Interactive: []string{"--dangerously-skip-permissions"}, Headless: []string{"--dangerously-skip-permissions"}, Ask: []string{"-p", "--"},
 		Files: []File{
 			// Without the first three, the interface asks questions at its first start, and ends if it does not reach its service.
 			{Path: ".claude.json", Key: "ANTHROPIC_API_KEY", Content: `{"hasCompletedOnboarding":true,"bypassPermissionsModeAccepted":true,` +
@@ -84,7 +86,7 @@ var profiles = []Profile{
 		Name: "codex", Program: "codex", Allow: []string{"@openai"}, Keys: []string{"CODEX_API_KEY"}, Login: "codex",
 		// Its own sandbox cannot work in a prison: each command would fail, and codex would still exit with 0.
 		Interactive: []string{"--dangerously-bypass-approvals-and-sandbox"},
-		Headless:    []string{"exec", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"},
+		Headless:    []string{"exec", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"}, Ask: []string{"--"},
 		Files: []File{
 			// Its interface would start a server in the background, which needs ps. An image may have none.
 			{Path: ".codex/config.toml", Content: "check_for_update_on_startup = false\n\n[analytics]\nenabled = false\n\n[features]\nplugins = false\ndaemon_auto_start = false\n\n" +
@@ -103,14 +105,14 @@ var profiles = []Profile{
 			{Path: ".config/opencode/opencode.json", Content: `{"share":"disabled","autoupdate":false,"permission":"allow"}` + "\n"},
 			{Path: ".config/opencode/AGENTS.md", Content: place},
 		},
-		Headless: []string{"run"}, Memory: 2048 * mebi, Get: npm("opencode"),
+		Headless: []string{"run"}, Ask: []string{"--"}, Memory: 2048 * mebi, Get: npm("opencode"),
 		Notes: []string{"Its interface draws nothing before a terminal has joined: `visit --log` is blank until then.",
 			"`-- -m anthropic/MODEL` or `-- -m openai/MODEL` chooses the provider, whose key it needs."},
 	},
 	{
 		Name: "gemini", Program: "gemini", Allow: []string{"@google"}, Keys: []string{"GEMINI_API_KEY", "GOOGLE_CLOUD_ACCESS_TOKEN"}, Login: "google-login",
 		Env:         []string{"GEMINI_CLI_TRUST_WORKSPACE=true"},
-		Interactive: []string{"--yolo"}, Headless: []string{"--yolo"}, Ask: []string{"-p"},
+		Interactive: []string{"--yolo"}, Headless: []string{"--yolo"}, Ask: []string{"-p="},
 		Files: []File{
 			{Path: ".gemini/settings.json", Key: "GOOGLE_CLOUD_ACCESS_TOKEN", Needs: true, Content: geminiSettings("oauth-personal")},
 			{Path: ".gemini/settings.json", Content: geminiSettings("gemini-api-key")},
@@ -122,7 +124,7 @@ var profiles = []Profile{
 		Name: "copilot", Program: "copilot", Allow: []string{"api.github.com", "**.githubcopilot.com"}, Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"},
 		Env:      []string{"COPILOT_ALLOW_ALL=true", "COPILOT_AUTO_UPDATE=false"},
 		Unpacked: Unpacked{Folder: "copilot/pkg/linux-" + archMark + "/" + versionMark, Mark: ".extraction-complete", Variable: "COPILOT_CLI_DIST_DIR"},
-		Headless: []string{"--allow-all-tools", "--allow-all-paths"}, Ask: []string{"-p"},
+		Headless: []string{"--allow-all-tools", "--allow-all-paths"}, Ask: []string{"--prompt="},
 		Files: []File{{Path: ".copilot/copilot-instructions.md", Content: place}},
 		Get:   npm("copilot"),
 		Notes: []string{"It takes tokens of GitHub alone, which begin with gho_, ghu_ or github_pat_: `git config airlock.credential.copilot.source 'command:gh auth token'`.",
@@ -131,7 +133,7 @@ var profiles = []Profile{
 	},
 	{
 		Name: "qwen", Program: "qwen", Allow: []string{"@openai"}, Keys: []string{"OPENAI_API_KEY"},
-		Interactive: []string{"--yolo", "--auth-type", "openai"}, Headless: []string{"--yolo", "--auth-type", "openai"}, Ask: []string{"-p"},
+		Interactive: []string{"--yolo", "--auth-type", "openai"}, Headless: []string{"--yolo", "--auth-type", "openai"}, Ask: []string{"-p="},
 		Files: []File{
 			{Path: ".qwen/settings.json", Content: `{"privacy":{"usageStatisticsEnabled":false}}` + "\n"},
 			{Path: ".qwen/QWEN.md", Content: place},
@@ -142,26 +144,26 @@ var profiles = []Profile{
 	{
 		Name: "crush", Program: "crush", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
 		Env:         []string{"CRUSH_DISABLE_METRICS=1", "CRUSH_DISABLE_PROVIDER_AUTO_UPDATE=1"},
-		Interactive: []string{"--yolo"}, Headless: []string{"run"},
+		Interactive: []string{"--yolo"}, Headless: []string{"run"}, Ask: []string{"--"},
 		Get: npm("crush"), Untried: true,
 	},
 	{
 		Name: "amp", Program: "amp", Allow: []string{"ampcode.com"}, Keys: []string{"AMP_API_KEY"},
-		Interactive: []string{"--dangerously-allow-all"}, Headless: []string{"--dangerously-allow-all"}, Ask: []string{"-x"},
+		Interactive: []string{"--dangerously-allow-all"}, Headless: []string{"--dangerously-allow-all"}, Ask: []string{"--execute="},
 		Files: []File{{Path: ".config/AGENTS.md", Content: place}},
 		Get:   npm("amp"), Untried: true,
 	},
 	{
 		Name: "goose", Program: "goose", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
 		Env:      []string{"GOOSE_MODE=auto", "GOOSE_DISABLE_KEYRING=1"},
-		Headless: []string{"run", "--no-session"}, Ask: []string{"-t"}, Interactive: []string{"session"},
+		Headless: []string{"run", "--no-session"}, Ask: []string{"--text="}, Interactive: []string{"session"},
 		Files: []File{{Path: ".config/goose/.goosehints", Content: place}},
 		Get:   "see the documentation of goose", Untried: true,
 	},
 	{
 		Name: "aider", Program: "aider", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
 		Env:         []string{"AIDER_ANALYTICS=false", "AIDER_CHECK_UPDATE=false"},
-		Interactive: []string{"--yes-always"}, Headless: []string{"--yes-always"}, Ask: []string{"--message"},
+		Interactive: []string{"--yes-always"}, Headless: []string{"--yes-always"}, Ask: []string{"--message="},
 		Get: "pipx install aider-chat", Untried: true,
 	},
 }
@@ -169,6 +171,25 @@ var profiles = []Profile{
 // TakesFrom reports whether the agent takes a key from one of some variables.
 func (p Profile) TakesFrom(variables []string) bool {
 	return slices.ContainsFunc(variables, func(v string) bool { return slices.Contains(p.Keys, v) })
+}
+
+// AskFor returns the arguments of a task, with the user's own words before the task. The task is all of one argument, or what follows the
+// "=" of the last word of Ask.
+func (p Profile) AskFor(task string, words ...string) []string {
+	argv := slices.Concat(p.Headless, words, p.Ask)
+	if last := len(argv) - 1; len(p.Ask) > 0 && endsOptions(argv[last]) && argv[last] != endOfOptions {
+		argv[last] += task
+		return argv
+	}
+	return append(argv, task)
+}
+
+// endOfOptions is the argument after which programs find no option.
+const endOfOptions = "--"
+
+// endsOptions reports whether a word in front of a task keeps a program from taking the task for an option.
+func endsOptions(word string) bool {
+	return word == endOfOptions || strings.HasPrefix(word, "-") && strings.HasSuffix(word, "=")
 }
 
 // Known returns the profiles that ship with the program.

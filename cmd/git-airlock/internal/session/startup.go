@@ -175,7 +175,7 @@ func (s *Session) Summon(ctx context.Context, r airlock.Record, box prison.Priso
 	}
 	argv := a.Found.In(a.Profile, images)
 	if a.Asks {
-		argv = slices.Concat(argv, a.Headless, a.Words, a.Ask, []string{a.Task})
+		argv = append(argv, a.AskFor(a.Task, a.Words...)...)
 	} else {
 		argv = slices.Concat(argv, a.Interactive, a.Words)
 	}
