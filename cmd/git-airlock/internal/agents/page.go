@@ -32,7 +32,7 @@ func (p Profile) Page() string {
 		row("variables", code(p.Env...))
 	}
 	if len(p.Files) > 0 {
-		row("files in its home", code(p.paths()...)+"; a file that exists is left as it is")
+		row("files in its home", code(p.paths()...)+"; a file that the agent has changed is left as it is, except for what depends on the key or the login")
 	}
 	if p.Memory > 0 {
 		row("memory", fmt.Sprintf("at least %d MiB for an ordinary user without control groups (`--memory`)", p.Memory/mebi))

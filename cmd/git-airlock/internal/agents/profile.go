@@ -37,12 +37,15 @@ type Profile struct {
 	Own bool
 }
 
-// File is a file in the home of an agent. An existing file is left as it is, because the agent may have changed it.
+// File is a file in the home of an agent. A file that the agent has changed is left as it is, except for its keyed part.
 type File struct {
 	Path    string // relative to the home
 	Content string // keyMark and keyEnd stand for the value of the variable Key
 	Key     string
 	Needs   bool // the file is made only if the variable is set
+	// Keyed is the part of a JSON file that depends on the key or the login, without spaces and with one string in it; empty for none.
+	// It is also set in a file that the agent has changed. At most one file of a home has such a part at a time.
+	Keyed string
 }
 
 // place is the text that an agent's instructions file has about the place. The task is the user's words alone, so that it names no
@@ -61,10 +64,13 @@ const mebi = 1 << 20
 // npm returns the command that installs the npm package of an agent.
 func npm(agent string) string { return "npm install -g " + recipe.AgentPackage(agent) }
 
-// geminiSettings returns settings of gemini. Without a kind of login in it, the address of a service is refused.
+// geminiSettings returns settings of gemini.
 func geminiSettings(kind string) string {
-	return `{"security":{"auth":{"selectedType":"` + kind + `"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false}}` + "\n"
+	return strings.TrimSuffix(geminiAuth(kind), "}") + `,"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false}}` + "\n"
 }
+
+// geminiAuth returns the part of gemini's settings with the kind of its login. Without the kind, gemini refuses the address of a service.
+func geminiAuth(kind string) string { return `{"security":{"auth":{"selectedType":"` + kind + `"}}}` }
 
 // profiles describes the known agents. The needs of each were measured inside a prison, except for profiles with Untried.
 var profiles = []Profile{
@@ -76,7 +82,8 @@ var profiles = []Profile{
 		Files: []File{
 			// Without the first three, the interface asks questions at its first start, and ends if it does not reach its service.
 			{Path: ".claude.json", Key: "ANTHROPIC_API_KEY", Content: `{"hasCompletedOnboarding":true,"bypassPermissionsModeAccepted":true,` +
-				`"projects":{"/workspace":{"hasTrustDialogAccepted":true}},"customApiKeyResponses":{"approved":["` + keyEnd + `"]}}` + "\n"},
+				`"projects":{"/workspace":{"hasTrustDialogAccepted":true}},"customApiKeyResponses":{"approved":["` + keyEnd + `"]}}` + "\n",
+				Keyed: `{"customApiKeyResponses":{"approved":["` + keyEnd + `"]}}`},
 			{Path: ".claude/CLAUDE.md", Content: place},
 		},
 		Memory: 768 * mebi, Get: npm("claude"),
@@ -114,8 +121,8 @@ var profiles = []Profile{
 		Env:         []string{"GEMINI_CLI_TRUST_WORKSPACE=true"},
 		Interactive: []string{"--yolo"}, Headless: []string{"--yolo"}, Ask: []string{"-p="},
 		Files: []File{
-			{Path: ".gemini/settings.json", Key: "GOOGLE_CLOUD_ACCESS_TOKEN", Needs: true, Content: geminiSettings("oauth-personal")},
-			{Path: ".gemini/settings.json", Content: geminiSettings("gemini-api-key")},
+			{Path: ".gemini/settings.json", Key: "GOOGLE_CLOUD_ACCESS_TOKEN", Needs: true, Content: geminiSettings("oauth-personal"), Keyed: geminiAuth("oauth-personal")},
+			{Path: ".gemini/settings.json", Content: geminiSettings("gemini-api-key"), Keyed: geminiAuth("gemini-api-key")},
 			{Path: ".gemini/GEMINI.md", Content: place},
 		},
 		Get: npm("gemini"),

@@ -13,13 +13,18 @@ import (
 const keyEnd, keyMark = "@KEY-END@", "@KEY@"
 
 // seedScript begins a script that writes files below the home. A line for each file follows, which calls put with the path, a variable
-// or nothing, "needed" if the file is made only with that variable, and the content. A file that exists stays. In a prison nobody else
-// writes there, but an agent of an earlier run may have left a link there, which is not followed, under neither of the two names. The
-// script starts few programs, since an agent waits for it.
+// or nothing, "needed" if the file is made only with that variable, the sign of a keyed part or nothing, the content, and all contents that
+// profiles have for this path. The first content for a path is written. A file that exists stays, unless an earlier start has written
+// it in just this form: its key or login may be another one now. Of a file that the agent has changed and that lacks the sign, the script
+// prints the path, the sign, the end of the key, and the content, so that [Seed] can set the keyed part.
+//
+// In a prison nobody else writes there, but an agent of an earlier run may have left a link there, which is not followed, under neither
+// of the two names. The script starts few programs, since an agent waits for it.
 const seedScript = `
 set -euC
 umask 077
 cd "$HOME"
+seen=/
 replace() { # replace TEXT MARK VALUE sets replaced
 	replaced= rest=$1
 	while :; do
@@ -30,47 +35,133 @@ replace() { # replace TEXT MARK VALUE sets replaced
 	done
 	replaced=$replaced$rest
 }
+fill() { # fill TEXT sets replaced
+	replace "$1" ` + keyEnd + ` "$end"
+	replace "$replaced" ` + keyMark + ` "$key"
+}
+written() { # written FORM: has the file this form, whatever the key is?
+	form=$1 rest=$found
+	while :; do
+		case $form in
+		*` + keyMark + `* | *` + keyEnd + `*) ;;
+		*) [ "$rest" = "$form" ]; return ;;
+		esac
+		before=${form%%` + keyMark + `*}
+		before=${before%%` + keyEnd + `*}
+		case $rest in "$before"*) ;; *) return 1 ;; esac
+		rest=${rest#"$before"}
+		rest=${rest#"${rest%%[!A-Za-z0-9._-]*}"}
+		form=${form#"$before"}
+		form=${form#@*@}
+	done
+}
 put() {
-	path=$1 name=$2 needed=$3 content=$4 key=
+	path=$1 name=$2 needed=$3 sign=$4 content=$5 key= found=
 	if [ "$name" ]; then eval "key=\${$name-}"; fi
 	case $needed$key in needed) return 0 ;; esac
+	case $seen in *"/:$path:/"*) return 0 ;; esac
+	seen=$seen:$path:/
 	case $key in *[!A-Za-z0-9._-]*) key= ;; esac
-	[ ! -e "$path" ] && [ ! -L "$path" ] || return 0
-	case $path in */*) [ -d "${path%/*}" ] || mkdir -p "${path%/*}" ;; esac
-	[ ! -e "$path.new" ] && [ ! -L "$path.new" ] || rm -f "$path.new"
 	end=$key
 	while [ ${#end} -gt 20 ]; do end=${end#?}; done
-	replace "$content" ` + keyEnd + ` "$end"
-	replace "$replaced" ` + keyMark + ` "$key"
-	printf %s "$replaced" >"$path.new"
-	mv -n "$path.new" "$path"
+	fill "$content"
+	content=$replaced
+	if [ -e "$path" ] || [ -L "$path" ]; then
+		[ -f "$path" ] && [ ! -L "$path" ] || return 0
+		[ "$name$sign" ] || [ $# -gt 6 ] || return 0 # it depends on nothing
+		found=$(cat "$path" && echo .) || return 0
+		found=${found%.}
+		[ "$found" != "$content" ] || return 0
+		shift 5
+		for form; do
+			if written "$form"; then store -f; return; fi
+		done
+		fill "$sign"
+		case $replaced in ?*)
+			case $found in
+			*"\"$replaced\""*) ;;
+			*) printf '%s\n%s\n%s\n%s' "$path" "$replaced" "$end" "$found" ;;
+			esac
+		esac
+		return 0
+	fi
+	store -n
+}
+store() { # store -n or store -f, if there is a file to replace
+	case $path in */*) [ -d "${path%/*}" ] || mkdir -p "${path%/*}" ;; esac
+	[ ! -e "$path.new" ] && [ ! -L "$path.new" ] || rm -f "$path.new"
+	printf %s "$content" >"$path.new"
+	mv "$1" "$path.new" "$path"
 }
 `
 
-// Seed writes the files of a profile into the home of a running prison, as the agent and inside. Existing files stay. The shell reads the
-// script from its input: arguments would be in the record of what ran inside.
+// Seed writes the files of a profile into the home of a running prison, as the agent and inside. A file that the agent has changed keeps the
+// changes, but its keyed part is set.
 func Seed(ctx context.Context, box prison.Prison, p Profile) error {
 	if len(p.Files) == 0 {
 		return nil
 	}
 	script := seedScript
 	for _, f := range p.Files {
-		words := []string{"put", f.Path, f.Key, "", f.Content}
+		words := []string{f.Path, f.Key, "", f.sign(), f.Content}
 		if f.Needs {
-			words[3] = "needed"
+			words[2] = "needed"
 		}
-		for i, word := range words {
-			words[i] = gitops.ShellQuote(word)
+		for _, other := range p.Files {
+			if other.Path == f.Path {
+				words = append(words, other.Content)
+			}
 		}
-		script += strings.Join(words, " ") + "\n"
+		script += call("put", words...)
 	}
-	said := prison.Capped{Max: 1000}
-	status, err := box.Exec(ctx, prison.Process{Argv: []string{"/bin/sh"}, Dir: "/", Stdin: strings.NewReader(script), Stderr: &said})
-	if err != nil {
+	changed, err := p.runSeed(ctx, box, script)
+	if err != nil || changed == "" {
 		return err
 	}
-	if status != 0 {
-		return fmt.Errorf("%s: cannot write the files in its home: exit status %d: %s", p.Name, status, strings.TrimSpace(said.String()))
+	said := strings.SplitN(changed, "\n", 4)
+	if len(said) != 4 || len(changed) > largestSeeded {
+		return nil
+	}
+	path, end, content := said[0], said[2], said[3]
+	for _, f := range p.Files {
+		if f.Path != path || f.Keyed == "" || strings.ReplaceAll(f.sign(), keyEnd, end) != said[1] {
+			continue
+		}
+		merged, err := merge(content, strings.ReplaceAll(f.Keyed, keyEnd, end))
+		if err != nil {
+			return nil //nolint:nilerr // the agent, or the user, has made something else of the file: it stays
+		}
+		_, err = p.runSeed(ctx, box, seedScript+call("path=", path)+call("content=", merged)+"store -f\n")
+		return err
 	}
 	return nil
+}
+
+// largestSeeded is the size in bytes above which a changed file is left as it is.
+const largestSeeded = 1 << 20
+
+// call returns a line of a script: a function with its arguments, or a variable and "=" with its value.
+func call(name string, words ...string) string {
+	line := name
+	for i, word := range words {
+		if i > 0 || !strings.HasSuffix(name, "=") {
+			line += " "
+		}
+		line += gitops.ShellQuote(word)
+	}
+	return line + "\n"
+}
+
+// runSeed runs a script in the prison, and returns its output. The shell reads the script from its input: arguments would be in the record
+// of what ran inside.
+func (p Profile) runSeed(ctx context.Context, box prison.Prison, script string) (string, error) {
+	out, said := prison.Capped{Max: largestSeeded + 1}, prison.Capped{Max: 1000}
+	status, err := box.Exec(ctx, prison.Process{Argv: []string{"/bin/sh"}, Dir: "/", Stdin: strings.NewReader(script), Stdout: &out, Stderr: &said})
+	if err != nil {
+		return "", err
+	}
+	if status != 0 {
+		return "", fmt.Errorf("%s: cannot write the files in its home: exit status %d: %s", p.Name, status, strings.TrimSpace(said.String()))
+	}
+	return out.String(), nil
 }

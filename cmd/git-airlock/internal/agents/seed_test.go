@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +20,7 @@ type shell struct {
 
 func (b shell) Exec(ctx context.Context, p prison.Process) (int, error) {
 	cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stderr = p.Dir, b.env, p.Stdin, p.Stderr
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Dir, b.env, p.Stdin, p.Stdout, p.Stderr
 	err := cmd.Run()
 	return cmd.ProcessState.ExitCode(), err
 }
@@ -74,5 +75,97 @@ func TestSeed(t *testing.T) {
 	}
 	if err := Seed(t.Context(), shell{env: []string{"HOME=/no/such/home"}}, Profile{Name: "some", Files: []File{{Path: "a"}}}); err == nil {
 		t.Error("no home: no error")
+	}
+}
+
+// TestSeedAgain seeds the homes of the known agents with one key or login after another. The files are those of a new home, or what the
+// agent has made of them with the keyed part set.
+func TestSeedAgain(t *testing.T) {
+	seeded := func(t *testing.T, home string, p Profile, env ...string) {
+		t.Helper()
+		if err := Seed(t.Context(), shell{env: append(env, "HOME="+home, "PATH="+os.Getenv("PATH"))}, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(home, name string) string {
+		content, err := os.ReadFile(filepath.Join(home, name))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	for _, p := range Known() {
+		home := t.TempDir()
+		var before []string
+		for _, variable := range append(p.Keys, "", p.Keys[0], p.Keys[len(p.Keys)-1]) {
+			for _, value := range []string{"sk-first-0123456789-0123456789", "sk-second-9876543210-9876543210"} {
+				env := []string{variable + "=" + value}
+				if variable == "" {
+					env = nil
+				}
+				fresh := t.TempDir()
+				seeded(t, home, p, env...)
+				seeded(t, fresh, p, env...)
+				for _, f := range p.Files {
+					want := read(fresh, f.Path)
+					if got := read(home, f.Path); got != want && want != "" { // a login that is not used any more may stay
+						t.Errorf("%s after %q: %s is %q, want %q", p.Name, before, f.Path, got, want)
+					}
+					if _, err := os.Lstat(filepath.Join(home, f.Path+".new")); err == nil {
+						t.Errorf("%s: %s.new stayed", p.Name, f.Path)
+					}
+				}
+				before = append(before, variable)
+			}
+		}
+	}
+}
+
+func TestSeedChanged(t *testing.T) {
+	const key = "sk-0123456789-0123456789-0123456789"
+	const end = "456789-0123456789"
+	claude, _ := Named(Known(), "claude")
+	gemini, _ := Named(Known(), "gemini")
+	codex, _ := Named(Known(), "codex")
+	for _, test := range []struct {
+		name    string
+		profile Profile
+		file    string
+		env     string
+		found   string
+		want    []string // parts of the file; none if it stays
+	}{
+		{"key added", claude, ".claude.json", "ANTHROPIC_API_KEY=" + key, `{"numStartups":12345678901234567890,"x":"<&>","customApiKeyResponses":{"approved":["old"],"rejected":["r"]}}`,
+			[]string{`"numStartups": 12345678901234567890`, `"x": "<&>"`, `"old"`, end + `"`, `"r"`}},
+		{"no list yet", claude, ".claude.json", "ANTHROPIC_API_KEY=" + key, `{"a":1}`, []string{`"a": 1`, `"approved"`, end}},
+		{"rejected by the user", claude, ".claude.json", "ANTHROPIC_API_KEY=" + key, `{"customApiKeyResponses":{"rejected":["` + key[len(key)-20:] + `"]}}`, nil},
+		{"no key", claude, ".claude.json", "X=y", `{"a":1}`, nil},
+		{"not JSON", claude, ".claude.json", "ANTHROPIC_API_KEY=" + key, `{"a":1`, nil},
+		{"a list", claude, ".claude.json", "ANTHROPIC_API_KEY=" + key, `[1]`, nil},
+		{"null", claude, ".claude.json", "ANTHROPIC_API_KEY=" + key, `null`, nil},
+		{"another kind", claude, ".claude.json", "ANTHROPIC_API_KEY=" + key, `{"customApiKeyResponses":"x"}`, nil},
+		{"large", claude, ".claude.json", "ANTHROPIC_API_KEY=" + key, `{"a":"` + strings.Repeat("x", largestSeeded) + `"}`, nil},
+		{"login", gemini, ".gemini/settings.json", "GOOGLE_CLOUD_ACCESS_TOKEN=a/b", `{"theme":"x","security":{"auth":{"selectedType":"gemini-api-key"}}}`, []string{`"theme": "x"`, `"oauth-personal"`}},
+		{"key", gemini, ".gemini/settings.json", "GEMINI_API_KEY=x", `{"theme":"x","security":{"auth":{"selectedType":"oauth-personal"}}}`, []string{`"theme": "x"`, `"gemini-api-key"`}},
+		{"with comments", gemini, ".gemini/settings.json", "GEMINI_API_KEY=x", "// mine\n{}", nil},
+		{"a login inside", codex, ".codex/auth.json", "CODEX_API_KEY=" + key, `{"auth_mode":"chatgpt","tokens":{}}`, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			home := t.TempDir()
+			name := filepath.Join(home, test.file)
+			put(t, name, test.found)
+			if err := Seed(t.Context(), shell{env: []string{test.env, "HOME=" + home, "PATH=" + os.Getenv("PATH")}}, test.profile); err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(name)
+			if err != nil || test.want == nil && string(got) != test.found || test.want != nil && !json.Valid(got) {
+				t.Errorf("%.300q, %v", got, err)
+			}
+			for _, part := range test.want {
+				if !strings.Contains(string(got), part) {
+					t.Errorf("no %q in %q", part, got)
+				}
+			}
+		})
 	}
 }
