@@ -66,8 +66,11 @@ func npm(agent string) string { return "npm install -g " + recipe.AgentPackage(a
 
 // geminiSettings returns settings of gemini.
 func geminiSettings(kind string) string {
-	return strings.TrimSuffix(geminiAuth(kind), "}") + `,"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false}}` + "\n"
+	return strings.TrimSuffix(geminiAuth(kind), "}") + `,"general":` + noUpdates + `,"privacy":{"usageStatisticsEnabled":false}}` + "\n"
 }
+
+// noUpdates are the general settings of gemini, and of qwen, which began as a copy of it. Without the second one, they look for an update.
+const noUpdates = `{"enableAutoUpdate":false,"enableAutoUpdateNotification":false}`
 
 // geminiAuth returns the part of gemini's settings with the kind of its login. Without the kind, gemini refuses the address of a service.
 func geminiAuth(kind string) string { return `{"security":{"auth":{"selectedType":"` + kind + `"}}}` }
@@ -77,7 +80,8 @@ var profiles = []Profile{
 	{
 		Name: "claude", Program: "claude", Allow: []string{"@anthropic"},
 		Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}, Login: "anthropic-oauth",
-		Env:         []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_INSTALLATION_CHECKS=1"},
+		Env: []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_INSTALLATION_CHECKS=1",
+			"CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL=1"},
 		Interactive: []string{"--dangerously-skip-permissions"}, Headless: []string{"--dangerously-skip-permissions"}, Ask: []string{"-p", "--"},
 		Files: []File{
 			// Without the first three, the interface asks questions at its first start, and ends if it does not reach its service.
@@ -102,8 +106,9 @@ var profiles = []Profile{
 			{Path: ".codex/auth.json", Key: "CODEX_API_KEY", Needs: true, Content: `{"auth_mode":"apikey","OPENAI_API_KEY":"` + keyMark + `"}` + "\n"},
 			{Path: ".codex/AGENTS.md", Content: place},
 		},
-		Get:   npm("codex"),
-		Notes: []string{"It gives up after two answers with the status 429.", "A login with ChatGPT cannot stay outside, and is not used."},
+		Get: npm("codex"),
+		Notes: []string{"It gives up after two answers with the status 429.", "A login with ChatGPT cannot stay outside, and is not used.",
+			"Its interface asks raw.githubusercontent.com for announcements, and no setting of it ends that. It works without an answer: the host needs no rule."},
 	},
 	{
 		Name: "opencode", Program: "opencode", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
@@ -142,7 +147,7 @@ var profiles = []Profile{
 		Name: "qwen", Program: "qwen", Allow: []string{"@openai"}, Keys: []string{"OPENAI_API_KEY"},
 		Interactive: []string{"--yolo", "--auth-type", "openai"}, Headless: []string{"--yolo", "--auth-type", "openai"}, Ask: []string{"-p="},
 		Files: []File{
-			{Path: ".qwen/settings.json", Content: `{"privacy":{"usageStatisticsEnabled":false}}` + "\n"},
+			{Path: ".qwen/settings.json", Content: `{"general":` + noUpdates + `,"privacy":{"usageStatisticsEnabled":false}}` + "\n"},
 			{Path: ".qwen/QWEN.md", Content: place},
 		},
 		Get:   npm("qwen"),
