@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -135,8 +136,40 @@ func (c *resolved) addAgent() error {
 	if c.Isolation.Limits.Memory < a.Memory {
 		c.session.Report.Say("%s may need %d MiB of memory, and the limit is %d MiB", a.Name, a.Memory>>20, c.Isolation.Limits.Memory>>20)
 	}
+	if err := c.checkLogin(); err != nil {
+		return err
+	}
 	c.warnOfKeys()
 	return nil
+}
+
+// checkLogin refuses an agent whose login has ended and who has no other key: it could do nothing.
+func (c *resolved) checkLogin() error {
+	ended := new(secret.Ended)
+	if !errors.As(c.ended, &ended) {
+		return nil
+	}
+	lacks := false
+	for _, r := range c.rules.Credentials {
+		if c.Agent.TakesFrom(r.Variables) {
+			if slices.ContainsFunc(c.keys, func(k secret.Secret) bool { return k.Name == r.Name }) {
+				lacks = false
+				break
+			}
+			lacks = true
+		}
+	}
+	passed := func(v string) bool {
+		name, value, _ := strings.Cut(v, "=")
+		return value != "" && slices.Contains(c.Agent.Keys, name)
+	}
+	if !lacks || slices.ContainsFunc(c.environ(), passed) {
+		c.session.Report.Say("%s", c.ended)
+		return nil
+	}
+	return &environment.Refusal{Text: c.ended.Error(), Next: []string{
+		ended.Program + "  # on this machine: it renews the login. Then type the command again",
+		fmt.Sprintf("export %s=KEY  # or this, and then the command again", c.Agent.Keys[0])}}
 }
 
 // warnOfKeys prints a message if an agent gets no key.

@@ -26,6 +26,16 @@ var logins = map[string]login{
 	"gemini": {folder: ".gemini", file: "oauth_creds.json", token: []string{"access_token"}, ends: []string{"expiry_date"}, without: "give a key"},
 }
 
+// Ended is the error for a login that has ended. Only its program on the host renews it.
+type Ended struct {
+	Program string
+	At      time.Time
+}
+
+func (e *Ended) Error() string {
+	return fmt.Sprintf("the login of %s ended at %s: use %[1]s once on this machine, outside of a prison, which renews it", e.Program, e.At.Format("2006-01-02 15:04"))
+}
+
 // path returns the path of the file with the login.
 func (l login) path() string {
 	folder := ""
@@ -78,7 +88,7 @@ func (s Source) readLogin() (string, error) {
 	}
 	millis, ok := at.(float64)
 	if ends := time.UnixMilli(int64(millis)); ok && time.Now().After(ends) {
-		return "", fmt.Errorf("the login of %s ended at %s: use %[1]s once on this machine, outside of a prison, which renews it", s.Login, ends.Format("2006-01-02 15:04"))
+		return "", &Ended{Program: s.Login, At: ends}
 	}
 	return token, nil
 }
