@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 // Parse reads a recipe. If the recipe has mistakes, the error is an [Errors] with all of them.
 func Parse(content []byte) (Recipe, error) {
+	content = bytes.TrimPrefix(content, []byte("\ufeff")) // the byte order mark of some editors
 	if err := bounded.Usual.TOML(content); err != nil {
 		return Recipe{}, Errors{tooMuch(FileName, err)}
 	}

@@ -175,6 +175,13 @@ func TestAllMistakesAreReported(t *testing.T) {
 	}
 }
 
+// TestByteOrderMark parses what editors on Windows write, as git's own configuration may have it.
+func TestByteOrderMark(t *testing.T) {
+	if _, err := recipe.Parse([]byte("\ufeffschema_version = 1\r\n")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTooLarge(t *testing.T) {
 	_, err := recipe.Parse([]byte(strings.Repeat("#", recipe.MaxSize+1)))
 	if err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
