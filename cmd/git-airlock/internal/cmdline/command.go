@@ -61,9 +61,11 @@ func Subcommand(parent, synopsis, usage string, takes Takes, act SubAction, flag
 // check reports what follows the options but is not allowed to. It stores the words for [Words].
 func (t Takes) check(c *cli.Context) error {
 	inside := Inside(c)
+	var words []string
 	switch {
 	case t.Most > 0:
-		words, err := t.words(c)
+		var err error
+		words, err = t.words(c)
 		if err != nil {
 			return err
 		}
@@ -77,6 +79,7 @@ func (t Takes) check(c *cli.Context) error {
 	case t.Paths:
 	case inside != nil && !t.Inside:
 		return ui.Usagef("%s takes no command", CommandName(c))
+	case inside != nil && len(inside) == 0 && len(words) > 0: // an agent, without words of the user for it
 	case inside != nil && len(inside) == 0:
 		return ui.Usagef("%s: no command after \"--\"", CommandName(c))
 	case inside != nil && inside[0] == "":

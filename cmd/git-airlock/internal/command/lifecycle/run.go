@@ -136,6 +136,9 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 		})
 	})
 	recorded.finish(context.WithoutCancel(ctx), s)
+	if status, known := cmdline.ChildStatus(ran); known && status != 0 && wanted.Agent != nil {
+		s.Report.Say("%s has ended with status %d", wanted.Agent.Name, status)
+	}
 	if errors.Is(ran, syscall.EPIPE) && ctx.Err() == nil { // a ^C also breaks pipes to other processes
 		ran = cmdline.Shown(cmdline.ErrUnread)
 	}
