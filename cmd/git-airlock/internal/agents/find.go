@@ -84,7 +84,14 @@ func (f Found) In(p Profile, images bool) []string {
 // program finds an executable file in the folders of a PATH, and returns its path without links.
 func program(name, path string) (string, error) {
 	if strings.Contains(name, "/") {
-		return filepath.EvalSymlinks(name)
+		if !filepath.IsAbs(name) {
+			return "", fmt.Errorf("%q is not the name of a program, and no absolute path", name)
+		}
+		at, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			return "", fmt.Errorf("there is no program %q on this machine", name)
+		}
+		return at, nil
 	}
 	for _, folder := range filepath.SplitList(path) {
 		if !filepath.IsAbs(folder) {
@@ -95,7 +102,7 @@ func program(name, path string) (string, error) {
 			return filepath.EvalSymlinks(at)
 		}
 	}
-	return "", fmt.Errorf("there is no %s on your PATH", name)
+	return "", fmt.Errorf("there is no %s on your PATH, in folders outside of the work tree", name)
 }
 
 // system are the folders of the host's system that every prison without an image shows.

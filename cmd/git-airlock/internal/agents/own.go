@@ -21,6 +21,9 @@ const DefaultKey = agentKey + "default"
 // ownName is the name of an agent that the configuration describes.
 var ownName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`) })
 
+// variableName is the name of a variable that an agent gets.
+var variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
+
 // WithOwn returns the profiles with those that the user's configuration adds or changes.
 //
 // airlock.agent.NAME.command is the program with its arguments, and airlock.agent.NAME.task the same for a task, which follows as
@@ -90,7 +93,7 @@ func (p *Profile) set(field, value string) error {
 	case "allow":
 		p.Allow = append(slices.Clone(p.Allow), value)
 	case "env":
-		if name, _, ok := strings.Cut(value, "="); !ok || name == "" {
+		if name, _, ok := strings.Cut(value, "="); !ok || !variableName().MatchString(name) {
 			return errors.New("want NAME=VALUE")
 		}
 		p.Env = append(slices.Clone(p.Env), value)

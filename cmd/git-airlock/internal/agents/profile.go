@@ -180,6 +180,14 @@ var profiles = []Profile{
 	},
 }
 
+// Install returns the command that makes a missing program available.
+func (p Profile) Install() string {
+	if p.Own || p.Get == "" {
+		return fmt.Sprintf("git config %s%s.command PROGRAM  # on your PATH, or an absolute path", agentKey, p.Name)
+	}
+	return p.Get
+}
+
 // TakesFrom reports whether the agent takes a key from one of some variables.
 func (p Profile) TakesFrom(variables []string) bool {
 	return slices.ContainsFunc(variables, func(v string) bool { return slices.Contains(p.Keys, v) })

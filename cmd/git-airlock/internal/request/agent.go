@@ -18,7 +18,7 @@ import (
 func Profiles(settings []gitops.Setting) ([]agents.Profile, error) {
 	all, err := agents.WithOwn(agents.Known(), settings)
 	if err != nil {
-		return nil, ui.Usagef("%s", err)
+		return nil, environment.Advise(ui.Usagef("%s", err), "git help airlock-agents")
 	}
 	return all, nil
 }

@@ -70,7 +70,7 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 		s.Report.Say("%s", p)
 	}
 	for _, cred := range c.rules.Credentials {
-		if slices.ContainsFunc(c.keys, func(k secret.Secret) bool { return k.Name == cred.Name }) {
+		if c.hasValue(cred) {
 			s.Report.Say("%s has a placeholder inside; the key stays outside, for %s (credential %s)", strings.Join(cred.Variables, ", "), network.HostsOf(cred), cred.Name)
 		}
 	}

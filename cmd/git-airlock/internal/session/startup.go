@@ -65,7 +65,11 @@ func (s *Session) launch(ctx context.Context, r airlock.Record, q Request, start
 			return err
 		}
 		if running != nil && !running.Exited {
-			return &environment.Refusal{Text: fmt.Sprintf("the prison is running %q already", running.Argv), Next: []string{"git airlock status", "git airlock stop"}}
+			words := make([]string, len(running.Argv))
+			for i, word := range running.Argv {
+				words[i] = gitops.Pasteable(word)
+			}
+			return &environment.Refusal{Text: fmt.Sprintf("the prison is running %s already", strings.Join(words, " ")), Next: []string{"git airlock status", "git airlock stop"}}
 		}
 	}
 	if s.Dry {
@@ -121,7 +125,7 @@ func (c *resolved) addAgent() error {
 	}
 	if !c.session.Prisons().Traits(c.airlock).Images {
 		if a.Missing != nil {
-			return environment.Advise(a.Missing, a.Get)
+			return environment.Advise(a.Missing, a.Install())
 		}
 		kept := c.airlock.Tools
 		if len(c.Tools) > 0 {
@@ -152,11 +156,9 @@ func (c *resolved) checkLogin() error {
 	lacks := false
 	for _, r := range c.rules.Credentials {
 		if c.Agent.TakesFrom(r.Variables) {
-			if slices.ContainsFunc(c.keys, func(k secret.Secret) bool { return k.Name == r.Name }) {
-				lacks = false
+			if lacks = !c.hasValue(r); !lacks {
 				break
 			}
-			lacks = true
 		}
 	}
 	passed := func(v string) bool {
@@ -177,7 +179,9 @@ func (c *resolved) warnOfKeys() {
 	a := c.Agent
 	has := func(key string) bool {
 		return slices.ContainsFunc(c.environ(), func(v string) bool { return strings.HasPrefix(v, key+"=") }) ||
-			slices.ContainsFunc(c.rules.Credentials, func(r control.Credential) bool { return slices.Contains(r.Variables, key) })
+			slices.ContainsFunc(c.rules.Credentials, func(r control.Credential) bool {
+				return slices.Contains(r.Variables, key) && (c.session.Dry || c.hasValue(r)) // a dry run reads no values
+			})
 	}
 	if len(a.Keys) == 0 || slices.ContainsFunc(a.Keys, has) {
 		return
@@ -186,8 +190,17 @@ func (c *resolved) warnOfKeys() {
 	if c.Isolation.Network == prison.NetworkAllowlist.String() {
 		c.session.Report.Hint(fmt.Sprintf("export %s=KEY  # and type the command again: the key stays outside", a.Keys[0]))
 	} else {
-		c.session.Report.Hint(fmt.Sprintf("git airlock start %s --env %s  # the agent can read it", a.Name, a.Keys[0]))
+		command := fmt.Sprintf("git airlock start %s --env %s", a.Name, a.Keys[0])
+		if a.Asks {
+			command = fmt.Sprintf("git airlock run %s --env %s -p TASK", a.Name, a.Keys[0])
+		}
+		c.session.Report.Hint(command + "  # the agent can read it")
 	}
+}
+
+// hasValue reports whether the value of a credential was read.
+func (c *resolved) hasValue(r control.Credential) bool {
+	return slices.ContainsFunc(c.keys, func(k secret.Secret) bool { return k.Name == r.Name })
 }
 
 // Summon makes a running prison ready for an agent, and returns the agent's process: it writes the files of its home that are
@@ -201,7 +214,7 @@ func (s *Session) Summon(ctx context.Context, r airlock.Record, box prison.Priso
 		}
 	}
 	if a.Missing != nil && !images {
-		return prison.Process{}, environment.Advise(a.Missing, a.Get)
+		return prison.Process{}, environment.Advise(a.Missing, a.Install())
 	}
 	if err := agents.Seed(ctx, box, a.Profile); err != nil {
 		return prison.Process{}, err
