@@ -63,8 +63,8 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 	s.knowsValues = s.knowsValues || slices.ContainsFunc(c.keys, func(k secret.Secret) bool { return !k.Source.Fixed() })
 	c.keys = append(c.keys, password...)
 	for _, p := range problems {
-		if ended := new(secret.Ended); c.Agent != nil && errors.As(p, &ended) {
-			c.ended = p // addAgent knows whether the agent has another key
+		if ended := new(secret.Ended); c.Agent != nil && errors.As(p, &ended) && ended.Program == c.Agent.Program {
+			c.ended = p // checkKeys knows whether the agent has another key
 			continue
 		}
 		s.Report.Say("%s", p)

@@ -63,7 +63,7 @@ type resolved struct {
 	rules     control.Rules       // of the network; empty if the prison is running
 	watched   prisons.Watched     // how its programs are watched; empty if it is running
 	keys      []secret.Secret     // the values of the credentials in rules, and the password of a proxy
-	ended     error               // the login of an agent has ended; nil if it has not
+	ended     error               // the agent's login has ended; nil if it has not
 	tried     func() (any, error) // waits for a trial of the backend without images; nil if none has begun
 }
 

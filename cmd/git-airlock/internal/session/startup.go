@@ -140,62 +140,38 @@ func (c *resolved) addAgent() error {
 	if c.Isolation.Limits.Memory < a.Memory {
 		c.session.Report.Say("%s may need %d MiB of memory, and the limit is %d MiB", a.Name, a.Memory>>20, c.Isolation.Limits.Memory>>20)
 	}
-	if err := c.checkLogin(); err != nil {
-		return err
-	}
-	c.warnOfKeys()
-	return nil
+	return c.checkKeys()
 }
 
-// checkLogin refuses an agent whose login has ended and who has no other key: it could do nothing.
-func (c *resolved) checkLogin() error {
-	ended := new(secret.Ended)
-	if !errors.As(c.ended, &ended) {
-		return nil
-	}
-	lacks := false
-	for _, r := range c.rules.Credentials {
-		if c.Agent.TakesFrom(r.Variables) {
-			if lacks = !c.hasValue(r); !lacks {
-				break
-			}
-		}
-	}
-	passed := func(v string) bool {
-		name, value, _ := strings.Cut(v, "=")
-		return value != "" && slices.Contains(c.Agent.Keys, name)
-	}
-	if !lacks || slices.ContainsFunc(c.environ(), passed) {
-		c.session.Report.Say("%s", c.ended)
-		return nil
-	}
-	return &environment.Refusal{Text: c.ended.Error(), Next: []string{
-		ended.Program + "  # on this machine: it renews the login. Then type the command again",
-		fmt.Sprintf("export %s=KEY  # or this, and then the command again", c.Agent.Keys[0])}}
-}
-
-// warnOfKeys prints a message if an agent gets no key.
-func (c *resolved) warnOfKeys() {
+// checkKeys prints a message if an agent gets no key. It refuses an agent whose login has ended and who has no other key.
+func (c *resolved) checkKeys() error {
 	a := c.Agent
-	has := func(key string) bool {
-		return slices.ContainsFunc(c.environ(), func(v string) bool { return strings.HasPrefix(v, key+"=") }) ||
+	lacks := len(a.Keys) > 0 && !slices.ContainsFunc(a.Keys, func(key string) bool {
+		return slices.ContainsFunc(c.environ(), func(v string) bool { return strings.HasPrefix(v, key+"=") && v != key+"=" }) ||
 			slices.ContainsFunc(c.rules.Credentials, func(r control.Credential) bool {
 				return slices.Contains(r.Variables, key) && (c.session.Dry || c.hasValue(r)) // a dry run reads no values
 			})
+	})
+	switch {
+	case lacks && c.ended != nil:
+		return &environment.Refusal{Text: c.ended.Error(), Next: []string{a.Program + "  # on this machine: it renews the login. Then type the command again",
+			fmt.Sprintf("export %s=KEY  # or this, and then the command again", a.Keys[0])}}
+	case c.ended != nil:
+		c.session.Report.Say("%s", c.ended)
 	}
-	if len(a.Keys) == 0 || slices.ContainsFunc(a.Keys, has) {
-		return
+	if !lacks {
+		return nil
 	}
 	c.session.Report.Say("%s gets no key: it takes one from %s", a.Name, strings.Join(a.Keys, ", "))
-	if c.Isolation.Network == prison.NetworkAllowlist.String() {
-		c.session.Report.Hint(fmt.Sprintf("export %s=KEY  # and type the command again: the key stays outside", a.Keys[0]))
-	} else {
-		command := fmt.Sprintf("git airlock start %s --env %s", a.Name, a.Keys[0])
+	command := fmt.Sprintf("export %s=KEY  # and type the command again: the key stays outside", a.Keys[0])
+	if c.Isolation.Network != prison.NetworkAllowlist.String() {
+		command = fmt.Sprintf("git airlock start %s --env %s  # the agent can read it", a.Name, a.Keys[0])
 		if a.Asks {
-			command = fmt.Sprintf("git airlock run %s --env %s -p TASK", a.Name, a.Keys[0])
+			command = fmt.Sprintf("git airlock run %s --env %s -p TASK  # the agent can read it", a.Name, a.Keys[0])
 		}
-		c.session.Report.Hint(command + "  # the agent can read it")
 	}
+	c.session.Report.Hint(command)
+	return nil
 }
 
 // hasValue reports whether the value of a credential was read.
