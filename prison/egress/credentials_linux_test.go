@@ -113,12 +113,18 @@ func TestCredentialsAreReplaced(t *testing.T) {
 			t.Errorf("%d, %s %s: %d, %q; want %d, %q", i, c.url, c.header, status, text, c.status, c.want)
 		}
 	}
+	// A request that copies or moves (WebDAV) needs a credential for both paths.
+	for target, want := range map[string]int{"https://api.test/other/b": 403, "/v1/../b": 403, "/v1/b": 200} {
+		if status, text := send(t, client, "POST", "https://api.test/v1/x", "Authorization: Bearer "+placeholder, "Destination: "+target); status != want {
+			t.Errorf("destination %s: %d, %q; want %d", target, status, text, want)
+		}
+	}
 	r := lastRecord(t, e, func(r control.Record) bool { return r.Kind == control.KindRequest && r.Credential == "api" })
 	if r.Name != "api.test" || r.Path != "/v1/x" {
 		t.Errorf("%+v", r)
 	}
 	uses := e.state().Credentials
-	if len(uses) != 5 || !uses[0].Known || uses[0].Requests != 3 || uses[0].Last.IsZero() || uses[3].Known {
+	if len(uses) != 5 || !uses[0].Known || uses[0].Requests != 4 || uses[0].Last.IsZero() || uses[3].Known {
 		t.Errorf("%+v", uses)
 	}
 	// The port without TLS is closed for such a host.

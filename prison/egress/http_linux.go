@@ -373,7 +373,7 @@ func (x *roundTrip) judge(rules *Policy, f *flow, at netip.Addr) Decision {
 
 // chooseCredential finds the credential that a request gets, and refuses a request with any other.
 func (p *requests) chooseCredential(rules *Policy, r *http.Request, x *roundTrip) error {
-	here, elsewhere := rules.splitCredentials(p.flow.name, x.method, x.path)
+	here, elsewhere := rules.splitCredentials(p.flow.name, x.method, x.path, x.target)
 	if x.guarded = rules.guards(p.flow.name); x.guarded {
 		x.secrets = p.engine.secretsOf(rules, p.flow.name)
 	}

@@ -91,10 +91,11 @@ func (p Policy) leaving(name string, port uint16) uint16 {
 	return port
 }
 
-// splitCredentials returns the credentials that a request may have, and the others.
-func (p Policy) splitCredentials(name, method, path string) (here, elsewhere []credential.Credential) {
+// splitCredentials returns the credentials that a request may have, and the others. A credential must be for the path and, if there is one,
+// for the target: a server that copies or moves uses the value for both.
+func (p Policy) splitCredentials(name, method, path, target string) (here, elsewhere []credential.Credential) {
 	for _, c := range p.credentials {
-		if c.matches(name, method, path) {
+		if c.matches(name, method, path) && (target == "" || c.matches(name, method, target)) {
 			here = append(here, c.Credential)
 		} else {
 			elsewhere = append(elsewhere, c.Credential)
