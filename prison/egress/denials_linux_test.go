@@ -29,7 +29,7 @@ func TestDenialsHold(t *testing.T) {
 		wantAnswers(t, speak(t, e, s, "files.test"), "move to "+destination, sent, []int{want})
 	}
 	r := lastRecord(t, e, func(r control.Record) bool { return r.Kind == control.KindRefusal && r.Method == "delete" })
-	if r.Reason != "the method is not in upper case" {
+	if r.Reason != control.ReasonFinal+"the method is not in upper case" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -116,6 +116,8 @@ func TestAnswersSayWhatHelps(t *testing.T) {
 		{"paths.test", "GET / HTTP/1.0\r\n\r\n", ""}, {"paths.test", "GET / HTTP/1.1\r\nHost: 198.18.0.6" + end, ""},
 		{"paths.test", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", ""}, {"paths.test", "TRACE / HTTP/1.1\r\nHost: paths.test" + end, ""},
 		{"api.test", "GET / HTTP/1.1\r\nHost: api.test" + end, ""}, {"base.test", "GET /v1/x HTTP/1.1\r\nHost: base.test\r\nX-Api-Key: foreign" + end, ""},
+		{"base.test", "GET //x HTTP/1.1\r\nHost: base.test" + end, ""}, {"base.test", "get /v1/x HTTP/1.1\r\nHost: base.test" + end, ""},
+		{"paths.test", "GET //x HTTP/1.1\r\nHost: paths.test" + end, "net allow paths.test\n"}, {"paths.test", "get /x HTTP/1.1\r\nHost: paths.test" + end, "net allow paths.test\n"},
 		{"paths.test", "POST /x HTTP/1.1\r\nHost: paths.test" + end, "net allow 'POST paths.test/x'\n"}, {"paths.test", "POST /a/../b HTTP/1.1\r\nHost: paths.test:80" + end, "net allow paths.test\n"},
 		{"paths.test", "POST /';x;' HTTP/1.1\r\nHost: paths.test" + end, "net allow paths.test\n"},
 		{"evil.test", "GET / HTTP/1.1\r\nHost: evil.test:8080" + end, "net allow evil.test\n"}, {"evil.test", "GET / HTTP/1.0\r\n\r\n", "net allow evil.test\n"},

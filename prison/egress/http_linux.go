@@ -362,11 +362,12 @@ func (x *roundTrip) judge(rules *Policy, f *flow, at netip.Addr) Decision {
 	if d.Allowed && x.target != "" {
 		d = rules.Request(f.name, f.to.Port(), at, x.method, x.target)
 	}
+	final := rules.seesAll(f.name, rules.leaving(f.name, f.to.Port()))
 	switch {
 	case x.method == http.MethodTrace:
 		return Decision{Reason: "TRACE is never passed on", Final: true}
-	case d.Allowed && x.unclear != nil:
-		return Decision{Reason: x.unclear.Error()}
+	case x.unclear != nil && (d.Allowed || final && d.Reason == reasonNoRule):
+		return Decision{Reason: x.unclear.Error(), Final: final}
 	}
 	return d
 }

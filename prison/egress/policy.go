@@ -82,6 +82,11 @@ func (p Policy) guards(name string) bool {
 	return !p.Open && slices.ContainsFunc(p.credentials, func(c boundCredential) bool { return c.about(name) })
 }
 
+// seesAll reports whether the network sees each request to a name, whatever rules allow: no rule can then allow one that is not clear.
+func (p Policy) seesAll(name string, port uint16) bool {
+	return p.guards(name) || slices.ContainsFunc(p.Deny, func(r Rule) bool { return name != "" && r.Names(name, port) })
+}
+
 // leaving returns the port at which a connection to a name leaves this machine. If a credential lets programs speak HTTP without TLS to a
 // service, the network still reaches the service over TLS.
 func (p Policy) leaving(name string, port uint16) uint16 {
@@ -215,11 +220,10 @@ func (p Policy) DecideAt(name string, to netip.AddrPort, at netip.Addr) Decision
 	if i := slices.IndexFunc(p.Deny, whole); i >= 0 {
 		return Decision{Rule: p.Deny[i], Reason: control.ReasonDenied}
 	}
-	guarded := p.guards(name)
-	if guarded && to.Port() != 443 {
+	if p.guards(name) && to.Port() != 443 {
 		return Decision{Reason: "a host with a credential is reached over TLS at port 443 only", Final: true}
 	}
-	some := guarded || slices.ContainsFunc(p.Deny, about)
+	some := p.seesAll(name, to.Port()) || slices.ContainsFunc(p.Deny, about)
 	allows := func(r Rule) bool { return about(r) && r.opens(at) }
 	if i := slices.IndexFunc(p.Allow, func(r Rule) bool { return allows(r) && !r.Requests() }); i >= 0 {
 		hidden := slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.hidden && allows(r) })
@@ -253,6 +257,8 @@ func (p Policy) entrusts(name string, port uint16) bool {
 	return slices.ContainsFunc(p.Allow, about) && !slices.ContainsFunc(p.Allow, func(r Rule) bool { return about(r) && r.addresses.IsValid() })
 }
 
+const reasonNoRule = "no rule allows the request"
+
 // Request decides about a request on a connection with [Decision.PerRequest], to an address as in [Policy.DecideAt]. path is the result of
 // [request.Path]. A rule that denies applies to every way in which a server may read the request. A rule that allows applies only to the
 // exact request.
@@ -264,7 +270,7 @@ func (p Policy) Request(name string, port uint16, at netip.Addr, method, path st
 		return Decision{Reason: control.ReasonLockdown}
 	}
 	if !request.IsMethod(method) {
-		return Decision{Reason: "the method is not in upper case"}
+		return Decision{Reason: "the method is not in upper case", Final: p.seesAll(name, port)}
 	}
 	if i := slices.IndexFunc(p.Deny, denies); i >= 0 {
 		return Decision{Rule: p.Deny[i], Reason: control.ReasonDeniedRequest}
@@ -275,7 +281,7 @@ func (p Policy) Request(name string, port uint16, at netip.Addr, method, path st
 	if p.Learn && (Rule{}).opens(at) {
 		return Decision{Allowed: true, PerRequest: true}
 	}
-	return Decision{Reason: "no rule allows the request"}
+	return Decision{Reason: reasonNoRule}
 }
 
 // Covers reports whether a rule allows a name at some port. It ignores rules that deny.
