@@ -48,26 +48,23 @@ func (e *Engine) copyBoth(f *flow, n end, near *gonet.TCPConn, far net.Conn) {
 	}
 	var out sync.WaitGroup
 	out.Go(func() {
-		if copyOut(far, n, active(&f.sent)) != nil {
+		if copyOut(far, n, &f.size.Copies, active(&f.sent)) != nil {
 			stop()
 		}
 	})
-	if copyIn(near, far, active(&f.received)) != nil {
+	if copyIn(near, far, &f.size.Copies, active(&f.received)) != nil {
 		stop()
 	}
 	out.Wait()
 }
 
-// buffers has the buffers for copying. A silent connection holds none.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
-
-// copyOut copies the bytes from the prison until their end, and then closes far for writing.
-func copyOut(far net.Conn, n end, active func(int)) error {
+// copyOut copies the bytes from the prison until their end, and then closes far for writing. A silent connection holds none of the buffers.
+func copyOut(far net.Conn, n end, buffers *sync.Pool, active func(int)) error {
 	entry, ready := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
 	n.queue.EventRegister(&entry)
 	defer n.queue.EventUnregister(&entry)
 	for {
-		err, failed := passOut(far, n, active)
+		err, failed := passOut(far, n, buffers, active)
 		switch err.(type) {
 		case nil:
 		case *tcpip.ErrWouldBlock:
@@ -87,7 +84,7 @@ func copyOut(far net.Conn, n end, active func(int)) error {
 // passOut copies the bytes that are there. Its large frame is not on the stack of a goroutine that waits in copyOut.
 //
 //go:noinline
-func passOut(far net.Conn, n end, active func(int)) (end tcpip.Error, failed error) {
+func passOut(far net.Conn, n end, buffers *sync.Pool, active func(int)) (end tcpip.Error, failed error) {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	w := tcpip.SliceWriter(*buf)
@@ -100,9 +97,9 @@ func passOut(far net.Conn, n end, active func(int)) (end tcpip.Error, failed err
 }
 
 // copyIn copies the bytes from the world until their end, and then closes near for writing.
-func copyIn(near *gonet.TCPConn, far net.Conn, active func(int)) error {
+func copyIn(near *gonet.TCPConn, far net.Conn, buffers *sync.Pool, active func(int)) error {
 	for {
-		buf, n, err := readSome(far)
+		buf, n, err := readSome(far, buffers)
 		var failed error
 		if n > 0 {
 			active(n)
@@ -128,7 +125,7 @@ func closeWrite(c net.Conn) error {
 }
 
 // readSome reads the bytes that are there into one of the buffers. For a socket, it takes a buffer only when there is something to read.
-func readSome(c net.Conn) (buf *[]byte, n int, err error) {
+func readSome(c net.Conn, buffers *sync.Pool) (buf *[]byte, n int, err error) {
 	socket, ok := c.(syscall.Conn)
 	if !ok {
 		buf = buffers.Get().(*[]byte)

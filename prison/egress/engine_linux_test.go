@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/share"
 
 	"golang.org/x/net/dns/dnsmessage"
 	"gvisor.dev/gvisor/pkg/buffer"
@@ -122,7 +123,13 @@ func join(t testing.TB, settings Settings) (*Engine, *stack.Stack) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := ethernet.New(far)
+	t.Cleanup(e.Close)
+	return e, newInside(t, ethernet.New(far))
+}
+
+// newInside returns the stack of a program inside.
+func newInside(t testing.TB, link stack.LinkEndpoint) *stack.Stack {
+	t.Helper()
 	s := stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{arp.NewProtocol, ipv4.NewProtocol},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4},
@@ -138,8 +145,7 @@ func join(t testing.TB, settings Settings) (*Engine, *stack.Stack) {
 		{Destination: address.Subnet(), NIC: nicID},
 		{Destination: tcpip.AddressWithPrefix{Address: tcpip.AddrFrom4([4]byte{}), PrefixLen: 0}.Subnet(), Gateway: tcpip.AddrFrom4(gateway.As4()), NIC: nicID},
 	})
-	t.Cleanup(e.Close)
-	return e, s
+	return s
 }
 
 func full(a netip.AddrPort) tcpip.FullAddress {
@@ -398,7 +404,7 @@ func TestWaitingQuestion(t *testing.T) {
 // TestTooManyFlows checks that the number of flows is limited, and that others can begin when some have ended.
 func TestTooManyFlows(t *testing.T) {
 	e, s := newPair(t, &fakeWorld{serve: echo})
-	for range maxFlows {
+	for range share.MaxFlows {
 		if !e.add(&flow{}) {
 			t.Fatal("too few")
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/share"
 )
 
 // flow is a connection that leads from a prison to the world, or an attempt.
@@ -18,6 +19,7 @@ type flow struct {
 	proto    string         // see [control.Record]
 	name     string         // canonical; empty for an address
 	to       netip.AddrPort // as seen inside, with the port at which it leaves
+	size     *share.Size    // of its buffers
 	secured  bool           // the client speaks HTTP without TLS, and the network TLS with the server
 	sent     atomic.Int64   // bytes from inside
 	received atomic.Int64   // bytes from outside

@@ -144,7 +144,7 @@ func (e *Engine) refuse(r *tcp.ForwarderRequest, f *flow, refusal error) {
 		r.Complete(true)
 		return
 	}
-	n, near, err := e.accept(r)
+	n, near, err := e.accept(r, f)
 	if err != nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (e *Engine) refuse(r *tcp.ForwarderRequest, f *flow, refusal error) {
 // all. Its stack exists as long as the connection, so work that needs a large stack is in other functions.
 func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused bool) {
 	defer far.Close()
-	n, near, err := e.accept(r)
+	n, near, err := e.accept(r, f)
 	if err != nil {
 		return false
 	}

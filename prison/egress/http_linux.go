@@ -19,18 +19,14 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
-	"github.com/git-airlock/git-airlock/prison/egress/hello"
 	"github.com/git-airlock/git-airlock/prison/egress/request"
+	"github.com/git-airlock/git-airlock/prison/egress/share"
+	"github.com/git-airlock/git-airlock/prison/egress/single"
 )
 
 const (
-	// maxHeaders bounds the headers of a request, in bytes.
-	maxHeaders = 64 << 10
 	// maxAnswerHeaders bounds the headers of an answer, in bytes.
-	maxAnswerHeaders = 1 << 20
-	// maxStreams is how many requests a client may send at a time over one connection, and maxUpstream how many connections to the server
-	// they may use if the server takes one request at a time.
-	maxStreams, maxUpstream = 64, 16
+	maxAnswerHeaders = 256 << 10
 	// flushAfter is how long content of a known length may wait for more, so that a short answer is written at once. Events and
 	// other content without a length do not wait: see [httputil.ReverseProxy].
 	flushAfter = time.Millisecond
@@ -38,72 +34,10 @@ const (
 
 var quiet = log.New(io.Discard, "", 0)
 
-// serveRequests answers the HTTP requests of one connection, and returns when it is closed. Only the handshake with the TLS configuration
-// secure, which can be nil, returns an error.
+// serveRequests answers the HTTP requests of one connection, see [single.Serve].
 func serveRequests(ctx context.Context, c net.Conn, secure *tls.Config, h http.Handler) error {
-	one := &oneConn{Conn: c, closed: make(chan struct{})}
-	s := http.Server{
-		Handler: h, ReadHeaderTimeout: hello.Patience, MaxHeaderBytes: maxHeaders, ErrorLog: quiet,
-		BaseContext: func(net.Listener) context.Context { return ctx }, DisableGeneralOptionsHandler: true,
-	}
-	l := &oneListener{conn: one, closed: one.closed}
-	if secure != nil {
-		encrypted := tls.Server(one, secure)
-		if err := handshake(ctx, encrypted); err != nil {
-			one.Close()
-			return err
-		}
-		l.conn, s.TLSConfig, s.Protocols = encrypted, secure, new(http.Protocols)
-		s.Protocols.SetHTTP1(true)
-		s.Protocols.SetHTTP2(true)
-		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
-	}
-	s.Serve(l) //nolint:errcheck // Serve always ends with the error of the second Accept
-	s.Close()
-	return nil
+	return single.Serve(ctx, c, secure, share.Large.Server(), h)
 }
-
-func handshake(ctx context.Context, c *tls.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, hello.Patience)
-	defer cancel()
-	return c.HandshakeContext(ctx)
-}
-
-// oneConn is a connection whose channel is closed with it.
-type oneConn struct {
-	net.Conn
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (c *oneConn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(func() { close(c.closed) })
-	return err
-}
-
-// CloseWrite closes the connection for writing.
-func (c *oneConn) CloseWrite() error { return closeWrite(c.Conn) }
-
-// oneListener has one connection, and ends with it.
-type oneListener struct {
-	conn     net.Conn
-	closed   <-chan struct{}
-	accepted bool
-}
-
-func (l *oneListener) Accept() (net.Conn, error) {
-	if !l.accepted {
-		l.accepted = true
-		return l.conn, nil
-	}
-	<-l.closed
-	return nil, net.ErrClosed
-}
-
-func (*oneListener) Close() error { return nil }
-
-func (l *oneListener) Addr() net.Addr { return l.conn.LocalAddr() }
 
 // serveHTTP passes requests on, and decides about each. It parses and rewrites each request, so that both sides agree on where it ends.
 // With secure, client and server speak TLS, and the engine answers the client in place of the server. In a flow that is secured, only the
@@ -122,6 +56,7 @@ func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secu
 		idle.Reset(e.idle)
 		e.changed()
 	}
+	var err error
 	p := &requests{engine: e, flow: f, first: far, port: ":80", scheme: "http"}
 	if secure != nil {
 		p.port = ":443"
@@ -129,17 +64,19 @@ func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secu
 	if secure != nil || f.secured {
 		p.scheme = "https"
 	}
-	transport, err := p.transport()
-	if err != nil {
+	if p.wide, err = p.transport(); err != nil {
 		f.fail(clip(err.Error()))
 		return
 	}
-	defer transport.CloseIdleConnections()
+	p.narrow = p.wide.Clone()
+	p.narrow.HTTP2 = share.Client(false)
+	defer p.wide.CloseIdleConnections()
+	defer p.narrow.CloseIdleConnections()
 	proxy := &httputil.ReverseProxy{
-		Rewrite: p.rewrite, Transport: transport, FlushInterval: flushAfter, BufferPool: answers{}, ErrorLog: quiet,
+		Rewrite: p.rewrite, Transport: p, FlushInterval: flushAfter, BufferPool: answers{}, ErrorLog: quiet,
 		ModifyResponse: p.answered, ErrorHandler: p.fail,
 	}
-	err = serveRequests(ctx, near, secure, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, proxy) }))
+	err = single.Serve(ctx, near, secure, f.size.Server(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.admit(w, r, proxy) }))
 	if err != nil {
 		f.fail("the client does not accept the certificate for " + f.name + ": " + clip(err.Error()))
 	}
@@ -160,7 +97,7 @@ func (p *requests) transport() (*http.Transport, error) {
 		return nil, fmt.Errorf("read the certificates that this machine trusts: %w", err)
 	}
 	t.TLSClientConfig = &tls.Config{ServerName: p.flow.name, RootCAs: roots, MinVersion: tls.VersionTLS12}
-	t.MaxIdleConnsPerHost, t.MaxConnsPerHost = maxUpstream, maxUpstream
+	t.MaxIdleConnsPerHost, t.MaxConnsPerHost, t.HTTP2 = p.flow.size.Idle, p.flow.size.Upstream, share.Client(true)
 	t.TLSHandshakeTimeout = connectPatience
 	t.Protocols.SetHTTP2(true)
 	return t, nil
@@ -235,6 +172,8 @@ type requests struct {
 	flow   *flow
 	port   string // a client may append it to the name in a request
 	scheme string // of the requests to the server
+	// wide sends the requests that have a large window for their answers, and narrow all others.
+	wide, narrow *http.Transport
 
 	mu    sync.Mutex
 	first net.Conn // to the server, made before the client's connection was accepted; nil once it is used
@@ -267,6 +206,31 @@ func roundTripOf(ctx context.Context) *roundTrip {
 		return x
 	}
 	return &roundTrip{}
+}
+
+// placeKey is the key of the [share.Place] of a request in its context.
+type placeKey struct{}
+
+// RoundTrip implements [http.RoundTripper].
+func (p *requests) RoundTrip(r *http.Request) (*http.Response, error) {
+	if place, _ := r.Context().Value(placeKey{}).(share.Place); place.Wide {
+		return p.wide.RoundTrip(r)
+	}
+	return p.narrow.RoundTrip(r)
+}
+
+// admit serves a request unless too many are on their way.
+func (p *requests) admit(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	place := p.engine.shares.Begin()
+	defer p.engine.shares.End(place)
+	switch {
+	case place.Dropped:
+		panic(http.ErrAbortHandler)
+	case place.Refused:
+		p.refuse(w, r)
+	default:
+		p.serve(w, r.WithContext(context.WithValue(r.Context(), placeKey{}, place)), next)
+	}
 }
 
 // serve decides about a request, passes it on if it is allowed, and writes a record.

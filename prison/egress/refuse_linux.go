@@ -69,6 +69,18 @@ func tellHTTP(c net.Conn, f *flow, refusal error) {
 	serveRequests(context.Background(), c, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerDenied(w, r, f, refusal) })) //nolint:errcheck // only a handshake fails
 }
 
+// refuse refuses a request beyond those that may be on their way at a time. A client that does not read the answer gets none.
+func (p *requests) refuse(w http.ResponseWriter, r *http.Request) {
+	denied := &deniedError{reason: "too many requests at a time", final: true, status: http.StatusServiceUnavailable}
+	record := p.flow.record(control.KindRefusal, control.VerdictDeny, reasonOf(denied))
+	record.Seen, record.Sent, record.Received, record.Millis = control.SeenRequest, 0, 0, 0
+	p.engine.countRefusal(record)
+	c := http.NewResponseController(w)
+	if c.SetReadDeadline(time.Now().Add(lingering)) == nil && c.SetWriteDeadline(time.Now().Add(lingering)) == nil {
+		answerDenied(w, r, p.flow, denied)
+	}
+}
+
 // answerDenied answers a request with a refusal, and with the command that allows the request, if there is one. The answer contains neither
 // the address of a name nor the name of this program.
 func answerDenied(w http.ResponseWriter, r *http.Request, f *flow, refusal error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
 	"github.com/git-airlock/git-airlock/prison/egress/frames"
 	"github.com/git-airlock/git-airlock/prison/egress/pending"
+	"github.com/git-airlock/git-airlock/prison/egress/share"
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -30,13 +31,12 @@ import (
 
 const (
 	nicID = 1
-	// maxFlows is how many connections a prison may have at a time, and maxConnecting how many of them may be still connecting.
-	maxFlows, maxConnecting = 512, 64
+	// maxConnecting is how many connections may be still connecting at a time.
+	maxConnecting = 64
 	// maxQuestions is how many DNS questions are looked up at a time.
 	maxQuestions = 64
-	// smallBuffer and largeBuffer are the initial and the maximum buffer of a connection each way, in bytes. Larger ones help only if
-	// packets take long to arrive, and these do not leave the machine.
-	smallBuffer, largeBuffer = 256 << 10, 512 << 10
+	// smallBuffer is the initial buffer of a connection each way, in bytes.
+	smallBuffer = 256 << 10
 )
 
 // Wire describes the engine's end of a prison's interface.
@@ -89,6 +89,7 @@ type Engine struct {
 	roots   func() (*x509.CertPool, error)
 	// credentials has the values that requests get. stale receives the names of credentials that a server has refused.
 	credentials credential.Store
+	shares      share.Shares
 	stale       chan string
 	ctx         context.Context // ends with the engine
 	end         context.CancelFunc
@@ -176,8 +177,8 @@ func (e *Engine) newStack(link stack.LinkEndpoint) (*stack.Stack, error) {
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol},
 	})
 	sack, moderate := tcpip.TCPSACKEnabled(true), tcpip.TCPModerateReceiveBufferOption(true)
-	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: tcp.MinBufferSize, Default: smallBuffer, Max: largeBuffer}
-	send := tcpip.TCPSendBufferSizeRangeOption{Min: tcp.MinBufferSize, Default: smallBuffer, Max: largeBuffer}
+	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: tcp.MinBufferSize, Default: smallBuffer, Max: share.Large.TCP}
+	send := tcpip.TCPSendBufferSizeRangeOption{Min: tcp.MinBufferSize, Default: smallBuffer, Max: share.Large.TCP}
 	wait := tcpip.TCPTimeWaitTimeoutOption(timeWait)
 	for _, option := range []tcpip.SettableTransportProtocolOption{&sack, &moderate, &receive, &send, &wait} {
 		if err := s.SetTransportProtocolOption(tcp.ProtocolNumber, option); err != nil {
@@ -320,7 +321,7 @@ func (e *Engine) connect(r *tcp.ForwarderRequest) {
 		return
 	}
 	if to == netip.AddrPortFrom(e.wire.Resolver, 53) {
-		if n, near, err := e.accept(r); err == nil {
+		if n, near, err := e.accept(r, f); err == nil {
 			f.stopWith(n.Abort)
 			e.resolver().serveStream(e.ctx, near)
 		}
@@ -338,7 +339,7 @@ func (e *Engine) connect(r *tcp.ForwarderRequest) {
 }
 
 // accept accepts a connection.
-func (e *Engine) accept(r *tcp.ForwarderRequest) (end, *gonet.TCPConn, error) {
+func (e *Engine) accept(r *tcp.ForwarderRequest, f *flow) (end, *gonet.TCPConn, error) {
 	var n end
 	var err tcpip.Error
 	n.queue = new(waiter.Queue)
@@ -346,6 +347,10 @@ func (e *Engine) accept(r *tcp.ForwarderRequest) (end, *gonet.TCPConn, error) {
 	r.Complete(err != nil)
 	if err != nil {
 		return end{}, nil, errors.New(err.String())
+	}
+	if f.size.TCP < smallBuffer {
+		n.Endpoint.SocketOptions().SetSendBufferSize(int64(f.size.TCP), true)
+		n.Endpoint.SocketOptions().SetReceiveBufferSize(int64(f.size.TCP), true)
 	}
 	return n, gonet.NewTCPConn(n.queue, n.Endpoint), nil
 }
@@ -371,11 +376,11 @@ func (e *Engine) newFlow(network string, to netip.AddrPort) *flow {
 func (e *Engine) add(f *flow) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.flows) >= maxFlows || e.ctx.Err() != nil {
+	if len(e.flows) >= share.MaxFlows || e.ctx.Err() != nil {
 		return false
 	}
 	e.lastFlow++
-	f.id = e.lastFlow
+	f.id, f.size = e.lastFlow, e.shares.Connect()
 	e.flows[f] = struct{}{}
 	return true
 }
@@ -384,5 +389,6 @@ func (e *Engine) remove(f *flow) {
 	e.mu.Lock()
 	delete(e.flows, f)
 	e.mu.Unlock()
+	e.shares.Disconnect(f.size)
 	e.changed()
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // memoryEnv is the soft memory limit of Go's runtime in the network's process.
-const memoryEnv = "GOMEMLIMIT=256MiB"
+const memoryEnv = "GOMEMLIMIT=192MiB"
 
 // confineConfig is the configuration of [Confine].
 type confineConfig struct {

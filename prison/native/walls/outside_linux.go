@@ -98,10 +98,14 @@ func LandlockNetwork(program int) error {
 // networkFiles is enough for the maximum number of connections of a prison.
 const networkFiles = 4096
 
+// networkMemory is twice what a network's process needs with all its connections in use, see package share. A process that exceeds it ends,
+// which refuses everything, and a successor goes on.
+const networkMemory = 512 << 20
+
 // LimitNetwork limits this process, which connects a prison with the network.
 func LimitNetwork() error {
 	unix.Umask(0o077)
-	limits := map[int]uint64{unix.RLIMIT_NOFILE: networkFiles, unix.RLIMIT_CORE: 0}
+	limits := map[int]uint64{unix.RLIMIT_NOFILE: networkFiles, unix.RLIMIT_DATA: networkMemory, unix.RLIMIT_CORE: 0}
 	for resource, most := range limits {
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 			return fmt.Errorf("set resource limit: %w", err)
