@@ -70,7 +70,7 @@ func (p *requests) answered(r *http.Response) error {
 // judged stores whether a server has refused the value of a credential, as the status of its answer says, and reports it to the holder.
 func (p *requests) judged(name string, status int) {
 	if changed := p.engine.credentials.Answered(name, status); credential.IsRefusal(status) {
-		p.engine.awaitRefusal(changed)
+		p.engine.awaitState(changed, p.engine.urgent)
 	} else if changed {
 		p.engine.changed()
 	}

@@ -363,11 +363,13 @@ func (p *requests) spend(x *roundTrip) error {
 		return nil
 	}
 	if !p.engine.credentials.Count(x.used.Name, x.limit, time.Now()) {
-		p.engine.awaitRefusal(p.engine.credentials.Answered(x.used.Name, http.StatusTooManyRequests))
+		p.engine.awaitState(p.engine.credentials.Answered(x.used.Name, http.StatusTooManyRequests), p.engine.urgent)
 		return &deniedError{reason: fmt.Sprintf("the limit of %d requests a day with the credential %s is used up", x.limit, x.used.Name),
 			final: true, status: http.StatusTooManyRequests}
 	}
-	p.engine.changed()
+	if p.engine.changed(); x.limit > 0 {
+		p.engine.awaitState(true, p.engine.counted)
+	}
 	return nil
 }
 

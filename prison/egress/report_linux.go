@@ -17,11 +17,13 @@ const (
 	stateEvery = 500 * time.Millisecond
 	// urgentEvery is the minimum time if a refusal waits for a report. Refusals that alternate with other answers wait for it, too.
 	urgentEvery = 100 * time.Millisecond
+	// countedEvery is the minimum time if a request waits that a limit counts. The limit bounds their number.
+	countedEvery = 10 * time.Millisecond
 	// retryEvery is the pause until the holder is asked again whether it can write.
 	retryEvery = 500 * time.Millisecond
 	// gatherFor is how long records are gathered after others were written. The first one after a pause is written at once.
 	gatherFor = 5 * time.Millisecond
-	// statePatience is how long a refusal waits for the holder to write a state that contains it.
+	// statePatience is how long a refusal or a counted request waits for the holder to write a state that contains it.
 	statePatience = 5 * time.Second
 )
 
@@ -78,9 +80,11 @@ func (e *Engine) report(h holder) {
 	}
 }
 
-// awaitRefusal waits until the holder has written a state with a refusal, before the agent gets the refusal. The agent may end at once,
-// and the user's command then finds the reason. If the holder already has the state, or if there is no holder, awaitRefusal returns at once.
-func (e *Engine) awaitRefusal(changed bool) {
+// awaitState waits until the holder has written a state with a change. A refusal waits before the agent gets it: the agent may end at once,
+// and the user's command then finds the reason. A request that a limit counts waits before it leaves: if this process is killed, its
+// successor knows the number. If the holder already has the state, or if there is no holder, awaitState returns at once. urgent is the channel
+// that asks for the state.
+func (e *Engine) awaitState(changed bool, urgent chan<- struct{}) {
 	done := make(chan struct{})
 	e.mu.Lock()
 	waits := e.attended && (changed || e.waiting > 0)
@@ -99,7 +103,7 @@ func (e *Engine) awaitRefusal(changed bool) {
 	}()
 	e.changed()
 	select {
-	case e.urgent <- struct{}{}:
+	case urgent <- struct{}{}:
 	default:
 	}
 	select {
@@ -109,7 +113,7 @@ func (e *Engine) awaitRefusal(changed bool) {
 	}
 }
 
-// takeAwaited returns and forgets the channels of the refusals that wait for the next state.
+// takeAwaited returns and forgets the channels of those that wait for the next state.
 func (e *Engine) takeAwaited() []chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -118,7 +122,7 @@ func (e *Engine) takeAwaited() []chan struct{} {
 	return all
 }
 
-// reportState hands over each new state, but not too often unless a refusal waits for it.
+// reportState hands over each new state, but not too often unless something waits for it.
 func (e *Engine) reportState(send func(control.Report), stated, gone <-chan struct{}) {
 	var last control.State
 	quiet := time.AfterFunc(wire.RestAfter, rest)
@@ -147,9 +151,30 @@ func (e *Engine) reportState(send func(control.Report), stated, gone <-chan stru
 		for _, done := range awaited {
 			close(done)
 		}
-		if !await(urgentEvery, nil, gone) || !await(stateEvery-urgentEvery, e.urgent, gone) {
+		if !e.pause(gone) {
 			return
 		}
+	}
+}
+
+// pause waits until the next state may be reported. It reports false if gone is closed.
+func (e *Engine) pause(gone <-chan struct{}) bool {
+	if !await(countedEvery, nil, gone) {
+		return false
+	}
+	urgent, late := (<-chan struct{})(nil), time.After(stateEvery-countedEvery)
+	for soon := time.After(urgentEvery - countedEvery); ; {
+		select {
+		case <-soon:
+			urgent = e.urgent
+			continue
+		case <-e.counted:
+		case <-urgent:
+		case <-late:
+		case <-gone:
+			return false
+		}
+		return true
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // writer is a holder that counts states, and answers that it has written everything.
 type writer struct {
 	states atomic.Int64
+	last   atomic.Pointer[control.State]
 	orders chan control.Order
 	ends   chan struct{}
 }
@@ -22,6 +23,7 @@ func (w *writer) Send(v any, _ ...*os.File) error {
 	r := v.(control.Report)
 	if r.State != nil {
 		w.states.Add(1)
+		w.last.Store(r.State)
 	}
 	if r.Answer {
 		w.orders <- control.Order{Stated: true}
@@ -68,5 +70,37 @@ func TestRefusalsBetweenAnswers(t *testing.T) {
 		t.Errorf("%d states of 10 refusals, at most %d wanted", n, most)
 	}
 	close(holder.ends) // a report may be on its way
+	<-ended
+}
+
+// TestLimitIsKnownBeforeTheRequest reads the holder's state when the server gets a request: a successor of a process that is killed at that
+// moment goes on counting there.
+func TestLimitIsKnownBeforeTheRequest(t *testing.T) {
+	holder := &writer{orders: make(chan control.Order, 100), ends: make(chan struct{})}
+	var got atomic.Int64
+	e, s := newCredentialed(t, func(http.ResponseWriter, *http.Request) {
+		want := int(got.Add(1))
+		for _, u := range holder.last.Load().Credentials {
+			if u.Name == "limited" && u.Today != want {
+				t.Errorf("request %d: the holder knows %d", want, u.Today)
+			}
+		}
+	})
+	ended := make(chan struct{})
+	go func() {
+		e.report(holder)
+		close(ended)
+	}()
+	for ; holder.last.Load() == nil; time.Sleep(time.Millisecond) {
+		e.changed()
+	}
+	client := clientOf(t, e, s)
+	for range 3 {
+		send(t, client, "GET", "https://limited.test/", "Authorization: Bearer sk-limited-0000000000000000")
+	}
+	if got.Load() != 2 {
+		t.Errorf("%d requests, of which the limit allows 2", got.Load())
+	}
+	close(holder.ends)
 	<-ended
 }

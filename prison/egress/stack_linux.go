@@ -82,6 +82,7 @@ type Engine struct {
 	journal *pending.Queue
 	dirty   chan struct{} // buffers one value: the state has changed
 	urgent  chan struct{} // buffers one value: a refusal waits for the state
+	counted chan struct{} // buffers one value: a request that a limit counts waits for the state
 	known   *names        // that rules allow
 	others  *names        // that no rule allows
 	stack   *stack.Stack
@@ -104,7 +105,7 @@ type Engine struct {
 	closed            int             // connections that the rules in force ended
 	attended          bool            // a holder takes reports
 	awaited           []chan struct{} // each is closed when the holder has written the next state
-	waiting           int             // refusals that wait for a state
+	waiting           int             // refusals and requests that wait for a state
 }
 
 // Settings describe a prison's network.
@@ -130,7 +131,7 @@ func NewEngine(s Settings) (*Engine, error) {
 
 func newEngine(s Settings, link stack.LinkEndpoint) (*Engine, error) {
 	e := &Engine{
-		wire: s.Wire, world: s.World, open: s.Open, journal: pending.New(time.Now), dirty: make(chan struct{}, 1), urgent: make(chan struct{}, 1), stale: make(chan string, 1), flows: map[*flow]struct{}{},
+		wire: s.Wire, world: s.World, open: s.Open, journal: pending.New(time.Now), dirty: make(chan struct{}, 1), urgent: make(chan struct{}, 1), counted: make(chan struct{}, 1), stale: make(chan string, 1), flows: map[*flow]struct{}{},
 		idle: maxIdle, roots: x509.SystemCertPool,
 	}
 	var err error
