@@ -44,6 +44,8 @@ type Source struct {
 const (
 	// patience is how long a program may take.
 	patience = 10 * time.Second
+	// delay is how long the output of a program that has exited may stay open. A program can leave a process behind that has it.
+	delay = 500 * time.Millisecond
 	// maxOutput and maxFile bound the output of a program and a file, in bytes.
 	maxOutput, maxFile = 64 << 10, 1 << 20
 )
@@ -156,20 +158,20 @@ func (s Source) run(ctx context.Context) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.Argv[0], s.Argv[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdin = "/", s.Env, strings.NewReader(s.Input)
-	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setsid: true}, 10*time.Second
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setsid: true}, delay
 	var out limited
 	cmd.Stdout = &out
 	err := cmd.Run()
 	name := filepath.Base(s.Argv[0])
 	var exit *exec.ExitError
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !errors.Is(err, exec.ErrWaitDelay):
 		return "", fmt.Errorf("%s took longer than %v", name, patience)
 	case out.full:
 		return "", fmt.Errorf("%s printed more than %d bytes", name, maxOutput)
 	case errors.As(err, &exit):
 		return "", fmt.Errorf("%s: %s", name, exit.ProcessState)
-	case err != nil:
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // which means that the program has exited with the status 0
 		return "", fmt.Errorf("run %s: %w", name, err)
 	}
 	return string(out.text), nil

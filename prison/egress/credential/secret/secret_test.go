@@ -20,7 +20,8 @@ func TestRead(t *testing.T) {
 		"bin/pass": "#!/bin/sh\necho " + value + "\necho second\n", "bin/secret-tool": "#!/bin/sh\nprintf %s \"$3-$5-" + value + "\"\n",
 		"bin/git":  "#!/bin/sh\nread a; read b; echo $a; echo username=u; echo password=" + value + "; test \"$b $GIT_TERMINAL_PROMPT\" = 'host=api.test 0'\n",
 		"bin/fail": "#!/bin/sh\necho " + value + "; echo " + value + " >&2; exit 3\n", "bin/much": "#!/bin/sh\nhead -c 70000 /dev/zero; echo " + value + "\n",
-		"bin/tty": "#!/bin/sh\n: </dev/tty && echo asks\n",
+		"bin/leave": "#!/bin/sh\nsleep 30 &\necho " + value + "\n",
+		"bin/tty":   "#!/bin/sh\n: </dev/tty && echo asks\n",
 	} {
 		name = filepath.Join(home, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -34,7 +35,7 @@ func TestRead(t *testing.T) {
 	t.Setenv("PATH", filepath.Join(home, "bin")+":/usr/bin:/bin")
 	for text, want := range map[string]string{
 		"file:~/plain": value, "file:" + home + "/login.json#a.token": value, "pass:a/b": value, "git": value, "command:printf %s " + value: value,
-		"command:printf x\\n\\n": "x", "keychain:svc/me": "svc-me-" + value,
+		"command:printf x\\n\\n": "x", "keychain:svc/me": "svc-me-" + value, "command:leave": value,
 
 		"file:~/none": "", "file:~/login.json#a": "", "file:~/login.json#n": "", "file:~/login.json#x.y.z": "", "file:~/plain#a": "", "command:fail": "",
 		"command:much": "", "command:tty": "", "command:no-such-program": "", "vault:a": "", "op:x": "", "keychain:x": "", "x": "", "": "", "bw:": "", "env:": "",
