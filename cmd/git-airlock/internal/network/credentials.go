@@ -192,17 +192,39 @@ func (d *draft) credential() (c control.Credential, err error) {
 }
 
 // Values reads the values of credentials on the host. lookup returns the user's variables. A credential whose value cannot be read
-// has no secret, and a problem. No problem contains a value.
+// has no secret, and a problem. No problem contains a value. Programs run side by side, since each may take long, but one program only once
+// at a time, because it may ask the user to unlock it.
 func Values(ctx context.Context, all []control.Credential, lookup func(name string) (string, bool)) (secrets []secret.Secret, problems []error) {
-	for _, c := range all {
-		value, err := valueOf(ctx, c, lookup)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("the credential %s has no value: %s: %w", c.Name, gitops.Text(clip(c.Source)), err))
+	values, errs, byProgram := make([]secret.Secret, len(all)), make([]error, len(all)), map[string][]int{}
+	for i, c := range all {
+		byProgram[programOf(c)] = append(byProgram[programOf(c)], i)
+	}
+	var running sync.WaitGroup
+	for _, places := range byProgram {
+		running.Go(func() {
+			for _, i := range places {
+				values[i], errs[i] = valueOf(ctx, all[i], lookup)
+			}
+		})
+	}
+	running.Wait()
+	for i, c := range all {
+		if errs[i] != nil {
+			problems = append(problems, fmt.Errorf("the credential %s has no value: %s: %w", c.Name, gitops.Text(clip(c.Source)), errs[i]))
 			continue
 		}
-		secrets = append(secrets, value)
+		secrets = append(secrets, values[i])
 	}
 	return secrets, problems
+}
+
+// programOf returns the kind of a credential's source, with the program of a command.
+func programOf(c control.Credential) string {
+	kind, rest, _ := strings.Cut(c.Source, ":")
+	if words := strings.Fields(rest); kind == "command" && len(words) > 0 {
+		return kind + ":" + words[0]
+	}
+	return kind
 }
 
 // Sources returns the credentials of a running prison's network without their values, and the password of its proxy. The process that

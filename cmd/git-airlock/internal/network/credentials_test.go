@@ -2,6 +2,8 @@ package network
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -107,5 +109,25 @@ func TestPlaceholders(t *testing.T) {
 	}
 	if len(env) != 2 || env[0] != env[1] || !strings.HasPrefix(env[0], "OPENAI_API_KEY=sk-") || strings.Contains(env[0], value) {
 		t.Errorf("%q", env)
+	}
+}
+
+// TestValuesSideBySide reads values from two programs, of which each waits for the other, and one twice, which must not run twice at a time.
+func TestValuesSideBySide(t *testing.T) {
+	dir := t.TempDir()
+	var all []control.Credential
+	for i, name := range []string{"one", "two"} {
+		other := []string{"two", "one"}[i]
+		text := "#!/bin/sh\ncd " + dir + "\nmkdir lock." + name + " || exit 1\n: >" + name + ".ran\nuntil [ -e " + other + ".ran ]; do sleep 0.02; done\nrmdir lock." + name + "\necho value-of-" + name + "-$1\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []string{"1", "2"} {
+			all = append(all, control.Credential{Name: name + n, Rules: []string{"a.test:443"}, Source: "command:" + filepath.Join(dir, name) + " " + n})
+		}
+	}
+	secrets, problems := Values(t.Context(), all, nil)
+	if len(problems) > 0 || len(secrets) != 4 || secrets[0].Value != "value-of-one-1" || secrets[3].Value != "value-of-two-2" {
+		t.Errorf("%d values, %v", len(secrets), problems)
 	}
 }
