@@ -121,7 +121,7 @@ var doors = map[string][]string{
 	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", "prison/prisontest/internet/registries", "promote/attest", pushcheckRoom, sessionRoom, uiRoom},
 	"net":                               {"scripts/fake-model", checkpointsRoom + "/resident", "prison/docker/inside", "prison/egress", "prison/egress/single", "prison/egress/authority", "prison/egress/hello", "prison/egress/upstream", "prison/prisontest", "prison/prisontest/internet", "prison/selftest", "scripts/netload"},
 	"net/":                              nil,
-	"net/http":                          {"scripts/fake-model", "scripts/netload", "prison/egress", "prison/egress/share", "prison/egress/single", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet", "prison/prisontest/internet/registries"},
+	"net/http":                          {"scripts/fake-model", "scripts/netload", "prison/egress", "prison/egress/request", "prison/egress/share", "prison/egress/single", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet", "prison/prisontest/internet/registries"},
 	"net/http/httputil":                 {"prison/egress", "scripts/netload", "prison/prisontest/internet"},
 	"net/http/httptrace":                {"prison/egress/credential"},
 	"net/netip":                         {"prison/egress", "prison/egress/route", "prison/prisontest", "prison/prisontest/internet", "prison/selftest"},

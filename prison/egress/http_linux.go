@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -114,48 +113,21 @@ func (p *requests) rewrite(r *httputil.ProxyRequest) {
 	}
 	r.Out.URL.Scheme, r.Out.URL.Host = p.scheme, p.flow.name
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // unchanged, even if Go cannot parse it
-	for _, name := range forwarding {
+	for _, name := range request.Forwarding {
 		if values, ok := r.In.Header[name]; ok {
 			r.Out.Header[name] = values
 		}
 	}
 	r.Out.Trailer = r.In.Trailer // gets its values when the content is read
 	if x.perRequest {
-		removeHeaders(r.Out.Header, overrides)
-		removeVariants(r.Out.Header)
+		request.Remove(r.Out.Header, request.Overrides)
+		request.RemoveVariants(r.Out.Header)
 		r.Out.Trailer = nil // some servers read it as headers
 		if x.tunnel {
-			removeHeaders(r.Out.Header, []string{"connection", "upgrade"}) // a server may ignore an upgrade, so the request goes on without it
+			request.Remove(r.Out.Header, []string{"connection", "upgrade"}) // a server may ignore an upgrade, so the request goes on without it
 		}
 	}
 	x.putCredential(r.Out)
-}
-
-// forwarding are headers that [httputil.ReverseProxy] removes from a request. This proxy passes them on, since it adds none of its own.
-var forwarding = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
-
-// overrides are headers by which some servers replace the method, the path or the host of a request.
-var overrides = []string{
-	"x-http-method", "x-http-method-override", "x-method-override", "x-original-method", "x-forwarded-method",
-	"x-original-url", "x-original-uri", "x-forwarded-url", "x-forwarded-uri", "x-rewrite-url", "x-rewrite-uri",
-	"x-original-path", "x-forwarded-path", "x-forwarded-prefix", "x-envoy-original-path",
-	"x-original-host", "x-forwarded-host", "x-forwarded-server", "x-host", "x-http-host-override", "forwarded",
-}
-
-// framing are headers by which servers find the end of a request, or the site that it is for.
-var framing = []string{"content-length", "transfer-encoding", "te", "trailer", "connection", "upgrade", "expect", "host", "content-encoding"}
-
-// removeVariants removes headers whose names a server could take for one of framing, such as Transfer_Encoding.
-func removeVariants(h http.Header) {
-	maps.DeleteFunc(h, func(name string, _ []string) bool {
-		plain := credential.PlainName(name)
-		return slices.Contains(framing, plain) && name != http.CanonicalHeaderKey(plain)
-	})
-}
-
-// removeHeaders removes headers in any spelling of their names, which are in the form of [credential.PlainName].
-func removeHeaders(h http.Header, names []string) {
-	maps.DeleteFunc(h, func(name string, _ []string) bool { return slices.Contains(names, credential.PlainName(name)) })
 }
 
 // serveTLS answers a TLS client in place of the server, so that the engine sees the requests.
@@ -385,13 +357,10 @@ func (x *roundTrip) putCredential(r *http.Request) {
 		x.used.Apply(r.Header, x.value)
 	}
 	if len(x.secrets) > 0 {
-		removeHeaders(r.Header, variants)
+		request.Remove(r.Header, request.Forms)
 		r.Header.Set("Accept-Encoding", "identity") // so that a value is found in the answer
 	}
 }
-
-// variants are headers that ask for a part of an answer, or for another form of it, in which a value would not be found.
-var variants = []string{"accept-encoding", "accept-charset", "range", "request-range", "x-range", "if-range", "a-im"}
 
 // ruleFor returns the rule about this request only, quoted. It is empty if the rules are not about requests or cannot describe this one.
 func ruleFor(x *roundTrip, name, path string) string {
