@@ -119,7 +119,7 @@ func startApart(t *testing.T, h http.HandlerFunc, raw func(net.Conn)) *apart {
 		t.Fatal(err)
 	}
 	for _, fd := range fds {
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 4<<20) //nolint:errcheck // packets that get lost are sent again
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 4<<20) // packets that get lost are sent again
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestEngineApart$")
 	cmd.Env = append(os.Environ(), "GOMEMLIMIT=192MiB", apartEnv+"="+dir, apartEnv+"_SERVER="+l.Addr().String())
@@ -161,7 +161,7 @@ func serveApart(ctx context.Context, c net.Conn, secure *tls.Config, h http.Hand
 		raw(c)
 		return
 	}
-	serveRequests(ctx, peeked{c, b}, secure, h) //nolint:errcheck // the client sees it
+	serveRequests(ctx, peeked{c, b}, secure, h) // the client sees errors
 }
 
 // peeked is a connection of which some bytes were read.
@@ -289,7 +289,7 @@ func TestMemoryIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			go func() {
-				tls.Client(c, &tls.Config{ServerName: "opaque.test"}).Handshake() //nolint:errcheck // it sends a hello
+				tls.Client(c, &tls.Config{ServerName: "opaque.test"}).Handshake() // it sends a hello
 			}()
 		}
 		if got := a.steady(t); got > most {
