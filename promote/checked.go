@@ -96,7 +96,7 @@ func (f facts) endsUpTo(p planned, j judged, to gitops.OID) (ends []ledger.Pair,
 // that system, or needs no check.
 func (e *Engine) results(ctx context.Context, f facts, w *lazyBridge, ends []ledger.Pair, needs []bool, system string) ([]*checks.Result, error) {
 	results := make([]*checks.Result, len(ends))
-	here, err := checks.Here(e.Dir())
+	here, err := checks.Here(e.Repo)
 	if err != nil || len(here) == 0 {
 		return results, err
 	}

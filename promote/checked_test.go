@@ -45,12 +45,12 @@ func (c *checker) Run(_ context.Context, wanted checks.Wanted) (checks.Result, e
 	if !c.good(strings.Fields(c.w.git("ls-tree", "--name-only", string(tree)))) {
 		r.Exit = 2
 	}
-	return r, checks.Keep(c.w.engine.Dir(), r)
+	return r, checks.Keep(c.w.engine.Repo, r)
 }
 
 // passed reports whether a tree has passed.
 func (c *checker) passed(tree gitops.OID) bool {
-	here, err := checks.Here(c.w.engine.Dir())
+	here, err := checks.Here(c.w.engine.Repo)
 	r := checks.In(here[tree], checks.Check{Command: "make test"}, "test")
 	check(c.w.t, err)
 	return r != nil && r.Passed()

@@ -25,7 +25,7 @@ var behaviours = map[string][]string{
 	"promote/attest":           {"Attester.Landed", "Attester.Close"},                               // when and from what they are made
 	"promote/record/report":    {"Of", "View.HTML"},                                                 // the report of a run
 	"promote/events":           {"Append", "Read"},                                                  // its event log
-	"promote/checks":           {"Of", "Find", "Choose"},                                            // settings and results of airlock.check
+	"promote/checks":           {"Of", "Here", "Choose"},                                            // settings and results of airlock.check
 	"promote/outgoing":         {"Find", "RangeOf"},                                                 // what may not be pushed
 	"promote/exchange":         {"Offer", "Fetch"},                                                  // notes of a remote, merged
 	"promote/verdict":          {"Record", "List"},                                                  // a reviewer's verdicts, the list of review

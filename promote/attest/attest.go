@@ -177,7 +177,7 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 			return err
 		}
 	}
-	here, err := checks.Here(a.dir())
+	here, err := checks.Here(a.Repo)
 	if err != nil {
 		return err
 	}

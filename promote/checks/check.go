@@ -1,5 +1,5 @@
 // Package checks reads the settings of airlock.check and stores the results of checks. A check is a command of the user that ends with
-// exit status 0 if a tree is good. Results are notes on trees, so that a tree is checked only once, even if several commits have it.
+// exit status 0 if a tree is good. Results are about trees, so that a tree is checked only once, even if several commits have it.
 package checks
 
 import (

@@ -1,9 +1,9 @@
 package checks_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -77,13 +77,12 @@ func TestRecord(t *testing.T) {
 		}
 		all.Wait()
 		for i := range 4 {
-			found, err := checks.Find(t.Context(), opened, tree, checks.Check{Command: fmt.Sprint("make ", i)}, "s")
-			gitopstest.Check(t, err)
-			if found == nil || !found.Passed() {
+			list := checks.Parse(repo.Run("notes", "--ref=airlock-check", "show", string(tree)), tree)
+			if found := checks.In(list, checks.Check{Command: fmt.Sprint("make ", i)}, "s"); found == nil || !found.Passed() {
 				t.Errorf("%s: make %d: %+v", format, i, found)
 			}
-			if other, err := checks.Find(context.Background(), opened, tree, checks.Check{Command: fmt.Sprint("make ", i)}, "t"); err != nil || other != nil {
-				t.Errorf("%s: found in another system: %+v, %v", format, other, err)
+			if other := checks.In(list, checks.Check{Command: fmt.Sprint("make ", i)}, "t"); other != nil {
+				t.Errorf("%s: found in another system: %+v", format, other)
 			}
 		}
 		note := repo.Run("notes", "--ref=airlock-check", "show", string(tree))
@@ -93,10 +92,56 @@ func TestRecord(t *testing.T) {
 		if theirs := repo.Run("notes", "--ref=airlock-check", "show", string(repo.Blob("0"))); strings.TrimSpace(theirs) != "theirs" {
 			t.Errorf("%s: another note is now %q", format, theirs)
 		}
-		if none, err := checks.Find(t.Context(), opened, gitops.OID(strings.TrimSpace(repo.Run("rev-parse", "HEAD"))), checks.Check{Command: "make 0"}, "s"); err != nil || none != nil {
-			t.Errorf("%s: found for another object: %+v, %v", format, none, err)
+		if none := checks.Parse(note, gitops.OID(strings.TrimSpace(repo.Run("rev-parse", "HEAD")))); len(none) > 0 {
+			t.Errorf("%s: found for another object: %+v", format, none)
 		}
 		repo.Run("fsck", "--strict")
+	}
+}
+
+// TestHere keeps random results from several goroutines. For each tree, command and system the last one is found, also after the file was
+// shortened, and only the user can read the file, which stays bounded.
+func TestHere(t *testing.T) {
+	t.Parallel()
+	repo := gitopstest.New(t)
+	opened, err := gitops.Open(t.Context(), repo.Top)
+	gitopstest.Check(t, err)
+	id := func(n int) gitops.OID { return gitops.OID(fmt.Sprintf("%040x", n)) }
+	var all sync.WaitGroup
+	for worker := range 4 {
+		all.Go(func() {
+			for i := range 1000 {
+				for _, exit := range []int{0, i % 3} {
+					gitopstest.Check(t, checks.Keep(opened, checks.Result{Tree: id(worker*1000 + i), Command: checks.Digest("make"), System: "s", Exit: exit, At: time.Now()}))
+				}
+			}
+		})
+	}
+	all.Wait()
+	here, err := checks.Here(opened)
+	gitopstest.Check(t, err)
+	for worker := range 4 {
+		for i := 900; i < 1000; i++ {
+			list := here[id(worker*1000+i)]
+			if len(list) > 1 || len(list) == 1 && list[0].Exit != i%3 {
+				t.Errorf("tree %d: %+v", worker*1000+i, list)
+			}
+		}
+		if len(here[id(worker*1000+999)]) == 0 && len(here) < 300 {
+			t.Errorf("the newest results are gone: %d are left", len(here))
+		}
+	}
+	files := gitops.Glob(opened.CommonDir, "airlock-checks-*")
+	if len(files) != 1 {
+		t.Fatalf("files: %q", files)
+	}
+	if info, err := os.Stat(files[0]); err != nil || info.Mode().Perm() != 0o600 || info.Size() > 512<<10 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+	gitopstest.Check(t, os.WriteFile(files[0], []byte("{\"v\":1,\"tr"), 0o600)) // cut short
+	gitopstest.Check(t, checks.Keep(opened, checks.Result{Tree: id(1), At: time.Now()}))
+	if here, err = checks.Here(opened); err != nil || len(here) != 1 {
+		t.Errorf("after a line that is cut short: %+v, %v", here, err)
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// NotesRef is the ref of the notes with results. They are on trees.
+// NotesRef is the ref of the notes with results. They are on trees. The notes are for people, here and in other clones: whoever can push notes
+// can write them, so that they decide nothing. See [Here].
 const NotesRef = "refs/notes/airlock-check"
 
 // TimeOver is the exit status of a check that took too long. timeout(1) uses the same number.
@@ -77,12 +78,6 @@ func Word(list []Result, command string) string {
 		}
 	}
 	return word
-}
-
-// Find returns the newest result for a tree, nil if there is none.
-func Find(ctx context.Context, repo *gitops.Repository, tree gitops.OID, c Check, system string) (*Result, error) {
-	note, err := repo.Note(ctx, NotesRef, tree)
-	return In(Parse(note, tree), c, system), err
 }
 
 // tries bounds the attempts to write a note while others write theirs.

@@ -35,7 +35,7 @@ type Row struct {
 	Gate      string
 	Reviewers []string
 	Perhaps   gitops.OID // a commit without approval that it may be a rewritten form of; empty if the original is certain
-	Check     string     // what a check said about the tree; empty if none has run
+	Check     string     // the result of a check of the tree, or what a note says about one; empty if there is neither
 	Hosts     []string
 	Isolated  bool // there was no network
 }
@@ -81,7 +81,7 @@ func (p Proposal) Body() string {
 		b.WriteString(row)
 	}
 	b.WriteString("\nTree: with `exact`, the files are those of the agent's commit. With `merged`, they are merged with commits that the agent did not have. " +
-		"With `rewritten`, the author has changed the landed commit. The table comes from the notes of the author's repository.\n")
+		"With `rewritten`, the author has changed the landed commit. The table comes from the notes of the author's repository. The results of checks without a note are of checks that ran there.\n")
 	return b.String()
 }
 

@@ -49,7 +49,7 @@ func (c Runner) Run(ctx context.Context, r airlock.Record, check checks.Check, c
 	if err != nil {
 		return found, err
 	}
-	if known, err := j.known(ctx, again); known != nil || err != nil {
+	if known, err := j.known(again); known != nil || err != nil {
 		return result(known), err
 	}
 	user, err := identity.ResolveUser(c.Config.With(r.Settings)) // before a check of half an hour
@@ -61,16 +61,14 @@ func (c Runner) Run(ctx context.Context, r airlock.Record, check checks.Check, c
 		return found, err
 	}
 	defer unlock()
-	if known, err := j.known(ctx, again); known != nil || err != nil { // of the check that held the lock
+	if known, err := j.known(again); known != nil || err != nil { // of the check that held the lock
 		return result(known), err
 	}
 	if found, err = j.run(ctx, out); err != nil {
 		return found, err
 	}
-	if r.ID != airlock.NoID {
-		if err := checks.Keep(c.Prisons.Store.Dir(r.ID), found); err != nil {
-			return found, err
-		}
+	if err := checks.Keep(c.Prisons.Repo, found); err != nil {
+		return found, err
 	}
 	return found, checks.Record(ctx, c.Prisons.Repo, user.String(), found)
 }
@@ -81,7 +79,7 @@ func (c Runner) Known(ctx context.Context, r airlock.Record, check checks.Check,
 	if err != nil {
 		return nil, err
 	}
-	return j.known(ctx, false)
+	return j.known(false)
 }
 
 func (c Runner) job(ctx context.Context, r airlock.Record, check checks.Check, commit gitops.OID) (j job, err error) {
@@ -92,15 +90,12 @@ func (c Runner) job(ctx context.Context, r airlock.Record, check checks.Check, c
 	return j, err
 }
 
-// known returns the stored result: for an airlock one that was found here, see [checks.Here], and otherwise one of the notes.
-func (j job) known(ctx context.Context, again bool) (*checks.Result, error) {
+// known returns the stored result of a check that ran in this repository, nil if there is none. A note does not count, see [checks.Here].
+func (j job) known(again bool) (*checks.Result, error) {
 	if again {
 		return nil, nil
 	}
-	if j.record.ID == airlock.NoID {
-		return checks.Find(ctx, j.Prisons.Repo, j.tree, j.check, j.system)
-	}
-	here, err := checks.Here(j.Prisons.Store.Dir(j.record.ID))
+	here, err := checks.Here(j.Prisons.Repo)
 	return checks.In(here[j.tree], j.check, j.system), err
 }
 

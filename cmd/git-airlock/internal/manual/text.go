@@ -133,6 +133,7 @@ var files = []Explained{
 	{"coding-environment.toml", "the recipe, which describes the agent's environment; committed; see git-airlock-recipe(7)"},
 	{".env", "your variables; the agent gets those that the recipe or `--env` names"},
 	{"$GIT_COMMON_DIR/airlock/<id>/", "the airlock's files on the host: state, quarantine, journal, checkpoints, the event log, the daemon's lock and log"},
+	{"$GIT_COMMON_DIR/airlock-checks-<uid>", "the results of the checks that you have run here, up to 512 KiB; without the file, they run again"},
 	{"refs/airlock/runs/<session>/<n>", "the record of a run, see git-airlock-runs(1)"},
 	{"refs/airlock/<id>/base", "the outer commit of which the snapshot was taken"},
 	{"refs/airlock/<id>/promoted", "the last outer commit that the airlock landed"},
@@ -143,7 +144,7 @@ var files = []Explained{
 	{"refs/notes/airlock-review", "verdicts on commits, one JSON object a line"},
 	{"refs/notes/airlock-evidence", "signed statements about landed commits, one a line: `git airlock help verify`"},
 	{"refs/notes/airlock-egress", "notes on what the prison reached before landed commits: `git airlock help net`"},
-	{"refs/notes/airlock-check", "the results of checks, one JSON object a line: `git airlock help check`"},
+	{"refs/notes/airlock-check", "the results of checks for people, one JSON object a line: `git airlock help check`"},
 	{"refs/airlock/fetched/", "notes of a remote, while `git airlock fetch` merges them"},
 }
 

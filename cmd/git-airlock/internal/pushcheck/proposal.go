@@ -163,31 +163,40 @@ func rows(ctx context.Context, s *session.Session, made []outgoing.Commit) ([]pr
 	return list, err
 }
 
-// checkedTrees maps the trees of commits to the word for their newest result, see [checks.Word].
+// checkedTrees maps the trees of commits to the word for their newest result here, see [checks.Word]. Where no check ran here, but a note has
+// a result, the text names the note, since anyone who can push notes can write it.
 func checkedTrees(ctx context.Context, s *session.Session, made []outgoing.Commit) (map[gitops.OID]string, error) {
-	words := map[gitops.OID]string{}
-	if at, err := s.Repo.Ref(ctx, checks.NotesRef); err != nil || at == "" {
-		return words, err
-	}
-	noted, err := s.Repo.NotedIDs(ctx, checks.NotesRef)
-	if err != nil {
-		return words, err
-	}
+	texts := map[gitops.OID]string{}
 	check, err := checks.Read(ctx, s.Repo, s.Config)
 	if err != nil {
-		return words, err
+		return texts, err
+	}
+	here, err := checks.Here(s.Repo)
+	if err != nil {
+		return texts, err
+	}
+	var noted []gitops.OID
+	if at, err := s.Repo.Ref(ctx, checks.NotesRef); err != nil {
+		return texts, err
+	} else if at != "" {
+		if noted, err = s.Repo.NotedIDs(ctx, checks.NotesRef); err != nil {
+			return texts, err
+		}
 	}
 	for _, c := range made {
-		if !slices.Contains(noted, c.Tree) || words[c.Tree] != "" {
+		texts[c.Tree] = checks.Word(here[c.Tree], check.Command)
+		if texts[c.Tree] != "" || !slices.Contains(noted, c.Tree) {
 			continue
 		}
 		note, err := s.Repo.Note(ctx, checks.NotesRef, c.Tree)
 		if err != nil {
-			return words, err
+			return texts, err
 		}
-		words[c.Tree] = checks.Word(checks.Parse(note, c.Tree), check.Command)
+		if word := checks.Word(checks.Parse(note, c.Tree), check.Command); word != "" {
+			texts[c.Tree] = "not run here (a note says " + word + ")"
+		}
 	}
-	return words, nil
+	return texts, nil
 }
 
 // reached returns the hosts in a note about the network.

@@ -30,8 +30,8 @@ func checkCommand() *cli.Command {
 			"or the one that start would use, without a network, without your variables and without untracked files. Without REV,\n" +
 			"checks the last commit of the branch. REV can also be a commit that waits, as review names it. Of a RANGE such as\n" +
 			"main..topic, checks each commit, oldest first, until one fails. A tree that was checked with the same command in the same system is\n" +
-			"not checked again, except with --again. The results are notes on trees, in " + checks.NotesRef + ". Exit status 1 if a\n" +
-			"commit fails, and 5 if the prison cannot be had here, which says nothing about the commit.",
+			"not checked again in this repository, except with --again. Others read the results in notes on trees, in\n" +
+			checks.NotesRef + ". Exit status 1 if a commit fails, and 5 if the prison cannot be had here, which says nothing about the commit.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "again", Usage: "run the check even if there is a result"}, cmdline.JSONFlag},
 		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
 			r, err := s.Here(c.Context)
