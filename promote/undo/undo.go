@@ -6,6 +6,7 @@
 package undo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,17 @@ type Refused struct {
 
 // Error implements error.
 func (r *Refused) Error() string { return r.Message }
+
+// again repeats an operation that was refused because a ref moved after the operation had read it. It reads all refs again, and refuses by
+// itself if they do not allow it any more. The airlocks of other worktrees move the notes refs with each landing.
+func again(try func() error) error {
+	for end := time.Now().Add(overtaken); ; {
+		err := try()
+		if _, locked := errors.AsType[*gitops.LockedError](err); locked || !errors.Is(err, gitops.ErrRefMoved) || time.Now().After(end) {
+			return err
+		}
+	}
+}
 
 // standing is an airlock in which no cycle runs, with its operations.
 type standing struct {
@@ -89,7 +101,16 @@ func List(ctx context.Context, e *promote.Engine) (operation.Chain, error) {
 // Undo takes back the landing with a number, or the newest that stands if number is 0, and returns it. The error is that of [operation.Chain.Find] if
 // there is no such landing. It is a *[Refused] if the branch has other commits on top, if a remote has the commits, or if the user has
 // changed a path since. A dry run changes nothing.
-func Undo(ctx context.Context, e *promote.Engine, number int) (operation.Operation, error) {
+func Undo(ctx context.Context, e *promote.Engine, number int) (o operation.Operation, err error) {
+	err = again(func() (err error) {
+		o, err = undo(ctx, e, number)
+		number = cmp.Or(o.Number, number) // not a landing of the meantime
+		return err
+	})
+	return o, err
+}
+
+func undo(ctx context.Context, e *promote.Engine, number int) (operation.Operation, error) {
 	s, err := open(ctx, e)
 	if err != nil {
 		return operation.Operation{}, err
@@ -197,7 +218,15 @@ func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.De
 
 // Redo makes the landing that was undone last once more, and returns it. The error is [operation.ErrNothing] if no landing can be redone, and
 // a *[Refused] if the branch has moved since, if the user has rejected one of the commits since, or if the user's files are in the way.
-func Redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
+func Redo(ctx context.Context, e *promote.Engine) (o operation.Operation, err error) {
+	err = again(func() (err error) {
+		o, err = redo(ctx, e)
+		return err
+	})
+	return o, err
+}
+
+func redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 	s, err := open(ctx, e)
 	if err != nil {
 		return operation.Operation{}, err
@@ -327,6 +356,7 @@ func (s *standing) land(ctx context.Context, o operation.Operation, promoted git
 const (
 	patience  = 3 * time.Second // for other git commands to end
 	tryPeriod = 50 * time.Millisecond
+	overtaken = 20 * time.Second // for other airlocks to leave a moment between two landings
 )
 
 // passes reports whether the cause of an error should be over in a moment: another git command.
@@ -351,7 +381,7 @@ func (s *standing) refusal(ctx context.Context, err error) error {
 		h := s.e.Collision(ctx, collision.Paths)
 		return &Refused{"it would overwrite changes of yours that are not committed: " + shown(collision.Paths), h.Next}
 	case err != nil && (passes(err) || errors.Is(err, land.ErrElsewhere) || errors.Is(err, gitops.ErrRefMoved)):
-		return &Refused{gitops.Text(err.Error()).String(), []string{"git status"}}
+		return errors.Join(&Refused{gitops.Text(err.Error()).String(), []string{"git status"}}, err) // see again
 	}
 	return err
 }
