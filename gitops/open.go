@@ -38,13 +38,7 @@ const (
 
 // Open finds the repository whose work tree contains dir, and ignores git's variables in the environment.
 func Open(ctx context.Context, dir string) (*Repository, error) {
-	place, err := locate(ctx, newUserGit(dir), dir)
-	if err != nil {
-		return nil, err
-	}
-	hostenv.Add(place.Top)
-	place.Git = newUserGit(place.Top)
-	return place, nil
+	return locate(ctx, newUserGit(dir), dir)
 }
 
 // OpenCurrent finds the repository that git would use in dir, in this environment. Hooks and aliases set GIT_DIR to the repository that git
@@ -77,10 +71,14 @@ func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 	case err == nil && sameDir(named.GitDir, around.GitDir), workTree == "":
 		return nil, ErrTwoRepositories
 	}
-	hostenv.Add(named.Top)
-	named.Place = []string{gitDirVariable + "=" + named.GitDir, workTreeVariable + "=" + named.Top}
-	named.Git = newUserGit(named.Top).With(named.Place...)
-	return named, nil
+	return named.named(), nil
+}
+
+// named sets the variables with which git finds the repository from its work tree, if that is not around a folder or file .git.
+func (r *Repository) named() *Repository {
+	r.Place = []string{gitDirVariable + "=" + r.GitDir, workTreeVariable + "=" + r.Top}
+	r.Git = newUserGit(r.Top).With(r.Place...)
+	return r
 }
 
 // OpenBare finds the bare repository that git would use in dir, in this environment, for commands that need no work tree. Its Top is its own
@@ -143,8 +141,7 @@ func (r *Repository) InPlace() bool {
 	if _, err := os.Stat(r.GitDir); err != nil {
 		return false
 	}
-	_, err := os.Stat(filepath.Join(r.Top, ".git"))
-	return err == nil || len(r.Place) > 0
+	return r.There(".git") || len(r.Place) > 0
 }
 
 func sameDir(a, b string) bool {
@@ -195,6 +192,10 @@ func locate(ctx context.Context, g *Git, dir string) (*Repository, error) {
 	r.identity, r.top = identityOf(r.CommonDir), identityOf(r.Top)
 	if sameDir(r.Top, r.GitDir) || sameDir(r.Top, r.CommonDir) {
 		return nil, fmt.Errorf("%w (this is the git directory)", ErrNoRepository)
+	}
+	hostenv.Add(r.Top)
+	if r.Git = newUserGit(r.Top); !r.There(".git") { // core.worktree names a work tree without one
+		r.named()
 	}
 	return r, nil
 }
