@@ -244,8 +244,8 @@ func present(changes []gitops.Change) []string {
 	return names
 }
 
-// filtersAtTop returns configuration that runs the user's filters at the top of their work tree and in their
-// environment, as a plain checkout does, since the command of a filter may be a relative path.
+// filtersAtTop returns configuration that runs the user's filters at the top of their work tree and in their environment, and takes a relative
+// core.attributesFile from there, as a plain checkout does. The command of a filter may be a relative path, too.
 func filtersAtTop(r *gitops.Repository, config gitops.Config, lfs bool) []string {
 	prefix := "unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_LITERAL_PATHSPECS GIT_OPTIONAL_LOCKS LC_ALL; "
 	if value, set := os.LookupEnv("LC_ALL"); set {
@@ -259,6 +259,8 @@ func filtersAtTop(r *gitops.Repository, config gitops.Config, lfs bool) []string
 	var pairs []string
 	for _, key := range config.Keys() {
 		switch value := config[key]; {
+		case key == "core.attributesfile" && value != "" && !strings.ContainsRune("/~%:", rune(value[0])):
+			pairs = append(pairs, key+"="+r.Top+"/"+value)
 		// disabled, or not possible with -c
 		case !strings.HasPrefix(key, "filter.") || value == "" || strings.Contains(key, "="):
 		case strings.HasSuffix(key, ".smudge"), strings.HasSuffix(key, ".clean"):
