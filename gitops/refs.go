@@ -24,8 +24,10 @@ type LockedError struct {
 	err  error
 }
 
-// Error implements error.
-func (e *LockedError) Error() string { return e.err.Error() }
+// Error implements error. Git's own text has several lines.
+func (e *LockedError) Error() string {
+	return "another git command holds the lock of a ref; if none runs, it is left over from a crash"
+}
 
 // Unwrap returns git's error.
 func (e *LockedError) Unwrap() error { return e.err }
@@ -280,12 +282,11 @@ func (t *Transaction) Prepare(updates []RefUpdate) error {
 
 // refused returns the error of a transaction that git did not prepare.
 func refused(err error) error {
-	var failed *Error
 	moved := fmt.Errorf("%w: %w", ErrRefMoved, err)
-	if !errors.As(err, &failed) || lockInTheWay(failed) == "" {
-		return moved
+	if failed, ok := errors.AsType[*Error](err); ok && lockInTheWay(failed) != "" {
+		return &LockedError{lockInTheWay(failed), moved}
 	}
-	return &LockedError{lockInTheWay(failed), moved}
+	return moved
 }
 
 func (t *Transaction) say(words, answer string) error {
@@ -302,8 +303,7 @@ func (t *Transaction) say(words, answer string) error {
 // end waits for git and returns its error message, or cause if there is none.
 func (t *Transaction) end(cause error) error {
 	t.in.Close()
-	var exit *exec.ExitError
-	if err := t.Cmd.Wait(); errors.As(err, &exit) && t.stderr.String() != "" {
+	if exit, ok := errors.AsType[*exec.ExitError](t.Cmd.Wait()); ok && t.stderr.String() != "" {
 		return &Error{Args: []string{"update-ref"}, Status: exit.ExitCode(), Stderr: t.stderr.String()}
 	}
 	return cause

@@ -253,7 +253,7 @@ func (e *Engine) holdOrError(o ledger.Outcome, err error, before ledger.Outcome,
 			o = o.Sooner(retryLater) // a quota or another file system, for example: no number shows when there is room again
 		}
 	case errors.As(err, &locked):
-		o = locking(hold.RefLocked(locked.Lock), before, now).added(o)
+		o = locking(hold.RefLocked(locked), before, now).added(o)
 	case errors.Is(err, gitops.ErrRefMoved) && !e.overtaken: // by the notes of another airlock, for example
 		e.overtaken = true
 		return o.Sooner(retrySoon), nil

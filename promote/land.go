@@ -187,7 +187,7 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 	case errors.Is(err, land.ErrIndexLocked):
 		return landed{remarks: locking(hold.IndexLocked(e.Repo.GitDir), s.facts.before, s.facts.now)}, nil
 	case errors.As(err, &locked):
-		return landed{remarks: locking(hold.RefLocked(locked.Lock), s.facts.before, s.facts.now)}, nil
+		return landed{remarks: locking(hold.RefLocked(locked), s.facts.before, s.facts.now)}, nil
 	}
 	return retried(err)
 }

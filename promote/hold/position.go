@@ -122,9 +122,8 @@ func operationNext(op string) []string {
 }
 
 // RefLocked returns the hold for the lock file of a ref or of the file that stores refs.
-func RefLocked(lock string) ledger.Hold {
-	return ledger.Hold{Reason: ledger.IndexLocked, Message: "another git command holds the lock of a ref; if none runs, it is left over from a crash",
-		Next: []string{"rm " + gitops.Pasteable(lock)}}
+func RefLocked(e *gitops.LockedError) ledger.Hold {
+	return ledger.Hold{Reason: ledger.IndexLocked, Message: e.Error(), Next: []string{"rm " + gitops.Pasteable(e.Lock)}}
 }
 
 // CommandAtWork returns the hold for a git command that a landing would make fail half-way.

@@ -376,7 +376,14 @@ func (s *standing) foresee(ctx context.Context, from, to gitops.OID) error {
 // refusal turns an error with a cause outside of the program into a [Refused].
 func (s *standing) refusal(ctx context.Context, err error) error {
 	var collision *land.CollisionError
+	var locked *gitops.LockedError
 	switch {
+	case errors.As(err, &locked):
+		h := hold.RefLocked(locked)
+		return &Refused{h.Message, h.Next}
+	case errors.Is(err, land.ErrIndexLocked):
+		h := hold.IndexLocked(s.e.Repo.GitDir)
+		return &Refused{h.Message, h.Next}
 	case errors.As(err, &collision):
 		h := s.e.Collision(ctx, collision.Paths)
 		return &Refused{"it would overwrite changes of yours that are not committed: " + shown(collision.Paths), h.Next}

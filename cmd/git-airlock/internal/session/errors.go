@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/teams"
 )
 
@@ -41,6 +42,7 @@ func Next(err error) []string {
 	var noRange *identity.NoRange
 	var foreign *gitops.ForeignError
 	var setting *gitops.SettingError
+	var locked *gitops.LockedError
 	var unreadable *teams.PolicyError
 	var rule *network.RuleError
 	var own interface { // an error that knows them itself
@@ -62,6 +64,8 @@ func Next(err error) []string {
 		return unavailable.Mend
 	case errors.As(err, &noRange):
 		return noRange.Mend
+	case errors.As(err, &locked):
+		return hold.RefLocked(locked).Next
 	case errors.As(err, &setting):
 		return []string{"git config --show-origin --get-all " + gitops.Pasteable(setting.Key)}
 	case errors.As(err, &foreign):

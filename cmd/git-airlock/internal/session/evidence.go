@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/attest"
 	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -84,8 +85,11 @@ func (s *Session) attestRest(ctx context.Context, r airlock.Record, discard bool
 		s.Report.Say("some landed commits stay without evidence: %v", err)
 		return nil
 	}
-	return &environment.Refusal{Text: "landed commits would stay without evidence: " + gitops.Text(words.OneLine(err)).String(), Next: []string{
-		"git airlock verify " + rangeOf(r) + "  # tries to make it", "git airlock clear --" + DiscardFlag + "  # clears without it"}}
+	next := []string{"git airlock verify " + rangeOf(r) + "  # tries to make it", "git airlock clear --" + DiscardFlag + "  # clears without it"}
+	if locked, ok := errors.AsType[*gitops.LockedError](err); ok {
+		next = append(hold.RefLocked(locked).Next, next...)
+	}
+	return &environment.Refusal{Text: "landed commits would stay without evidence: " + gitops.Text(words.OneLine(err)).String(), Next: next}
 }
 
 // rangeOf returns the commits of the branch since the base of an airlock.
