@@ -155,10 +155,10 @@ func (r Record) Ref(name string) string { return refsOf(r.ID) + "/" + name }
 
 func refsOf(id string) string { return "refs/airlock/" + id }
 
-// encode writes a record as JSON. A branch and a folder may have any bytes in their names, which JSON alone would not
+// encode writes a record as JSON. A branch, a worktree and a folder may have any bytes in their names, which JSON alone would not
 // preserve.
 func encode(r Record) ([]byte, error) {
-	r.Version, r.Branch, r.Top = version, gitops.ToText(r.Branch), gitops.ToText(r.Top)
+	r.Version, r.Branch, r.Worktree, r.Top = version, gitops.ToText(r.Branch), gitops.ToText(r.Worktree), gitops.ToText(r.Top)
 	content, err := json.MarshalIndent(r, "", "\t")
 	return append(content, '\n'), err
 }
@@ -168,7 +168,7 @@ func decode(content []byte, from string) (Record, error) {
 	if err := json.Unmarshal(content, &r); err != nil {
 		return r, fmt.Errorf("read %q: %w", from, err)
 	}
-	r.Branch, r.Top = gitops.FromText(r.Branch), gitops.FromText(r.Top)
+	r.Branch, r.Worktree, r.Top = gitops.FromText(r.Branch), gitops.FromText(r.Worktree), gitops.FromText(r.Top)
 	if r.Version != version {
 		return r, fmt.Errorf("read %q: its version is %d, and this program reads version %d", from, r.Version, version)
 	}
