@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Level is the kind of the party that vouches for the evidence.
@@ -94,7 +95,7 @@ func (v *Verifier) Verify(c Commit) Verdict {
 // none returns the error for a commit without a statement.
 func (v *Verifier) none(c Commit) error {
 	if err := errors.Join(v.Store.Broken(c.ID), v.Store.Broken(c.Tree)); err != nil {
-		return fmt.Errorf("its note: %w", err)
+		return fmt.Errorf("its note: %s", words.OneLine(err))
 	}
 	return missing("no evidence")
 }
