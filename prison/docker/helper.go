@@ -70,24 +70,24 @@ func (h helper) create(ctx context.Context, e *engine, s prison.Spec) (id string
 	return id, e.Failed(ctx, "create helper container", err)
 }
 
-// runOnce runs a helper to its end, whatever its status is.
-func (e *engine) runOnce(ctx context.Context, s prison.Spec, h helper) (err error) {
+// runOnce runs a helper to its end.
+func (e *engine) runOnce(ctx context.Context, s prison.Spec, h helper) (status int, err error) {
 	id, err := h.create(ctx, e, s)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, e.Remove(context.WithoutCancel(ctx), id)) }()
 	bounded, cancel := context.WithTimeout(ctx, dialect.StartPatience)
 	defer cancel()
 	ended, errs := e.ContainerWait(bounded, id, container.WaitConditionNextExit)
 	if err := e.start(ctx, id, s.Image); err != nil {
-		return err
+		return 0, err
 	}
 	select {
-	case <-ended:
-		return nil
+	case r := <-ended:
+		return int(r.StatusCode), nil
 	case err := <-errs:
-		return e.Failed(ctx, "wait for helper container", err)
+		return 0, e.Failed(ctx, "wait for helper container", err)
 	}
 }
 
@@ -120,11 +120,18 @@ func (e *engine) within(ctx context.Context, s prison.Spec, h helper, do func(id
 	return do(id)
 }
 
+// otherFolder is the status of emptyScript in another folder than the workspace.
+const otherFolder = 70
+
+var errOtherFolder = errors.New("the engine has mounted another folder than the workspace")
+
 // emptyScript removes everything in the folder that is its argument. Not every rm(1) can remove files with paths that are too long, or
 // folders nested deeper than the limit of open files. So the script moves the remaining entries from below a certain path length to the
-// top, and repeats.
+// top, and repeats. The other arguments are the results of [folderOf]: the script touches no other folder than that one.
 const emptyScript = `
 _top=$1 _moved=0
+_is=$(` + sayFolder + `)
+case $2:$_is in :* | *:'- -') ;; *) [ "${_is% *}" = "$2" ] || [ "${_is#* }" = "$3" ] || exit 70 ;; esac
 while :; do
 	rm -rf "$_top" 2>/dev/null
 	cd "$_top" || exit
@@ -148,7 +155,12 @@ done
 // empty removes the content of the workspace from inside a container, where no link can lead to another file of the host. The mount
 // point itself stays. If anything else stays, the caller notices when it removes the folder.
 func (e *engine) empty(ctx context.Context, image, key string, s prison.Spec) error {
-	return e.runOnce(ctx, s, emptier(image, key, s, inside.Shell, "-c", emptyScript, "sh", prison.Workspace))
+	folder, owner := folderOf(s.Workspace)
+	status, err := e.runOnce(ctx, s, emptier(image, key, s, inside.Shell, "-c", emptyScript, "sh", prison.Workspace, folder, owner))
+	if err == nil && status == otherFolder {
+		err = errOtherFolder
+	}
+	return err
 }
 
 // emptier is a helper that removes the content of the workspace with a command. It runs as root, with the capabilities to open folders

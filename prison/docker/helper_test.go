@@ -33,12 +33,32 @@ func TestEmptyScript(t *testing.T) {
 		run(`i=0; while [ $i -lt 100 ]; do mkdir -p "./$1/$1/$1/$1/$1" && cd -P "./$1/$1/$1/$1/$1" 2>/dev/null || exit; i=$((i + 1)); done
 			ln -s "$2" link`, name, outside)
 	}
-	run(emptyScript, top)
+	if err := exec.Command("sh", "-c", emptyScript, "sh", top, "1:1", "1:1:1").Run(); err == nil {
+		t.Error("another folder is emptied")
+	}
+	if left, err := os.ReadDir(top); err != nil || len(left) == 0 {
+		t.Errorf("left in another folder: %v, %v", left, err)
+	}
+	folder, owner := folderOf(top)
+	run(emptyScript, top, folder, owner)
 	if left, err := os.ReadDir(top); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 		exec.Command("/bin/rm", "-rf", top).Run()
 	}
 	if _, err := os.Stat(filepath.Join(outside, "treasure")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSameFolder compares folders as another kernel shows them, and as an image without stat(1) does.
+func TestSameFolder(t *testing.T) {
+	dir := t.TempDir()
+	folder, owner := folderOf(dir)
+	for inside, same := range map[[2]string]bool{
+		{folder, owner}: true, {folder, "0:0:0"}: true, {"1:1", owner}: true, {"-", "-"}: true, {"1:1", "0:0:0"}: false, {"", ""}: false,
+	} {
+		if sameFolder(dir, inside[0], inside[1]) != same {
+			t.Errorf("%q, want %t", inside, same)
+		}
 	}
 }

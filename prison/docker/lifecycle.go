@@ -251,19 +251,43 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *state, s priso
 	if err := e.recordPrograms(ctx, p, r, s); err != nil {
 		return err
 	}
-	if r.Shell = heard(); r.Shell == "" { // the first process has ended, could not be heard, or did not start at first
+	said := heard()
+	if said == "" { // the first process has ended, could not be heard, or did not start at first
 		var err error
-		if r.Shell, err = e.ask(ctx, r.Container, userOf(s), sayShell); err != nil && !errors.Is(err, prison.ErrNotRunning) {
+		if said, err = e.ask(ctx, r.Container, userOf(s), sayShell); err != nil && !errors.Is(err, prison.ErrNotRunning) {
 			return err
 		}
 	}
-	if r.Shell == "" {
+	if said == "" {
 		return lacksGit(s.Image)
+	}
+	var err error
+	if r.Shell, err = e.heed(ctx, r, s, said); err != nil {
+		return err
 	}
 	if err := connected(); err != nil {
 		return err
 	}
 	return r.write(s.Dir)
+}
+
+// heed returns the shell in the output of [sayShell]. If the output names another folder of the host than the workspace, heed removes the
+// container, in which no command of the agent's has run yet.
+func (e *engine) heed(ctx context.Context, r *state, s prison.Spec, said string) (shell string, err error) {
+	parts := append(strings.SplitN(said, " ", 3), "", "", "")
+	if sameFolder(s.Workspace, parts[0], parts[1]) {
+		return parts[2], nil
+	}
+	err = dialect.Unavailable(fmt.Sprintf("the engine has mounted another folder at %s than %q", prison.Workspace, s.Workspace), "git airlock start --backend native")
+	id := r.Container
+	r.Container = ""
+	return "", errors.Join(err, e.Remove(context.WithoutCancel(ctx), id), r.write(s.Dir))
+}
+
+// sameFolder compares a folder with one inside, of which nothing is known if the image has no stat(1).
+func sameFolder(path, insideFolder, insideOwner string) bool {
+	folder, owner := folderOf(path)
+	return folder == "" || insideFolder == "-" || insideFolder == folder || insideOwner == owner
 }
 
 // Attach implements [prison.Backend].

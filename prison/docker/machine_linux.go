@@ -23,3 +23,17 @@ func checkOwner(s prison.Spec) error {
 	}
 	return nil
 }
+
+// folderOf returns what identifies a folder inside, as [sayFolder] prints it: its device and inode, and its owner and time. A runtime with
+// a kernel of its own shows other devices and inodes, but no folder of the host except the workspace belongs to the phantom.
+func folderOf(path string) (folder, owner string) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return "", ""
+	}
+	i, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", ""
+	}
+	return fmt.Sprintf("%d:%d", i.Dev, i.Ino), fmt.Sprintf("%d:%d:%d", i.Uid, i.Gid, i.Mtim.Sec)
+}

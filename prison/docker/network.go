@@ -139,18 +139,18 @@ func (e *engine) callBeside(ctx context.Context, p *dialect.Platform, o networkO
 	plan.config.AttachStdout, plan.config.AttachStderr = true, true
 	bounded, cancel := context.WithTimeout(ctx, dialect.StartPatience)
 	defer cancel()
-	c, err := e.ContainerCreate(bounded, &plan.config, &plan.host, nil, nil, "")
+	id, err := e.Create(bounded, &plan.config, &plan.host, "")
 	if err != nil {
 		return nil, e.Failed(ctx, "create helper container", err)
 	}
-	defer e.Remove(context.WithoutCancel(ctx), c.ID) //nolint:errcheck // if this fails, the helper is removed with the prison
-	stream, err := e.ContainerAttach(bounded, c.ID, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	defer e.Remove(context.WithoutCancel(ctx), id) //nolint:errcheck // if this fails, the helper is removed with the prison
+	stream, err := e.ContainerAttach(bounded, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
 		return nil, e.Failed(ctx, "attach to helper container", err)
 	}
 	defer stream.Close()
 	defer context.AfterFunc(bounded, stream.Close)()
-	if err := e.start(ctx, c.ID, o.Image); err != nil {
+	if err := e.start(ctx, id, o.Image); err != nil {
 		return nil, err
 	}
 	go func() {

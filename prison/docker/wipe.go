@@ -85,7 +85,9 @@ func (e *engine) wipe(ctx context.Context, image, key string, s prison.Spec) err
 	if os.Remove(s.Workspace) == nil {
 		return nil
 	}
-	err = errors.Join(err, e.emptyAlone(ctx, key, s))
+	if !errors.Is(err, errOtherFolder) {
+		err = errors.Join(err, e.emptyAlone(ctx, key, s))
+	}
 	left := os.Remove(s.Workspace)
 	if left == nil || ctx.Err() != nil {
 		return ctx.Err()
@@ -132,7 +134,8 @@ func (e *engine) emptyAlone(ctx context.Context, key string, s prison.Spec) (err
 	if err != nil {
 		return e.Failed(ctx, "import image", err)
 	}
-	return e.runOnce(ctx, s, emptier(name, key, s, inside.EmptyProgram, prison.Workspace))
+	_, err = e.runOnce(ctx, s, emptier(name, key, s, inside.EmptyProgram, prison.Workspace))
+	return err
 }
 
 // removeAll removes the containers with a key, for one role or for all roles.

@@ -4,6 +4,7 @@
 package dialect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -221,17 +222,24 @@ const noUpgrade = "received 409"
 func Refused(err error) bool { return errdefs.IsInvalidArgument(err) }
 
 // Create creates a container. If name is empty, the engine chooses one. The call goes on after ctx has ended, and then removes the
-// container: if the call were cut short, the engine would still make a container, and nobody would know its id.
+// container: if the call were cut short, the engine would still make a container, and nobody would know its id. Create also removes a
+// container in which another folder of the host would be mounted than the given one.
 func (e *Engine) Create(ctx context.Context, config *container.Config, host *container.HostConfig, name string) (id string, err error) {
 	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	said, err := e.exact(ctx, host)
+	if err != nil {
 		return "", err
 	}
 	whole := context.WithoutCancel(ctx)
 	bounded, cancel := Call(whole)
 	defer cancel()
-	c, err := e.ContainerCreate(bounded, config, host, nil, nil, name)
-	if err == nil && ctx.Err() != nil {
-		err = errors.Join(ctx.Err(), e.Remove(whole, c.ID))
+	c, err := e.ContainerCreate(bounded, config, said, nil, nil, name)
+	if err == nil {
+		if err = cmp.Or(ctx.Err(), e.checkMounts(bounded, c.ID, host.Mounts)); err != nil {
+			err = errors.Join(err, e.Remove(whole, c.ID))
+		}
 	}
 	if err != nil {
 		return "", err

@@ -28,3 +28,6 @@ func (p *Platform) FillsTmpfs() bool { return p.podman }
 
 // RaisesProcesses reports whether the engine by default requests a higher limit of processes for a uid than the engine itself may have.
 func (p *Platform) RaisesProcesses() bool { return p.podman }
+
+// SplitsMounts reports whether the engine reads a mount as a line of options that are separated by commas.
+func (p *Platform) SplitsMounts() bool { return p.podman }
