@@ -109,8 +109,8 @@ func connectNetwork(ctx context.Context, o networkOrder) (wait func() error) {
 	}
 }
 
-// reconnectNetwork starts another keeper for a running prison whose keeper was killed, or whose container was started by somebody else.
-// Until then no packet leaves. If it fails, the next command tries again. It does nothing if a start has not connected the network yet.
+// reconnectNetwork starts another keeper for a running prison whose keeper was killed. Until then no packet leaves. If it fails, the next
+// command tries again. It does nothing if a start has not connected the network yet.
 func reconnectNetwork(ctx context.Context, o networkOrder) {
 	if _, err := os.Lstat(o.path(networkStateName)); err != nil {
 		return

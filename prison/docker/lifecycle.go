@@ -229,7 +229,7 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *state, s priso
 			return err
 		}
 	}
-	if err := e.start(ctx, r.Container, s.Image); err != nil {
+	if err := e.begin(ctx, r, s); err != nil {
 		return err
 	}
 	if r.Holder == "" {
@@ -271,6 +271,19 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *state, s priso
 	return r.write(s.Dir)
 }
 
+// begin starts the container, and stores when that was.
+func (e *engine) begin(ctx context.Context, r *state, s prison.Spec) error {
+	if err := e.start(ctx, r.Container, s.Image); err != nil {
+		return err
+	}
+	c, err := e.Inspect(ctx, r.Container)
+	if err != nil || c.State == nil {
+		return e.Failed(ctx, "inspect container", err)
+	}
+	r.Started = c.State.StartedAt
+	return nil
+}
+
 // heed returns the shell in the output of [sayShell]. If the output names another folder of the host than the workspace, heed removes the
 // container, in which no command of the agent's has run yet.
 func (e *engine) heed(ctx context.Context, r *state, s prison.Spec, said string) (shell string, err error) {
@@ -307,7 +320,7 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 	if err != nil {
 		return nil, err
 	}
-	if !inside.Runs(c) {
+	if !inside.Runs(c) || !r.stillStarted(c) {
 		return nil, prison.ErrNotRunning
 	}
 	box := &inside.Container{Engine: e.Engine, ID: r.Container, User: userOf(s), HostDir: s.Dir, Variables: r.Variables}

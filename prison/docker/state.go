@@ -8,11 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 	"github.com/git-airlock/git-airlock/prison/watch/containers"
+
+	"github.com/docker/docker/api/types/container"
 )
 
 // stateName is the file of the state in the prison's host folder.
@@ -24,6 +27,7 @@ type state struct {
 	Host      string `json:"host"`      // address of the engine; the caller's settings may have changed since
 	Key       string `json:"key"`       // label on all objects of the prison on the engine
 	Container string `json:"container"` // id of the container, empty if there is none
+	Started   string `json:"started"`   // when our start started the container, see [state.stillStarted]
 	Holder    string `json:"holder"`    // id of the container with the network, if that is another container
 	Ref       string `json:"ref"`       // name of the image, as requested
 	Image     string `json:"image"`     // id of the image: if the tag moves, the prison keeps its image
@@ -39,6 +43,14 @@ func readState(dir string) (*state, error) {
 }
 
 func (r *state) write(dir string) error { return hostfile.Write(filepath.Join(dir, stateName), r) }
+
+// stillStarted reports whether a running container is still in the start that ours was. Another start, such as one by "docker restart",
+// lacks what is set up inside: the limit of processes under a kernel of its own, passed variables, the network and the record of programs.
+func (r *state) stillStarted(c *container.InspectResponse) bool {
+	ours, err := time.Parse(time.RFC3339Nano, r.Started)
+	now, errNow := time.Parse(time.RFC3339Nano, c.State.StartedAt)
+	return err == nil && errNow == nil && ours.Equal(now)
+}
 
 // keyLength is the length of a key in bytes.
 const keyLength = 8
