@@ -221,7 +221,8 @@ type Sweeper interface {
 
 // Measurer is a backend that can measure what a running prison uses.
 type Measurer interface {
-	// Usage measures the prison made by Start. It returns [ErrNotRunning] if that prison does not run.
+	// Usage measures the prison made by Start. It returns [ErrNotRunning] if that prison does not run, unless the limit of memory has ended
+	// it: then Killed is known, and nothing else.
 	Usage(ctx context.Context, spec Spec) (Usage, error)
 }
 

@@ -37,6 +37,10 @@ const KilledStatus = 128 + 9
 // that status before it becomes the command.
 const unstartedStatus = 126
 
+// lostStatus is the exit status that an engine reports for a command whose container ended before it under gVisor's runtime. A command can
+// end with that status by itself, too.
+const lostStatus = 128
+
 // Container is a container in which commands can be executed. It implements [prison.Prison].
 type Container struct {
 	*dialect.Engine
@@ -72,6 +76,7 @@ type execution struct {
 	said   chan string   // receives the script's answer; closed without one if the script never started
 	begun  chan struct{} // closed when the command's terminal has its size, and the command begins; may be nil
 	out    io.Writer
+	torn   bool // the runtime has lost the command, see [withoutLoss]
 }
 
 // Exec implements [prison.Prison].
@@ -222,10 +227,18 @@ func (x *execution) result(ctx context.Context) (int, error) {
 		return 0, x.neverRan(ctx, answer)
 	}
 	status, err := x.status(ctx)
-	if err == nil && status == KilledStatus && !x.alive(ctx) {
-		err = prison.ErrNotRunning
+	if err == nil && (status == KilledStatus || x.torn) && !x.alive(ctx) {
+		err = x.why(ctx)
 	}
 	return status, err
+}
+
+// why returns the error for a command that ended with its container.
+func (r *Container) why(ctx context.Context) error {
+	if c, err := r.Inspect(ctx, r.ID); err == nil && OutOfMemory(&c) {
+		return fmt.Errorf("the memory limit has ended the whole prison: %w", prison.ErrNotRunning)
+	}
+	return prison.ErrNotRunning
 }
 
 // what returns the kind of an answer. If an engine cannot start the script, for example because the container is ending, it prints an
@@ -395,3 +408,9 @@ func (r *Container) OfImage(ctx context.Context) (env, volumes []string, err err
 
 // Runs reports whether an inspected container runs.
 func Runs(c *container.InspectResponse) bool { return c != nil && c.State != nil && c.State.Running }
+
+// OutOfMemory reports whether an inspected container has ended because memory ran out. That happens under a runtime with a kernel of its
+// own, which ends as a whole. The engine says the same of a container in which this machine's kernel has killed a single process.
+func OutOfMemory(c *container.InspectResponse) bool {
+	return c != nil && c.State != nil && !c.State.Running && c.State.OOMKilled && c.HostConfig != nil && dialect.OwnKernel(cmp.Or(c.HostConfig.Runtime, "runc"))
+}

@@ -91,6 +91,8 @@ func (r *Container) State(ctx context.Context) (*Launched, error) {
 		return nil, r.Failed(ctx, "ask for the launched command", err)
 	case i.Running, i.Pid == 0 && i.ExitCode == 0 && r.kept(ctx):
 		return l, nil
+	case i.ExitCode == lostStatus && !r.alive(ctx):
+		return r.Written(ctx, l)
 	}
 	l.Exited, l.Status = true, i.ExitCode
 	return l, hostfile.Write(filepath.Join(r.HostDir, commandName), l)

@@ -25,7 +25,7 @@ func (x *execution) copy() error {
 	}
 	go x.feed()
 	out := &broken{w: &answered{said: x.said, w: x.out}}
-	err := &broken{w: cmp.Or(x.Stderr, io.Discard)}
+	err := &broken{w: x.withoutLoss(cmp.Or(x.Stderr, io.Discard))}
 	stdcopy.StdCopy(out, err, x.stream.Reader) //nolint:errcheck // errors of the writers are in out and err
 	if out.err != nil {
 		return out.err
@@ -61,7 +61,7 @@ func (x *execution) copyTerminal() error {
 	}
 	go x.feed()
 	go x.passSizes(resizing, prison.Size{}) // the first size is set; callers that join set their own
-	out := &broken{w: x.out}
+	out := &broken{w: x.withoutLoss(x.out)}
 	io.Copy(out, x.stream.Reader) //nolint:errcheck // see copy
 	return out.err
 }
@@ -177,4 +177,28 @@ func (b *broken) Write(p []byte) (int, error) {
 		b.err = err
 	}
 	return n, err
+}
+
+// withoutLoss returns a writer that passes on what is written to w, without the text that gVisor's runtime writes when the container ends
+// before the command. It notes that text in x.
+func (x *execution) withoutLoss(w io.Writer) io.Writer { return &lossFilter{x, w} }
+
+type lossFilter struct {
+	x *execution
+	w io.Writer
+}
+
+// lossText begins the runtime's text. The container's id is in it, too.
+const lossText = "waiting on pid "
+
+func (f *lossFilter) Write(p []byte) (int, error) {
+	before, after, found := bytes.Cut(p, []byte(lossText))
+	if !found || !bytes.Contains(after, []byte(f.x.ID)) {
+		return f.w.Write(p)
+	}
+	f.x.torn = true
+	if n, err := f.w.Write(before); err != nil {
+		return n, err
+	}
+	return len(p), nil
 }

@@ -54,3 +54,20 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestWithoutLoss writes the runtime's text about the end of its container, and texts of the agent that resemble it.
+func TestWithoutLoss(t *testing.T) {
+	const id = "0123456789abcdef"
+	for text, want := range map[string]string{
+		"output\n":                     "output\n",
+		lossText + "8: something else": lossText + "8: something else",
+		lossText + `8: waiting on PID 8 in sandbox "` + id + `": urpc method "containerManager.WaitPID" failed: EOF` + "\n": "",
+		"last\n" + lossText + `8: in sandbox "` + id + `": EOF`:                                                             "last\n",
+	} {
+		var out bytes.Buffer
+		x := &execution{Container: &Container{ID: id}}
+		if n, err := io.WriteString(x.withoutLoss(&out), text); n != len(text) || err != nil || out.String() != want || x.torn != (want != text) {
+			t.Errorf("%q: %d, %v, %q, torn %t", text, n, err, out.String(), x.torn)
+		}
+	}
+}

@@ -135,6 +135,9 @@ func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known
 		if l != nil {
 			result.Exit = &l.Status
 		}
+		if line := k.measure(ctx); line != "" { // a limit may have ended it since the last time
+			k.sample(slot, line)
+		}
 		if err := k.ended(slot, result); err != nil {
 			return result, false, err
 		}
