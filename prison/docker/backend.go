@@ -80,13 +80,51 @@ func (b *Backend) Granted() map[string]string {
 }
 
 // engine returns a connection to the engine of the prison with the state r, or to the engine for new prisons if r is nil. It fails if
-// that engine does not answer. Several goroutines may call it at the same time.
+// that engine does not answer, at its address of then or of now. Several goroutines may call it at the same time.
 func (b *Backend) engine(ctx context.Context, r *state) (*engine, error) {
 	e, err := b.connected(r)
 	if err != nil {
 		return nil, err
 	}
-	return e, e.Awake(ctx)
+	if r != nil && r.Product != "" {
+		e.Expect(r.Product)
+	}
+	err = e.Awake(ctx)
+	if err == nil || r == nil || ctx.Err() != nil {
+		return e, err
+	}
+	if now := b.moved(ctx, r); now != nil {
+		return now, nil
+	}
+	var u *prison.Unavailable
+	if errors.As(err, &u) {
+		another := *u
+		another.Mend = append(slices.Clone(u.Mend), "export DOCKER_HOST=unix:///path/of/socket # if the same engine has another address now")
+		err = &another
+	}
+	return nil, err
+}
+
+// moved returns the engine for new prisons if it is the engine of the prison with the state r, which has another address now. The proof is
+// an object with the key of the prison: Podman has no id of its own. moved changes the address in r.
+func (b *Backend) moved(ctx context.Context, r *state) *engine {
+	e, err := b.engine(ctx, nil)
+	if err != nil || e.Host == r.Host {
+		return nil
+	}
+	c, err := e.find(ctx, r)
+	has := err == nil && c != nil && c.Config != nil && c.Config.Labels[labelKey] == r.Key
+	if !has {
+		bounded, cancel := dialect.Call(ctx)
+		defer cancel()
+		v, err := e.VolumeInspect(bounded, r.homeVolume())
+		has = err == nil && v.Labels[labelKey] == r.Key
+	}
+	if !has {
+		return nil
+	}
+	r.Host = e.Host
+	return e
 }
 
 func (b *Backend) connected(r *state) (*engine, error) {
@@ -123,15 +161,25 @@ func (b *Backend) CheckRuntime(ctx context.Context, runtime string) error {
 	return err
 }
 
-// ProbeOf implements [prison.Backend]. It probes the prison's own engine, since the caller's settings may select another one by now.
+// ProbeOf implements [prison.Backend]. It probes the prison's own engine, since the caller's settings may select another one by now. It
+// stores the address of an engine that has another one now.
 func (b *Backend) ProbeOf(ctx context.Context, s prison.Spec) error {
 	r, err := readState(s.Dir)
 	if err != nil {
 		return err
 	}
+	host := ""
+	if r != nil {
+		host = r.Host
+	}
 	e, err := b.engine(ctx, r)
 	if err != nil {
 		return err
+	}
+	if r != nil && r.Host != host { // the caller is about to start the prison
+		if err := r.write(s.Dir); err != nil {
+			return err
+		}
 	}
 	_, err = e.Platform(ctx, "")
 	return err

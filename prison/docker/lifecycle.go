@@ -128,7 +128,7 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *state, s pri
 	if err != nil {
 		return i, err
 	}
-	r.Ref, r.Image, r.Disk, r.Variables = s.Image, found.ID, p.DockerRootDir, len(s.Env) > 0
+	r.Ref, r.Image, r.Disk, r.Variables, r.Product = s.Image, found.ID, p.DockerRootDir, len(s.Env) > 0, p.Product()
 	h, err := e.home(ctx, p, r, s)
 	if err != nil {
 		return i, err

@@ -1,7 +1,11 @@
 package docker_test
 
 import (
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,4 +66,58 @@ func onEngineOf(t *testing.T, b *docker.Backend, s prison.Spec) (c *client.Clien
 		t.Fatalf("%d containers, %v", len(list), err)
 	}
 	return c, list[0].ID
+}
+
+// TestMovedEngine takes away the address of a prison's engine. The engine for new prisons is used if it has the prison, and no other one is.
+func TestMovedEngine(t *testing.T) {
+	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+		s := prisontest.NewSpec(t, b, o)
+		if err := b.Prepare(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		again(t, b, s).Close()
+		file := filepath.Join(s.Dir, "container.json")
+		whole, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change := func(to map[string]string) {
+			t.Helper()
+			content, err := os.ReadFile(file)
+			fields := map[string]any{}
+			if err = errors.Join(err, json.Unmarshal(content, &fields)); err != nil {
+				t.Fatal(err)
+			}
+			for name, value := range to {
+				fields[name] = value
+			}
+			content, err = json.Marshal(fields)
+			if err = errors.Join(err, os.WriteFile(file, content, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		its, _, err := b.Host(s.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := "unix://" + filepath.Join(s.Dir, "gone.sock")
+		change(map[string]string{"host": gone})
+		p, err := b.Attach(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+		if err := b.ProbeOf(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if now, _, err := b.Host(s.Dir); err != nil || now != its {
+			t.Errorf("the stored address is %s, %v", now, err)
+		}
+		defer os.WriteFile(file, whole, 0o600) // if this fails, the prison stays, and the test fails, too
+		change(map[string]string{"host": gone + "2", "key": "0123456789abcdef", "product": "Podman"})
+		var u *prison.Unavailable
+		if err := b.Stop(t.Context(), s); !errors.As(err, &u) || !slices.Contains(u.Mend, "sudo systemctl start podman.socket") {
+			t.Errorf("an engine without the prison: %v, %+v", err, u)
+		}
+	})
 }

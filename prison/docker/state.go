@@ -25,6 +25,7 @@ const stateName = "container.json"
 // on the engine.
 type state struct {
 	Host      string `json:"host"`      // address of the engine; the caller's settings may have changed since
+	Product   string `json:"product"`   // name of the engine's product, see [dialect.Platform.Product]
 	Key       string `json:"key"`       // label on all objects of the prison on the engine
 	Container string `json:"container"` // id of the container, empty if there is none
 	Started   string `json:"started"`   // when our start started the container, see [state.stillStarted]

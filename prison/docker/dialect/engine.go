@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -48,6 +49,8 @@ const (
 type Engine struct {
 	*client.Client
 	Host string // address of the engine
+
+	podman atomic.Bool // the engine was Podman's service earlier, see [Engine.Expect]
 
 	mu      sync.Mutex
 	pinged  time.Time // when the engine was last pinged
@@ -121,7 +124,11 @@ func (e *Engine) Failed(ctx context.Context, step string, err error) error {
 		return fmt.Errorf("%s: %w", step, ctx.Err())
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return Unavailable("the engine at "+e.Host+" does not answer", "sudo systemctl restart docker")
+		service := "docker"
+		if e.podman.Load() {
+			service = "podman"
+		}
+		return Unavailable("the engine at "+e.Host+" does not answer", "sudo systemctl restart "+service)
 	}
 	if Unreachable(err) {
 		return e.down(err)
@@ -138,6 +145,9 @@ func Unreachable(err error) bool {
 // down returns the error for an engine that cannot be reached, with the commands that fix that.
 func (e *Engine) down(err error) error {
 	const start = "sudo systemctl start docker"
+	if e.podman.Load() && !errors.Is(err, os.ErrPermission) {
+		return Unavailable("Podman's service at "+e.Host+" does not run", (&Platform{podman: true}).withRoot()...)
+	}
 	socket, isSocket := strings.CutPrefix(e.Host, "unix://")
 	switch _, statErr := os.Stat(socket); {
 	case errors.Is(err, os.ErrPermission):
@@ -148,6 +158,9 @@ func (e *Engine) down(err error) error {
 	}
 	return Unavailable("the engine at "+e.Host+" does not run", start)
 }
+
+// Expect sets the product of an engine that has not answered yet, as [Platform.Product] has named it earlier.
+func (e *Engine) Expect(product string) { e.podman.Store(product == podmanName) }
 
 // Call returns a context with a time limit for one API call without a stream.
 func Call(ctx context.Context) (context.Context, context.CancelFunc) {

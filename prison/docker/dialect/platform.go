@@ -76,6 +76,7 @@ type engineInfo struct {
 const (
 	// podmanHeader is a header of all answers of Podman's service.
 	podmanHeader = "Libpod-Api-Version"
+	podmanName   = "Podman"
 	maxInfo      = 1 << 20
 	statusOK     = 200
 )
@@ -122,7 +123,7 @@ func (p *Platform) refuse(host, runtime string) error {
 // Product returns the name of the engine as users know it.
 func (p *Platform) Product() string {
 	if p.podman {
-		return "Podman"
+		return podmanName
 	}
 	return "Docker"
 }

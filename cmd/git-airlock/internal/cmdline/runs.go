@@ -86,7 +86,7 @@ func Again(s *session.Session, r airlock.Record) string {
 
 // Ended implements [session.Recorder].
 func (o recorder) Ended(ctx context.Context, r airlock.Record) {
-	mention(o.session, Runs(o.session, r).FinishOver(ctx, true))
+	mentionRecord(o.session, Runs(o.session, r).FinishOver(ctx, true))
 }
 
 // finishOver finishes what a killed process has begun for the airlock here: a restore of the workspace, and the records of runs that
@@ -95,7 +95,15 @@ func finishOver(ctx context.Context, s *session.Session) {
 	r, err := s.Store.Here()
 	if err == nil && r != nil && !s.Dry && !r.Phase.Passing() {
 		mention(s, Checkpoints(s, *r).Finish(ctx))
-		mention(s, Runs(s, *r).FinishOver(ctx, false))
+		mentionRecord(s, Runs(s, *r).FinishOver(ctx, false))
+	}
+}
+
+// mentionRecord prints why a record is not made. It prints nothing about a backend that is not available: a command that needs the backend
+// says so itself, and a later one makes the record.
+func mentionRecord(s *session.Session, err error) {
+	if u := (*prison.Unavailable)(nil); !errors.As(err, &u) {
+		mention(s, err)
 	}
 }
 
