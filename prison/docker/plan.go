@@ -149,7 +149,9 @@ func (pl planner) base(role string) (plan, error) {
 			Mounts:        []mount.Mount{bind(pl.Workspace, pl.ReadOnly)},
 		},
 	}
-	pl.Lacks(prison.HostPath, "the workspace's path on the host can be read in /proc/self/mountinfo")
+	if !pl.HidesPaths(pl.Runtime) {
+		pl.Lacks(prison.HostPath, "the workspace's path on the host can be read in /proc/self/mountinfo")
+	}
 	p.weaker = pl.Weaker
 	return p, nil
 }

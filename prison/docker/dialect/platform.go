@@ -160,6 +160,11 @@ func (p *Platform) Foreign(runtime string) bool {
 	return runtime != "" && OwnKernel(runtime)
 }
 
+// HidesPaths reports whether a runtime is known to show no path of the host in mountinfo. gVisor's kernel shows its own mounts there.
+func (p *Platform) HidesPaths(runtime string) bool {
+	return strings.HasPrefix(cmp.Or(runtime, p.DefaultRuntime), "runsc")
+}
+
 // OwnKernel reports whether a runtime is not one of those known to run containers on this machine's kernel. The
 // name is as in [prison.Isolation].
 func OwnKernel(runtime string) bool {

@@ -91,7 +91,7 @@ func (r *Container) Exec(ctx context.Context, p prison.Process) (int, error) {
 }
 
 // errUnstarted reports that the engine could not start the script, although it could start another command after it.
-var errUnstarted = errors.New("the engine could not start a process in the prison: it may have as many, or as much memory, as it is allowed")
+var errUnstarted = errors.New("the engine could not start a process in the prison: it may have as many, or as much memory, as it is allowed, or the agent ends each one")
 
 // runScript runs the script that becomes the command, and waits for its end. On a busy machine the engine's runtime sometimes fails once
 // for no reason. A command that has not begun is tried once more, unless a part of its input may be lost.
