@@ -174,8 +174,9 @@ func (e *Engine) choose(ctx context.Context, f facts, t taken, w *lazyBridge) (p
 			return p, b, j, err
 		}
 		known := len(held)
-		without = append(without, b.lacking(p)...)
-		for _, id := range slices.Concat(b.lacking(p), j.held()) {
+		lacking := slices.DeleteFunc(b.lacking(p), func(id gitops.OID) bool { return held[id] })
+		without = append(without, lacking...)
+		for _, id := range slices.Concat(lacking, j.held()) {
 			held[id] = true
 		}
 		if len(held) == known {

@@ -19,6 +19,7 @@ type planned struct {
 	*history.Plan
 	target gitops.OID          // empty if everything may land
 	held   map[gitops.OID]bool // inner commits that may not land now
+	asked  map[gitops.OID]bool // those of held for which a verdict alone is not enough
 	trees  *build.Trees        // nil if there is nothing to build
 }
 
@@ -33,20 +34,21 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 	if err != nil {
 		return planned{}, err
 	}
-	held = maps.Clone(held) // the caller uses its map again
-	maps.Copy(held, f.verdicts().Waiting(append(commitsOf(links), f.ledger.LeftOut()...)))
-	left, err := e.leftOut(ctx, f, t.tip, links, held)
+	waiting, asked := f.verdicts().Waiting(append(commitsOf(links), f.ledger.LeftOut()...))
+	maps.Copy(waiting, held)
+	maps.Copy(asked, held)
+	left, err := e.leftOut(ctx, f, t.tip, links, waiting)
 	if err != nil {
 		return planned{}, err
 	}
 	p, err := history.New(ctx, history.Facts{Tip: t.tip, Links: links, Brought: brought, Ledger: f.ledger, Decisions: f.rules.decisions, Left: left},
 		f.quarantine, e.Repo)
-	if err != nil || f.options.UpTo == "" {
-		return planned{Plan: p, held: held}, err
+	made := planned{Plan: p, held: waiting, asked: asked}
+	if err == nil && f.options.UpTo != "" {
+		revision, _ := e.Repo.Commit(ctx, f.options.UpTo)
+		made.target, err = p.Target(f.options.UpTo, revision, f.options.target)
 	}
-	revision, _ := e.Repo.Commit(ctx, f.options.UpTo)
-	target, err := p.Target(f.options.UpTo, revision, f.options.target)
-	return planned{Plan: p, target: target, held: held}, err
+	return made, err
 }
 
 // leftOut returns the commits that were left out when later ones landed and that the inner commit tip still reaches, and the commits that landed
@@ -80,17 +82,16 @@ func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []q
 }
 
 // walk sets the held commits of a plan aside, with the commits that do not stand without them, if other commits can land before them.
-func (e *Engine) walk(ctx context.Context, p planned, trees *build.Trees, w *lazyBridge) (planned, error) {
+func (e *Engine) walk(ctx context.Context, p planned, trees *build.Trees, w *lazyBridge) (_ planned, err error) {
 	if len(p.Links)+len(p.Aside) == 0 {
 		return p, nil
 	}
 	if p.trees = trees; trees == nil {
-		var err error
 		if p.trees, err = e.treesOf(ctx, p, w); err != nil {
 			return p, err
 		}
 	}
-	return p, p.Walk(ctx, p.held, p.trees)
+	return p, p.Walk(ctx, p.trees, p.held, p.asked)
 }
 
 // treesOf returns the trees of a plan's commits.
@@ -177,9 +178,7 @@ func (e *Engine) addBrought(ctx context.Context, f facts, links []quarantine.Lin
 		}
 		branch = append(branch, past...)
 	}
-	for id := range brought {
-		branch = append(branch, id)
-	}
+	branch = slices.AppendSeq(branch, maps.Keys(brought))
 	others, err := e.Repo.Unreached(ctx, there, branch)
 	if _, ok := errors.AsType[*gitops.Error](err); ok {
 		return nil // an object of these commits is missing, so that they are on no branch

@@ -211,7 +211,7 @@ func (w *wanderer) plan() *history.Plan {
 	}
 	p, err := history.New(w.t.Context(), f, w.inner, w.outer)
 	if err == nil {
-		err = p.Walk(w.t.Context(), o.Held, w.trees)
+		err = p.Walk(w.t.Context(), w.trees, o.Held)
 	}
 	if err != nil {
 		w.t.Fatalf("seed %d: %v", w.seed, err)

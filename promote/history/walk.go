@@ -35,10 +35,16 @@ const mostWalked = 1000
 // stand after them. A commit stands if its change since its first parent applies to the commits that stand before it,
 // and is not empty then. A merge stands if all its parents stand, where a dropped parent counts as its own first
 // parent, and if it brings no commit that is left out or dropped. If no commit stands after the ones left out, the plan stays as it is.
-func (p *Plan) Walk(ctx context.Context, held map[gitops.OID]bool, t Trees) error {
+//
+// held has the commits that may not land, and then, for the case that nothing can land without those, the ones among them that no
+// commit can be pending behind. Those that only wait for a verdict then are pending in the agent's order, so that the user can see them.
+func (p *Plan) Walk(ctx context.Context, t Trees, held ...map[gitops.OID]bool) error {
 	p.setFirst()
-	if slices.ContainsFunc(p.Links, func(l quarantine.Link) bool { return held[l.Commit] }) {
-		w, err := p.walk(ctx, held, t)
+	for i, out := range held {
+		if i > 0 && len(out) == len(held[i-1]) || !slices.ContainsFunc(p.Links, func(l quarantine.Link) bool { return out[l.Commit] }) {
+			continue
+		}
+		w, err := p.walk(ctx, out, t)
 		if err != nil || p.setAside(w) {
 			return err
 		}

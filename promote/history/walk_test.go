@@ -166,7 +166,7 @@ func TestAnyHistoryIsWalked(t *testing.T) {
 		for _, l := range all {
 			held[l.Commit] = r.IntN(6) == 0 && !p.Drops(l.Commit)
 		}
-		if err := p.Walk(t.Context(), held, f); err != nil {
+		if err := p.Walk(t.Context(), f, held); err != nil {
 			t.Fatal(err)
 		}
 		m.checkWalk(t, seed, p, all, chain, held, f)

@@ -2,6 +2,7 @@ package review_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -94,10 +95,10 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	v := review.Verdicts{Asks: true, Words: words}
-	if w := v.Waiting([]gitops.OID{"n", "f", "s"}); len(w) != 1 || !w["f"] {
+	if w, asked := v.Waiting([]gitops.OID{"n", "f", "s"}); len(w) != 1 || !w["f"] || !maps.Equal(w, asked) {
 		t.Errorf("nothing may land, and %v is set aside", w)
 	}
-	if w := v.Waiting([]gitops.OID{"n", "a", "s"}); len(w) != 2 || w["a"] {
+	if w, asked := v.Waiting([]gitops.OID{"n", "a", "s"}); len(w) != 2 || w["a"] || len(asked) != 0 {
 		t.Errorf("a may land, and %v is set aside", w)
 	}
 }

@@ -43,23 +43,27 @@ func (v Verdicts) Holds(inner gitops.OID) bool {
 	return v.Asks
 }
 
-// Waiting returns the commits that must be set aside so that other commits land without them. If no commit may land, it returns only the
-// commits that the agent must fix, so that the others keep their order.
-func (v Verdicts) Waiting(commits []gitops.OID) map[gitops.OID]bool {
-	waiting, lands := map[gitops.OID]bool{}, false
+// Waiting returns the commits that must be set aside so that other commits land without them, and those among them that the agent must
+// fix. If no commit may land, both are the latter, so that the others keep their order.
+func (v Verdicts) Waiting(commits []gitops.OID) (waiting, asked map[gitops.OID]bool) {
+	waiting, asked = map[gitops.OID]bool{}, map[gitops.OID]bool{}
+	lands := false
 	for _, id := range commits {
 		switch {
 		case v.Words[id].LeavesOut():
 		case v.Holds(id):
 			waiting[id] = true
+			if v.Words[id] == Fix {
+				asked[id] = true
+			}
 		default:
 			lands = true
 		}
 	}
 	if !lands {
-		maps.DeleteFunc(waiting, func(id gitops.OID, _ bool) bool { return v.Words[id] != Fix })
+		waiting = maps.Clone(asked)
 	}
-	return waiting
+	return waiting, asked
 }
 
 // State is the state of a commit as the user sees it.

@@ -1,0 +1,205 @@
+package promote_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
+)
+
+// TestReviewShowsWhatLands approves commits that are blocked, and asks for fixes that the agent makes, in random order. After each step, the
+// ref pending has every commit that may still land, and the states say so. What approve --all and promote land was pending before.
+func TestReviewShowsWhatLands(t *testing.T) {
+	t.Parallel()
+	const blocked = 1795901261757799 // a blocked commit is approved after another one has landed, and the agent goes on
+	for _, seed := range append(seeds(t, few(2, 6)), blocked) {
+		format := formatOf(seed)
+		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
+			t.Parallel()
+			newReviewer(t, format, seed).showing()
+		})
+	}
+}
+
+// TestPendingAfterApprovalOfBlocked approves a commit that needs a rejected one, after another has landed. Later commits of the agent are
+// pending all the same, in the place of those they replace, and the commits that wait are stored once.
+func TestPendingAfterApprovalOfBlocked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.git("config", "airlock.review", "land")
+	w.commits("one", "p1", "1\n")
+	w.commits("two", "p2", "2\n")
+	w.commits("again", "p1", "1\n1\n")
+	w.cycle()
+	w.verdict(review.Reject, "no", "one")
+	w.verdict(review.Approve, "", "two")
+	w.wantLanded("two")
+	w.verdict(review.Approve, "", "again")
+	w.wantLanded("two")
+	w.commits("four", "p4", "4\n")
+	w.commits("five", "p5", "5\n")
+	for range 2 {
+		if o := w.cycle(); o.Pending != 2 || !o.Held(ledger.Review) || !o.Held(ledger.Conflict) || len(o.Lacking) != 1 {
+			t.Fatalf("%+v", o)
+		}
+		w.wantStates("one:rejected again:blocked four:new five:new")
+	}
+	w.verdict(review.Fix, "better", "five")
+	w.cycle()
+	plain("5\n5\n").write(t, w.inner+"/p5")
+	w.agent("commit", "-q", "-a", "--amend", "--no-edit")
+	if o := w.cycle(); o.Pending != 2 || w.git("show", w.record.Ref("pending")+":p5") != "5\n5" {
+		t.Fatalf("%+v", o)
+	}
+	w.wantStates("one:rejected again:blocked four:new five:changed")
+	w.verdict(review.Approve, "", "four")
+	w.wantLanded("four two")
+	w.verdict(review.Approve, "", "one")
+	w.wantLanded("again one four two")
+}
+
+// showing makes random steps, and checks after each of them what the user can see.
+func (m *reviewer) showing() {
+	for range 4 {
+		m.work()
+	}
+	m.a.publish()
+	m.cycle()
+	m.shown()
+	for range 16 {
+		switch n := m.r.IntN(16); {
+		case n < 4:
+			m.work()
+			m.a.publish()
+		case n < 7:
+			m.decide(review.Approve)
+		case n < 9:
+			m.decide(review.Reject)
+		case n < 11:
+			m.fixed()
+		case n < 12:
+			m.decide(review.Fix)
+		case n < 13:
+			m.take("undo")
+		case n < 14:
+			m.landsShown(func() {
+				decided, err := verdict.Record(m.t.Context(), m.engine, verdict.Request{Word: review.Approve, All: true})
+				check(m.t, err)
+				for _, d := range decided {
+					m.say(m.commitOf(d.Inner), review.Approve)
+				}
+				m.t.Logf("approve --all: %d", len(decided))
+				m.cycle()
+			})
+		case n < 15:
+			m.landsShown(func() {
+				_, err := m.engine.Drain(m.t.Context(), promote.Options{Land: true})
+				check(m.t, err)
+			})
+		}
+		m.cycle()
+		m.shown()
+	}
+	m.nothingLeft()
+}
+
+// fixed asks for a fix of the agent's newest commit, which the agent amends.
+func (m *reviewer) fixed() {
+	m.t.Helper()
+	c := m.a.main
+	if len(c.parents) == 0 || m.landed()[c] != "" {
+		return
+	}
+	_, err := verdict.Record(m.t.Context(), m.engine, verdict.Request{Word: review.Fix, Reason: "because", Names: []string{string(c.id)}})
+	check(m.t, err)
+	m.say(c, review.Fix)
+	m.t.Logf("fix %q", c.message)
+	m.cycle()
+	m.shown()
+	m.amend(c, m.changed(c.files))
+	m.a.publish()
+}
+
+// landsShown checks that all commits that a step lands were pending before it.
+func (m *reviewer) landsShown(step func()) {
+	m.t.Helper()
+	before, pending, states := m.landed(), m.pending(), m.states()
+	step()
+	for c := range m.landed() {
+		if before[c] == "" && !slices.Contains(pending, c) {
+			m.t.Fatalf("%q has landed, and was not pending: %s\n%s", c.message, states, m.history())
+		}
+	}
+}
+
+func (m *reviewer) commitOf(inner gitops.OID) *commit {
+	m.t.Helper()
+	i := slices.IndexFunc(m.order, func(c *commit) bool { return c.id == inner })
+	if i < 0 {
+		m.t.Fatalf("%s is not a commit of the agent", inner)
+	}
+	return m.order[i]
+}
+
+// pending returns the agent's commits that the ref pending has beyond the branch.
+func (m *reviewer) pending() (list []*commit) {
+	m.t.Helper()
+	ref := m.record.Ref("pending")
+	if m.ref(ref) == "" {
+		return nil
+	}
+	for line := range strings.Lines(m.git("log", "--format=%H", m.record.Branch+".."+ref)) {
+		id := gitops.OID(strings.TrimSpace(line))
+		list = append(list, m.commitOf(gitops.OID(noteValue(m.notes()[id], "Inner-Commit"))))
+	}
+	return list
+}
+
+// shown checks that the pending commits are a largest set of commits that may still land, and that the states agree with them.
+func (m *reviewer) shown() {
+	m.t.Helper()
+	landed, pending := m.landed(), m.pending()
+	tip := m.git("rev-parse", "HEAD^{tree}")
+	if len(pending) > 0 {
+		tip = m.git("rev-parse", m.record.Ref("pending")+"^{tree}")
+	}
+	amended := m.undone(landed) != nil
+	asks := slices.ContainsFunc(pending, func(c *commit) bool { return m.words[c] == review.Fix }) // what needs it is pending behind it
+	states := map[string]string{}
+	for _, word := range strings.Fields(m.states()) {
+		subject, state, _ := strings.Cut(word, ":")
+		states[subject] = state
+	}
+	for _, c := range m.order {
+		state, there := states[strings.TrimSpace(c.message)], slices.Contains(pending, c)
+		switch {
+		case landed[c] != "" || m.merged[c] != nil:
+			continue
+		case m.words[c].LeavesOut():
+			if there || state != map[review.Word]string{review.Reject: "rejected", review.Undone: "undone"}[m.words[c]] {
+				m.t.Errorf("%q is %q after %s, pending: %t", c.message, state, m.words[c], there)
+			}
+			continue
+		case m.words[c] == review.Fix && state != "asked", there && !asks && state == "blocked":
+			m.t.Errorf("%q is %q after %q, pending: %t", c.message, state, m.words[c], there)
+		}
+		if there || amended || len(c.parents) != 1 {
+			continue
+		}
+		base := m.treeOf(c.parents[0].files)
+		if after, clean := m.merge(base, tip, m.treeOf(c.files)); clean && after != tip {
+			m.t.Errorf("%q is %s and could be pending\n%s", c.message, state, m.history())
+		} else if !clean && state != "blocked" && state != "asked" {
+			m.t.Errorf("%q does not apply, and is %s\n%s", c.message, state, m.history())
+		}
+	}
+	if m.t.Failed() {
+		m.t.FailNow()
+	}
+}
