@@ -63,7 +63,7 @@ func (e *Engine) draft(ctx context.Context, f facts, j judged, w *lazyBridge) (d
 	if err := w.ready(ctx); err != nil {
 		return d, nil, err
 	}
-	if d.written, err = decision.Write(ctx, w.across, f.refs.named[review.NotesRef], f.patches, f.rules.decisions, j.pending); err != nil {
+	if d.written, err = decision.Write(ctx, w.across, f.refs.named[review.NotesRef], f.patches, w.bridge, f.rules.decisions, j.pending); err != nil {
 		return d, nil, fmt.Errorf("write verdicts: %w", err)
 	}
 	notes := map[string][]quarantine.Note{NotesRef: j.notes, review.NotesRef: d.written.Notes}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
@@ -62,6 +63,10 @@ func TestPendingAfterApprovalOfBlocked(t *testing.T) {
 	w.wantLanded("four two")
 	w.verdict(review.Approve, "", "one")
 	w.wantLanded("again one four two")
+	verdicts := review.Parse(w.git("notes", "--ref="+review.NotesRef, "show", "HEAD"))
+	if v := verdicts; len(v) != 1 || v[0].Word != review.Approve || v[0].Patch == "" || v[0].Tree == "" || v[0].Commit != w.tip() { // it was not pending then
+		t.Errorf("the verdicts: %+v", v)
+	}
 }
 
 // showing makes random steps, and checks after each of them what the user can see.
@@ -186,8 +191,8 @@ func (m *reviewer) shown() {
 				m.t.Errorf("%q is %q after %s, pending: %t", c.message, state, m.words[c], there)
 			}
 			continue
-		case m.words[c] == review.Fix && state != "asked", there && !asks && state == "blocked":
-			m.t.Errorf("%q is %q after %q, pending: %t", c.message, state, m.words[c], there)
+		case m.words[c] == review.Fix && state != "asked", there && !asks && state == "blocked" && len(c.parents) == 1 && m.needsNothing(c):
+			m.t.Errorf("%q is %q after %q, pending: %t\n%s", c.message, state, m.words[c], there, m.history())
 		}
 		if there || amended || len(c.parents) != 1 {
 			continue
@@ -199,7 +204,39 @@ func (m *reviewer) shown() {
 			m.t.Errorf("%q does not apply, and is %s\n%s", c.message, state, m.history())
 		}
 	}
+	m.sameReviewers(landed)
 	if m.t.Failed() {
 		m.t.FailNow()
+	}
+}
+
+// needsNothing reports whether the change of a commit applies to the branch. A commit that takes another one's change back is blocked without
+// that one, and can still be pending after a third one.
+func (m *reviewer) needsNothing(c *commit) bool {
+	m.t.Helper()
+	tip := m.git("rev-parse", "HEAD^{tree}")
+	after, clean := m.merge(m.treeOf(c.parents[0].files), tip, m.treeOf(c.files))
+	return clean && after != tip
+}
+
+// sameReviewers checks that the two notes of each landed commit name the same reviewer.
+func (m *reviewer) sameReviewers(landed map[*commit]gitops.OID) {
+	m.t.Helper()
+	notes := m.notes()
+	for c, id := range landed {
+		var lines []string
+		if text, err := tryGit(m.Top, "", "notes", "--ref="+review.NotesRef, "show", string(id)); err == nil {
+			for _, v := range review.Parse(text) {
+				lines = append(lines, string(v.Word)+" "+v.By+" "+v.At.Format(time.RFC3339))
+				if v.Patch == "" && len(c.parents) == 1 && m.treeOf(c.files) != m.treeOf(c.parents[0].files) {
+					m.t.Errorf("%q has no patch-id in its verdict: %s", c.message, text)
+				}
+			}
+		}
+		by := noteValue(notes[id], "Reviewed-By")
+		approved := slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "approve "+by) })
+		if approved != (by != "") { // several verdicts can have the same second
+			m.t.Errorf("the notes of %q disagree: %q and %q", c.message, by, lines)
+		}
 	}
 }

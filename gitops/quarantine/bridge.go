@@ -139,6 +139,14 @@ func (b *Bridge) ShowTrees(ctx context.Context, out io.Writer, colour bool, limi
 	return b.Git.ShowTrees(ctx, out, colour, limit, from, to)
 }
 
+// PatchIDs is [gitops.Git.PatchIDs] for commits that the bridge may have made.
+func (b *Bridge) PatchIDs(ctx context.Context, commits []gitops.OID) (map[gitops.OID]string, error) {
+	if err := b.flush(ctx); err != nil {
+		return nil, err
+	}
+	return b.Git.PatchIDs(ctx, commits)
+}
+
 // flush writes the new objects to the bridge's store, where git finds them.
 func (b *Bridge) flush(ctx context.Context) error {
 	if b.kept == len(b.made) {

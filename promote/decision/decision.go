@@ -133,7 +133,7 @@ func PatchIDs(ctx context.Context, repo *gitops.Repository, d ledger.Decisions, 
 		for _, v := range r.Owed() {
 			if patch, found := known.PatchOf(v.Commit); found {
 				ids[v.Commit] = patch
-			} else {
+			} else if v.Commit != "" {
 				unknown = append(unknown, v.Commit)
 			}
 		}
@@ -150,17 +150,31 @@ type Written struct {
 	Notes     []quarantine.Note // for [review.NotesRef]
 }
 
+// Patches computes the patch-ids of commits that are built and not delivered yet. *[quarantine.Bridge] implements it.
+type Patches interface {
+	PatchIDs(ctx context.Context, commits []gitops.OID) (map[gitops.OID]string, error)
+}
+
 // Write returns the notes of new verdicts. If a pending commit was built again, Write copies the note of its former outer commit to the new
-// one. tip is the present notes commit, or empty. patches returns the result of [PatchIDs].
-func Write(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID, patches func() (map[gitops.OID]string, error), d ledger.Decisions, pending []ledger.Pair) (w Written, err error) {
+// one. A verdict on a commit that has not been built is kept until it is. tip is the present notes commit, or empty. patches returns the
+// result of [PatchIDs].
+func Write(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID, patches func() (map[gitops.OID]string, error), fresh Patches, d ledger.Decisions, pending []ledger.Pair) (w Written, err error) {
 	w.Decisions = d
 	w.Decisions.Reviewed = slices.Clone(d.Reviewed)
+	for i := range w.Decisions.Reviewed {
+		w.Decisions.Reviewed[i].Earlier = slices.Clone(w.Decisions.Reviewed[i].Earlier)
+	}
 	texts := map[gitops.OID]string{}
 	ids, err := patches()
+	if err == nil {
+		ids, err = w.setBuilt(ctx, fresh, ids, pending)
+	}
 	for i := range w.Decisions.Reviewed {
 		r := &w.Decisions.Reviewed[i]
-		r.Earlier = slices.Clone(r.Earlier)
 		for _, v := range r.Owed() {
+			if v.Commit == "" {
+				continue
+			}
 			if c, err := inspector.Commit(ctx, v.Commit); err == nil { // a git gc may have removed a commit that is not pending any more
 				v.Tree = c.Tree
 			}
@@ -169,7 +183,8 @@ func Write(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID,
 				err = addLine(ctx, inspector, tip, *v, texts)
 			}
 		}
-		r.Earlier, r.Unwritten = nil, false
+		r.Earlier = slices.DeleteFunc(r.Earlier, func(v review.Verdict) bool { return v.Commit != "" })
+		r.Unwritten = r.Unwritten && r.Commit == ""
 	}
 	for _, t := range pending {
 		r := w.Decisions.ReviewOf(t.Inner)
@@ -194,6 +209,29 @@ func Write(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID,
 		w.Notes = append(w.Notes, quarantine.Note{Commit: id, Text: texts[id]})
 	}
 	return w, err
+}
+
+// setBuilt sets the outer commits of verdicts on commits that had not been built and are pending now, and adds their patch-ids.
+func (w Written) setBuilt(ctx context.Context, fresh Patches, ids map[gitops.OID]string, pending []ledger.Pair) (map[gitops.OID]string, error) {
+	var built []gitops.OID
+	for _, t := range pending {
+		r := w.Decisions.ReviewOf(t.Inner)
+		if r == nil {
+			continue
+		}
+		for _, v := range r.Owed() {
+			if v.Commit == "" {
+				v.Commit, built = t.Outer, append(built, t.Outer)
+			}
+		}
+	}
+	if len(built) == 0 {
+		return ids, nil
+	}
+	more, err := fresh.PatchIDs(ctx, slices.Compact(built))
+	ids = maps.Clone(ids)
+	maps.Copy(ids, more)
+	return ids, err
 }
 
 // addLine adds the line of a verdict to the new note of its outer commit.

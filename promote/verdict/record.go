@@ -263,8 +263,8 @@ func (q *request) record(ctx context.Context, ids []gitops.OID) ([]Decided, erro
 	var decided []Decided
 	for i := range all {
 		r := &all[i]
-		r.Unwritten = q.waits(r.Inner)
 		r.Verdict = review.Verdict{Word: q.Word, By: q.Settings.User.String(), At: ledger.Timestamp(q.Now), Inner: r.Inner, Commit: q.outerOf(r.Inner), Reason: q.Reason}
+		r.Unwritten = q.waits(r.Inner) || r.Commit == "" // it has no outer commit before a cycle builds it
 		decided = append(decided, Decided{Inner: r.Inner, Commit: cmp.Or(r.Commit, r.Inner), Subject: r.Subject, Unlisted: (q.All || q.UpTo != "") && numbers.Of[r.Inner] == 0})
 		if err := q.replace(ctx, r, q.Decisions.ReviewOf(r.Inner)); err != nil {
 			return nil, err
