@@ -263,6 +263,14 @@ func TestSize(t *testing.T) {
 	}
 }
 
+// TestDocumentOfNothing checks that a document without content has empty lists, and null for nothing else than absent values.
+func TestDocumentOfNothing(t *testing.T) {
+	content, err := report.View{Commits: []report.Commit{{}}, Axis: report.Axis{Lanes: []report.Lane{{}}, Plots: []report.Plot{{}}}}.JSON()
+	if err != nil || strings.Contains(string(content), "null") {
+		t.Errorf("%v: %s", err, content)
+	}
+}
+
 // TestDocument checks that the document can be read, and has no raw text.
 func TestDocument(t *testing.T) {
 	content, err := report.Of(sample(t, func(m *record.Manifest, _ map[string][]byte) { m.Argv = []string{"a\u202eb"} })).JSON()

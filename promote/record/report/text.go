@@ -26,9 +26,30 @@ func (v View) JSON() ([]byte, error) {
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", " ")
-		err := e.Encode(v)
+		err := e.Encode(v.withLists())
 		return b.Bytes(), err
 	})
+}
+
+// withLists returns the view with empty lists where it has none, so that a reader of the document needs no case for them.
+func (v View) withLists() View {
+	v.First, v.Answers, v.Commits = append([]Finding{}, v.First...), append([]Answer{}, v.Answers...), append([]Commit{}, v.Commits...)
+	v.Programs, v.Hosts, v.Events = append([]Program{}, v.Programs...), append([]Host{}, v.Hosts...), append([]Event{}, v.Events...)
+	for _, list := range []*[]Text{&v.Asked, &v.Unseen, &v.Always, &v.Output, &v.LeftOut} {
+		*list = append([]Text{}, *list...)
+	}
+	v.Run.Facts, v.Axis.Ticks = append([]Fact{}, v.Run.Facts...), append([]Tick{}, v.Axis.Ticks...)
+	v.Axis.Lanes, v.Axis.Plots = append([]Lane{}, v.Axis.Lanes...), append([]Plot{}, v.Axis.Plots...)
+	for i, c := range v.Commits {
+		v.Commits[i].Files = append([]File{}, c.Files...)
+	}
+	for i, l := range v.Axis.Lanes {
+		v.Axis.Lanes[i].Marks = append([]Mark{}, l.Marks...)
+	}
+	for i, p := range v.Axis.Plots {
+		v.Axis.Plots[i].Points = append([][2]float64{}, p.Points...)
+	}
+	return v
 }
 
 // Print prints the view for a terminal. It leaves out the changed lines. If there are many programs, it also leaves out those whose result needs

@@ -122,13 +122,13 @@ type Limits struct {
 	PIDs   int    `json:"pids"`
 }
 
-// PrintJSON prints one document. Characters that a terminal obeys or does not show are escaped, which leaves the value as it is.
+// PrintJSON prints one document, with the version first and no null in the place of a list. Characters that a terminal obeys or does not show are escaped, which leaves the value as it is.
 func PrintJSON(w io.Writer, document any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(document); err != nil {
+	if err := encoder.Encode(shaped(document)); err != nil {
 		return err
 	}
 	_, err := w.Write(escapeHidden(text.Bytes()))
