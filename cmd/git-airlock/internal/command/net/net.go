@@ -49,7 +49,7 @@ func netCommand() *cli.Command {
 var (
 	forFlag     = &cli.StringFlag{Name: "for", Usage: "how long the rule holds, such as `90m`; default: until the airlock is cleared"}
 	saveFlag    = &cli.BoolFlag{Name: "save", Usage: "add the rule to the repository's git configuration, too"}
-	recordsFlag = &cli.BoolFlag{Name: "json", Usage: "print each record as a line of JSON"}
+	recordsFlag = &cli.BoolFlag{Name: "json", Usage: "print one JSON document, or each record as a line with --follow"}
 )
 
 // showNetwork prints the network of an airlock. If the airlock has no network, it refuses; with --json it also prints the document.

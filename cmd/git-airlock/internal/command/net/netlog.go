@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -192,8 +193,17 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 		return ui.Usagef("net log: --follow, --verify and a revision exclude each other")
 	}
 	print := recordPrinter(c)
+	var d recordsDocument
+	if asJSON && !follow {
+		d = recordsDocument{ui.DocumentVersion, []control.Record{}}
+		print = d.add
+	}
 	if len(args) > 0 {
-		return logOf(c, s, args[0], print)
+		err := logOf(c, s, args[0], print)
+		if err == nil {
+			err = d.print(c)
+		}
+		return err
 	}
 	dir, err := s.LedgerDir(c.Context)
 	if err != nil {
@@ -216,6 +226,9 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 	} else {
 		err = cmdline.Show(c, s, true, all)
 	}
+	if err == nil {
+		err = d.print(c)
+	}
 	if err != nil {
 		return err
 	}
@@ -228,6 +241,28 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 	return nil
 }
 
+// recordsDocument is version 1 of what net log --json prints.
+type recordsDocument struct {
+	Version int              `json:"version"`
+	Records []control.Record `json:"records"`
+}
+
+func (d *recordsDocument) add(_ io.Writer, _ ui.Paint, r control.Record) error {
+	d.Records = append(d.Records, network.Shown(r))
+	return nil
+}
+
+// print prints the document, unless it was not asked for.
+func (d *recordsDocument) print(c *cli.Context) error {
+	if d.Version == 0 {
+		return nil
+	}
+	if c.Bool("denied") {
+		d.Records = slices.DeleteFunc(d.Records, func(r control.Record) bool { return r.Kind != control.KindRefusal })
+	}
+	return ui.PrintJSON(c.App.Writer, d)
+}
+
 // recordPrinter returns a function that prints a record in the form that the options select, if they do not leave it out.
 func recordPrinter(c *cli.Context) func(io.Writer, ui.Paint, control.Record) error {
 	denied, asJSON := c.Bool("denied"), c.Bool(recordsFlag.Name)
@@ -235,7 +270,7 @@ func recordPrinter(c *cli.Context) func(io.Writer, ui.Paint, control.Record) err
 		if denied && r.Kind != control.KindRefusal {
 			return nil
 		}
-		if asJSON {
+		if asJSON { // of --follow
 			return json.NewEncoder(out).Encode(network.Shown(r))
 		}
 		_, err := fmt.Fprintln(out, recordLine(p, r))
