@@ -38,6 +38,10 @@ func TestLinesOfNotes(t *testing.T) {
 	if n := len(review.Parse(strings.Repeat(`{"v":1,"verdict":"seen"}`+"\n", 5000))); n != 1000 {
 		t.Errorf("%d lines were read", n)
 	}
+	plain, err := review.Verdict{Word: review.Reject, By: "Ada <ada@example.com>", Reason: "no"}.Line()
+	if !strings.Contains(plain, `"by":"Ada <ada@example.com>"`) || !strings.Contains(plain, `"paths":{}`) || err != nil {
+		t.Errorf("%s, %v", plain, err)
+	}
 	if _, err := (review.Verdict{Reason: strings.Repeat("x", 9<<10)}).Line(); err == nil {
 		t.Error("a long reason was written")
 	}

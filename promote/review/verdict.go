@@ -1,6 +1,7 @@
 package review
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -36,9 +37,9 @@ type Verdict struct {
 	At      time.Time             `json:"at"`
 	Commit  gitops.OID            `json:"commit"` // the built commit
 	Inner   gitops.OID            `json:"inner"`
-	Patch   string                `json:"patch"`           // of git patch-id --stable; empty for a commit without a patch
-	Tree    gitops.OID            `json:"tree"`            // of the built commit
-	Paths   map[string]gitops.OID `json:"paths,omitempty"` // the blobs that were looked at, by path; see [gitops.ToText]
+	Patch   string                `json:"patch"` // of git patch-id --stable; empty for a commit without a patch
+	Tree    gitops.OID            `json:"tree"`  // of the built commit
+	Paths   map[string]gitops.OID `json:"paths"` // the blobs that were looked at, by path; see [gitops.ToText]
 	Reason  string                `json:"reason"`
 }
 
@@ -60,12 +61,18 @@ func (v Verdict) Line() (string, error) {
 	if len(v.Reason) > ReasonLimit {
 		return "", ErrReason
 	}
-	line, err := json.Marshal(v)
-	if len(line) > lineLimit && len(v.Paths) > 0 {
+	if v.Paths == nil {
+		v.Paths = map[string]gitops.OID{}
+	}
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false) // people read the notes with git log
+	err := encoder.Encode(v)
+	if line.Len() > lineLimit && len(v.Paths) > 0 {
 		v.Paths = nil
 		return v.Line()
 	}
-	return string(line), err
+	return strings.TrimSuffix(line.String(), "\n"), err
 }
 
 // Parse reads the verdicts in a note, at most [gitops.NoteLines], and sorts them by time. It ignores lines that it does not understand or
