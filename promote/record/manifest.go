@@ -14,6 +14,17 @@ import (
 // Version is the version of the format.
 const Version = 1
 
+// Signal is the name of a signal, such as "SIGKILL", or empty.
+type Signal string
+
+// MarshalJSON encodes the empty name as null.
+func (s Signal) MarshalJSON() ([]byte, error) {
+	if s == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(s))
+}
+
 // Manifest describes a run. It is the file [ManifestName], and version 1 of "git airlock inspect --json".
 type Manifest struct {
 	Version int    `json:"version"`
@@ -29,7 +40,7 @@ type Manifest struct {
 	Ended    time.Time  `json:"ended"` // if nobody saw the end of the run: the time of its last sign of life
 	// Exit is the exit status of the command, or null if it was not seen.
 	Exit   *int   `json:"exit"`
-	Signal string `json:"signal,omitempty"` // name of the signal that ended the command, such as "SIGKILL"
+	Signal Signal `json:"signal"` // that ended the command; null if none did
 	Status Status `json:"status"`
 	// Reasons say why the status is not [Completed], one sentence each.
 	Reasons []string `json:"reasons,omitempty"`

@@ -26,7 +26,7 @@ func (m Manifest) Subject() string {
 	result := string(m.Status)
 	switch {
 	case m.Signal != "":
-		result = m.Signal
+		result = string(m.Signal)
 	case m.Exit != nil:
 		result = fmt.Sprintf("exit %d", *m.Exit)
 	}

@@ -162,6 +162,20 @@ func TestMessage(t *testing.T) {
 	}
 }
 
+// TestSignalInManifest checks that a manifest has the signal, and null for none.
+func TestSignalInManifest(t *testing.T) {
+	for _, signal := range []Signal{"", "SIGKILL"} {
+		content, err := json.Marshal(Manifest{Signal: signal})
+		var again Manifest
+		if err == nil {
+			err = json.Unmarshal(content, &again)
+		}
+		if want := map[Signal]string{"": `"signal":null`, "SIGKILL": `"signal":"SIGKILL"`}[signal]; err != nil || !strings.Contains(string(content), want) || again.Signal != signal {
+			t.Errorf("%s, %v", content, err)
+		}
+	}
+}
+
 // TestFlippedBits checks that a bit flipped in any file, and a file removed, added or renamed, is found.
 func TestFlippedBits(t *testing.T) {
 	whole := example(t)

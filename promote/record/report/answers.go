@@ -21,7 +21,7 @@ func (m *material) ranAnswer() Answer {
 	end := "its end was not seen"
 	switch {
 	case m.Signal != "":
-		end, a.Level = "ended by "+m.Signal, Bad
+		end, a.Level = "ended by "+string(m.Signal), Bad
 	case m.Exit != nil:
 		end = fmt.Sprintf("exit status %d", *m.Exit)
 	}

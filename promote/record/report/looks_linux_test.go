@@ -175,7 +175,7 @@ func with(t *testing.T, text string) record.Run {
 	return sample(t, func(m *record.Manifest, files map[string][]byte) {
 		oneLine := strings.NewReplacer("\n", " ", "\r", " ").Replace(text)
 		m.Argv, m.Agent, m.Branch, m.Backend, m.Network, m.Program = []string{"tool", text}, text, "refs/heads/"+text, text, text, text
-		m.Status, m.Signal, m.Isolation.Runtime = record.Status(text), text, text
+		m.Status, m.Signal, m.Isolation.Runtime = record.Status(text), record.Signal(text), text
 		m.Reasons, m.Weaker, m.LimitsHit, m.Policy, m.Environment, m.Visibility = []string{text}, []string{text}, []string{text}, []string{text}, []string{text}, []string{text}
 		m.Held = []record.Hold{{Reason: text, Message: text, Paths: []string{text}}}
 		m.Outer = record.Range{Before: gitops.OID(text), After: gitops.OID(text)}

@@ -55,7 +55,7 @@ func (g *gathering) gather(ctx context.Context) (record.Run, error) {
 	m := &g.Manifest
 	m.Ended, m.Exit, m.Recovered = g.result.At, g.result.Exit, g.result.Recovered
 	if m.Exit != nil && *m.Exit > 128 && *m.Exit < 128+64 {
-		m.Signal = unix.SignalName(syscall.Signal(*m.Exit - 128))
+		m.Signal = record.Signal(unix.SignalName(syscall.Signal(*m.Exit - 128)))
 	}
 	most, err := Most(g.Prisons.Config.With(g.Record.Settings))
 	if err != nil {
