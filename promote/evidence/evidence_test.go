@@ -372,3 +372,17 @@ func BenchmarkVerify(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(len(w.commits)), "us/commit")
 }
+
+// TestPredicateWithoutFacts checks that a statement has a list for each kind of fact, even if there is none.
+func TestPredicateWithoutFacts(t *testing.T) {
+	facts := &Landed{Reached: &Reached{}, Runs: []Run{{}}}
+	content, err := json.Marshal(New("c", "t", Predicate{Landed: facts}))
+	for _, field := range []string{`"weaker":[]`, `"without":[]`, `"hosts":[]`, `"checks":[]`, `"reviewers":[]`, `"record":""`} {
+		if err != nil || !strings.Contains(string(content), field) {
+			t.Errorf("no %s in %s, %v", field, content, err)
+		}
+	}
+	if facts.Checks != nil || facts.Reached.Hosts != nil {
+		t.Error("the facts have changed")
+	}
+}

@@ -74,8 +74,8 @@ type Prison struct {
 	Network string   `json:"network"`
 	UID     int      `json:"uid"` // of the agent, as the host sees it
 	GID     int      `json:"gid"`
-	Weaker  []string `json:"weaker,omitempty"` // kinds of measures that the machine could not provide
-	Memory  int64    `json:"memory"`           // bytes
+	Weaker  []string `json:"weaker"` // kinds of measures that the machine could not provide
+	Memory  int64    `json:"memory"` // bytes
 	CPUs    float64  `json:"cpus"`
 	PIDs    int      `json:"pids"`
 	// Kernel maps the names of what the kernel or the engine granted to values, for example the version of Landlock.
@@ -90,19 +90,19 @@ const PatchLimit = 4 << 20
 type Landed struct {
 	Inner     gitops.OID   `json:"inner"` // the agent's commit
 	Tree      string       `json:"tree"`  // "exact" or "merged", as in the provenance note
-	Without   []gitops.OID `json:"without,omitempty"`
+	Without   []gitops.OID `json:"without"`
 	PatchID   string       `json:"patchID,omitempty"` // of git patch-id --verbatim; empty without a patch, or with one beyond PatchLimit
 	Policy    string       `json:"policy"`            // the gate's verdict, as in the provenance note
-	Reached   *Reached     `json:"reached,omitempty"` // nil for a prison without a network
-	Runs      []Run        `json:"runs,omitempty"`    // those in which the commit landed
-	Checks    []Check      `json:"checks,omitempty"`
-	Reviewers []Reviewer   `json:"reviewers,omitempty"`
+	Reached   *Reached     `json:"reached"`           // nil for a prison without a network
+	Runs      []Run        `json:"runs"`              // those in which the commit landed
+	Checks    []Check      `json:"checks"`
+	Reviewers []Reviewer   `json:"reviewers"`
 }
 
 // Reached describes what was reached over the network before a commit.
 type Reached struct {
 	Note  string `json:"noteSHA256"` // of the note of refs/notes/airlock-egress
-	Hosts []Host `json:"hosts,omitempty"`
+	Hosts []Host `json:"hosts"`
 }
 
 // Host is a host that was reached.
@@ -115,7 +115,7 @@ type Host struct {
 // Run is a run of a command in the prison. Its record has the same session and the same beginning.
 type Run struct {
 	Started time.Time `json:"started"`
-	Record  string    `json:"record,omitempty"` // the ref of its record; empty if the run had none when the statement was made
+	Record  string    `json:"record"` // the ref of its record; empty if the run had none when the statement was made
 }
 
 // Check is the result of a check of the tree.
@@ -139,8 +139,19 @@ type Closed struct {
 	Head  string `json:"head"`  // [Digest] of the last of them
 }
 
-// New returns a statement about a commit and its tree.
+// New returns a statement about a commit and its tree. Its lists are there if they are empty, so that a reader can tell "none" from "not
+// recorded", as in the statements of earlier programs.
 func New(commit, tree gitops.OID, p Predicate) Statement {
+	p.Prison.Weaker = append([]string{}, p.Prison.Weaker...)
+	if p.Landed != nil {
+		l := *p.Landed
+		l.Without, l.Runs = append([]gitops.OID{}, l.Without...), append([]Run{}, l.Runs...)
+		l.Checks, l.Reviewers = append([]Check{}, l.Checks...), append([]Reviewer{}, l.Reviewers...)
+		if l.Reached != nil {
+			l.Reached = &Reached{l.Reached.Note, append([]Host{}, l.Reached.Hosts...)}
+		}
+		p.Landed = &l
+	}
 	return Statement{Type: statementType, PredicateType: predicateType, Predicate: p, Subject: []Subject{
 		{commitName, map[string]gitops.OID{commitDigest: commit}}, {treeName, map[string]gitops.OID{treeDigest: tree}},
 	}}
