@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/verdict"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -35,10 +36,22 @@ type changes struct {
 	looked []verdict.Looked
 }
 
+// unbuilt says why a commit has no outer commit to show.
+func (x reviewed) unbuilt() string {
+	if x.State != review.StateBlocked || len(x.Needs) == 0 {
+		return "has not been built yet: git airlock status"
+	}
+	var needs []string
+	for _, id := range x.Needs {
+		needs = append(needs, fmt.Sprintf("%.12s", id))
+	}
+	return "is not built before what it waits for: git airlock review " + strings.Join(needs, " ")
+}
+
 // show prints the change of a commit.
 func (c *changes) show(ctx context.Context, out io.Writer, p ui.Paint, x reviewed) error {
 	if x.Commit == "" {
-		_, err := fmt.Fprintf(out, "%s has not been built yet: git airlock status\n", x.short())
+		_, err := fmt.Fprintf(out, "%s %s\n", x.short(), x.unbuilt())
 		return err
 	}
 	to, paths, files := &checked{Writer: out}, c.paths, x.of.Files

@@ -27,7 +27,7 @@ func openTool(ctx context.Context, s *session.Session, r airlock.Record, d docum
 	for i, x := range d.Commits {
 		s.Report.Say("%d of %d: commit %s: %s", i+1, len(d.Commits), x.handle(), x.Subject)
 		if x.Commit == "" {
-			s.Report.Say("it has not been built yet: git airlock status")
+			s.Report.Say("it %s", x.unbuilt())
 			continue
 		}
 		state := "" // without an airlock, in a temporary folder
