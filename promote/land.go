@@ -79,9 +79,9 @@ func (e *Engine) newestLandable(ctx context.Context, f facts, o ledger.Outcome, 
 	if err != nil {
 		return "", remarks{}, err
 	}
-	waits := remarks{holds: positions}
-	waits.holds = append(waits.holds, e.review(ctx, f)...)
+	waits := remarks{holds: append(positions, e.review(ctx, f)...)}
 	if len(positions) > 0 || o.Apart || o.Onto != f.refs.tip {
+		waits.holds = hold.WithLock(e.Repo.GitDir, waits.holds)
 		return "", waits, nil
 	}
 	return f.ledger.NewestAllowed(p.target, j.mayLand), waits, nil
@@ -182,7 +182,7 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 	case errors.As(err, &collision):
 		e.blocker = pause.Blocker{Paths: collision.Paths}
 		done, err := s.landBeforePaths(ctx, at, to, collision.Paths)
-		done.holds = append(done.holds, e.Collision(ctx, collision.Paths))
+		done.holds = hold.WithLock(e.Repo.GitDir, append(done.holds, e.Collision(ctx, collision.Paths)))
 		return done, err
 	case errors.Is(err, land.ErrIndexLocked):
 		return landed{remarks: locking(hold.IndexLocked(e.Repo.GitDir), s.facts.before, s.facts.now)}, nil

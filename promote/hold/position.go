@@ -4,6 +4,7 @@ package hold
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -22,6 +23,14 @@ func (e *Error) Error() string { return fmt.Sprintf("held (%s): %s", e.Hold.Reas
 func IndexLocked(gitDir string) ledger.Hold {
 	return ledger.Hold{Reason: ledger.IndexLocked, Message: "another git command holds the index lock; if none runs, it is left over from a crash",
 		Next: []string{"rm " + gitops.Pasteable(gitDir+"/index.lock")}}
+}
+
+// WithLock adds the hold for a locked index to holds that keep a cycle from trying to land. Without them, the landing meets the lock itself.
+func WithLock(gitDir string, holds []ledger.Hold) []ledger.Hold {
+	if _, err := os.Lstat(gitDir + "/index.lock"); err != nil {
+		return holds
+	}
+	return append(holds, IndexLocked(gitDir))
 }
 
 // Positions returns the holds that follow from the user's HEAD and branch, in the order of the reasons: an operation
