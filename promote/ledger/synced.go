@@ -21,6 +21,13 @@ type Synced struct {
 	Colleague identity.Ghost `json:"colleague"`
 	Commits   []SyncedCommit `json:"commits"` // oldest first
 	Sent      []Sent         `json:"sent,omitempty"`
+	// Wanted is what the daemon brings once the agent's work is not in the way; nil for nothing.
+	Wanted *Wanted `json:"wanted,omitempty"`
+}
+
+// Wanted is a request to bring the user's newer commits later.
+type Wanted struct {
+	Secrets bool `json:"secrets,omitempty"` // files come even if they contain secrets
 }
 
 // Sent is a text about an inner commit that the agent got.
@@ -75,6 +82,16 @@ func ReadSynced(dir string) (Synced, error) {
 
 // Write replaces the record in the host state dir.
 func (s Synced) Write(dir string) error { return writeFile(syncedFile(dir), s) }
+
+// SetWanted records in the host state dir what the daemon is to bring. The caller holds the store's lock.
+func SetWanted(dir string, wanted *Wanted) error {
+	s, err := ReadSynced(dir)
+	if err != nil || s.Wanted == wanted || s.Wanted != nil && wanted != nil && *s.Wanted == *wanted {
+		return err
+	}
+	s.Wanted = wanted
+	return s.Write(dir)
+}
 
 // Open returns the entry that is still open, or nil.
 func (s Synced) Open() *SyncedCommit {

@@ -2,13 +2,17 @@ package inbound
 
 import (
 	"context"
+	"errors"
 	"log"
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/incoming"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
 
 const (
@@ -26,11 +30,12 @@ const (
 	mostSkipped = 60
 )
 
-// Attend completes interrupted syncs of a running airlock, and delivers the reasons of verdicts, until ctx ends.
-func Attend(ctx context.Context, in prisons.Prisons, r airlock.Record, logger *log.Logger) {
+// Attend completes interrupted syncs of a running airlock, delivers the reasons of verdicts, and carries out syncs that wait for the agent's
+// next commit, until ctx ends. engine returns the engine for one of them.
+func Attend(ctx context.Context, in prisons.Prisons, r airlock.Record, engine func() *promote.Engine, logger *log.Logger) {
 	tick := time.NewTicker(attendPoll)
 	defer tick.Stop()
-	a := attendant{in: in, record: r}
+	a := attendant{in: in, record: r, engine: engine}
 	for said := ""; ctx.Err() == nil; {
 		if err := a.attend(ctx); err != nil && err.Error() != said && ctx.Err() == nil {
 			said = err.Error()
@@ -47,6 +52,7 @@ func Attend(ctx context.Context, in prisons.Prisons, r airlock.Record, logger *l
 type attendant struct {
 	in     prisons.Prisons
 	record airlock.Record
+	engine func() *promote.Engine
 	files  ledger.Stamp
 	waits  pendingWork
 	tip    gitops.OID // the agent's newest commit at the last poll
@@ -77,11 +83,7 @@ func (a *attendant) attend(ctx context.Context) error {
 		a.files, a.waits, a.quiet = stamp, waits, 0
 		a.failed, a.skip = 0, 0
 	}
-	if !a.waits.open && !a.waits.reasons {
-		return nil
-	}
-	if a.skip > 0 {
-		a.skip--
+	if !a.waits.open && !a.waits.reasons && a.waits.wanted == nil {
 		return nil
 	}
 	outcome, err := ledger.ReadOutcome(dir)
@@ -90,8 +92,15 @@ func (a *attendant) attend(ctx context.Context) error {
 	}
 	if a.quiet++; outcome.Inner != a.tip {
 		a.tip, a.quiet = outcome.Inner, 0
+		if a.waits.wanted != nil {
+			a.skip = 0 // this is the commit that the sync has waited for
+		}
 	}
-	if !a.waits.open && a.quiet < quietPolls {
+	if a.skip > 0 {
+		a.skip--
+		return nil
+	}
+	if !a.waits.open && a.waits.wanted == nil && a.quiet < quietPolls {
 		return nil
 	}
 	soon, cancel := context.WithTimeout(ctx, attendWait)
@@ -102,6 +111,28 @@ func (a *attendant) attend(ctx context.Context) error {
 	}
 	defer unlock()
 	err = SendToAgent(ctx, a.in, a.record, a.quiet >= quietPolls, attendTime)
+	if err == nil && a.waits.wanted != nil {
+		err = a.sync(ctx, *a.waits.wanted)
+	}
 	a.pause(err)
+	return err
+}
+
+// sync carries out a sync for which the user does not wait. The caller holds the store's lock.
+func (a *attendant) sync(ctx context.Context, wanted ledger.Wanted) error {
+	exclude, err := Excluded(ctx, a.in.Repo, a.in.Config, a.record.Settings)
+	if err != nil {
+		return err
+	}
+	engine := a.engine()
+	engine.Store = a.in.Store
+	defer engine.Close()
+	q := Request{Prisons: a.in, Engine: engine, Record: a.record, Exclude: exclude, Later: &wanted, Screen: RefuseSecrets}
+	if wanted.Secrets {
+		q.Screen = func(scan.Report) error { return nil }
+	}
+	if _, err = q.Held(ctx); errors.Is(err, incoming.ErrNothing) {
+		return nil
+	}
 	return err
 }

@@ -26,8 +26,11 @@ func CheckReason(in prisons.Prisons, command, text string) error {
 		Next: []string{"git airlock " + command + " -h"}}
 }
 
-// pendingWork reports whether a sync is not complete, and whether reasons wait for the agent.
-type pendingWork struct{ open, reasons bool }
+// pendingWork reports whether a sync is not complete, whether reasons wait for the agent, and what else the user wants to bring.
+type pendingWork struct {
+	open, reasons bool
+	wanted        *ledger.Wanted // nil for nothing
+}
 
 // workIn reads from the host state dir what is to do.
 func workIn(dir string) (w pendingWork, err error) {
@@ -36,13 +39,14 @@ func workIn(dir string) (w pendingWork, err error) {
 		return w, err
 	}
 	decisions, err := ledger.ReadDecisions(dir)
-	return pendingWork{record.Open() != nil, len(record.Unsent(decisions)) > 0}, err
+	return pendingWork{record.Open() != nil, len(record.Unsent(decisions)) > 0, record.Wanted}, err
 }
 
-// Syncing reports from the host state dir whether a sync is running, or was interrupted and is not complete.
-func Syncing(dir string) (bool, error) {
+// Syncing reports from the host state dir whether a sync is running, or was interrupted and is not complete, and whether one waits for the
+// agent's next commit.
+func Syncing(dir string) (now, later bool, err error) {
 	record, err := ledger.ReadSynced(dir)
-	return record.Open() != nil, err
+	return record.Open() != nil, record.Wanted != nil, err
 }
 
 // SendToAgent completes an interrupted sync and, if reasons is set, delivers the reasons of verdicts, each within a limit of time. The caller

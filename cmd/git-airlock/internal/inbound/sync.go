@@ -35,6 +35,15 @@ type Request struct {
 	// Wait is called with the refusal when the agent's work is in the way, once for each reason. If it is not nil, the sync then waits
 	// instead of refusing.
 	Wait func(error)
+	// Later is what the daemon brings after the agent's next commit if the agent's work is in the way now. If it is nil, the sync refuses.
+	Later *ledger.Wanted
+}
+
+// Postponed reports that a sync waits for the agent's next commit.
+type Postponed struct{ Obstacle string }
+
+func (p *Postponed) Error() string {
+	return p.Obstacle + "; your newer commits come after its next commit"
 }
 
 const (
@@ -68,7 +77,7 @@ func Sync(ctx context.Context, q Request) (*incoming.Change, error) {
 	}
 }
 
-// locked tries to sync, with the store's lock. It ends when another command needs that lock.
+// locked tries to sync, with the store's lock.
 func (q Request) locked(ctx context.Context) (*incoming.Change, error) {
 	if q.Prisons.Store.WorkspaceGone(q.Record) {
 		return nil, &environment.Refusal{Text: "the workspace " + q.Record.Workspace + " is gone", Next: []string{"git airlock start  # makes it again"}}
@@ -78,6 +87,11 @@ func (q Request) locked(ctx context.Context) (*incoming.Change, error) {
 		return nil, err
 	}
 	defer unlock()
+	return q.Held(ctx)
+}
+
+// Held is like Sync, but the caller holds the store's lock, and Held does not wait. It ends when another command needs that lock.
+func (q Request) Held(ctx context.Context) (*incoming.Change, error) {
 	ctx, free := q.Prisons.Store.Yielding(ctx)
 	defer free()
 	w, end, err := q.Prisons.Inside(ctx, q.Record)
@@ -88,10 +102,23 @@ func (q Request) locked(ctx context.Context) (*incoming.Change, error) {
 	for n := 0; ; n++ {
 		change, err := q.once(ctx, w)
 		if n >= tries || !passes(err) || ctx.Err() != nil {
-			return change, ended(ctx, err)
+			return change, errors.Join(ended(ctx, err), q.keep(err))
 		}
 		time.Sleep(pause)
 	}
+}
+
+// keep records what the daemon is to bring after a try with the given error.
+func (q Request) keep(err error) error {
+	var refused *inner.Refused
+	switch {
+	case q.Engine.Repo.Dry:
+	case err == nil || errors.Is(err, incoming.ErrNothing):
+		return ledger.SetWanted(q.Engine.Dir(), nil)
+	case errors.As(err, &refused) && q.Later != nil:
+		return ledger.SetWanted(q.Engine.Dir(), q.Later)
+	}
+	return nil
 }
 
 // passes reports whether another try in a moment should succeed: the error says that the agent is committing.
@@ -162,7 +189,11 @@ func (q Request) explained(ctx context.Context, err error) error {
 	case errors.As(err, &waiting):
 		return q.waiting(ctx, waiting)
 	case errors.As(err, &refused):
-		return obstructed(refused)
+		text, next := obstacle(refused)
+		if q.Later != nil {
+			return &Postponed{text}
+		}
+		return &environment.Refusal{Text: text + "; nothing was changed", Next: []string{next, "git airlock sync"}}
 	case errors.As(err, &broken):
 		return q.interrupted(broken)
 	case errors.Is(err, airlock.ErrWanted):
@@ -197,10 +228,9 @@ func (q Request) waiting(ctx context.Context, w *incoming.Waiting) error {
 // pathsShown bounds the number of paths in a message.
 const pathsShown = 10
 
-// obstructed returns the refusal for an obstacle in the workspace.
-func obstructed(r *inner.Refused) error {
-	var text string
-	next := "git airlock visit -- git status"
+// obstacle returns in words what is in the way in the workspace, and the command that shows it.
+func obstacle(r *inner.Refused) (text, next string) {
+	next = "git airlock visit -- git status"
 	switch r.Obstacle {
 	case inner.Unfinished:
 		text = "the agent's git is in the middle of an operation"
@@ -225,5 +255,5 @@ func obstructed(r *inner.Refused) error {
 	if more := len(r.Paths) - pathsShown; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return &environment.Refusal{Text: text + "; nothing was changed", Next: []string{next, "git airlock sync"}}
+	return text, next
 }

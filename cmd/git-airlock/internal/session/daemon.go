@@ -173,7 +173,7 @@ func (s *Session) daemonConfig(r airlock.Record, logger *log.Logger) daemon.Conf
 				}
 			})
 		})
-		mending.Go(func() { inbound.Attend(ctx, in, r, logger) })
+		mending.Go(func() { inbound.Attend(ctx, in, r, func() *promote.Engine { return s.Engine(r) }, logger) })
 		g.Run(ctx)
 		mending.Wait()
 	}

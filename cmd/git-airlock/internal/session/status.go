@@ -30,6 +30,7 @@ type Status struct {
 	Lost      string           // the workspace, if it was removed
 	Refusals  network.Recent   // of the network
 	Syncing   bool             // a sync is running, or is not finished
+	SyncWaits bool             // a sync waits for the agent's next commit
 	Mend      []string         // what to type if promotion fails, as far as its cause is known
 }
 
@@ -108,7 +109,7 @@ func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, erro
 		d.State = Broken
 	}
 	d.Refusals = s.RecentRefusals(r)
-	if d.Syncing, err = inbound.Syncing(s.Store.Dir(r.ID)); err != nil {
+	if d.Syncing, d.SyncWaits, err = inbound.Syncing(s.Store.Dir(r.ID)); err != nil {
 		return d, err
 	}
 	err = d.seePromotion(ctx, s.Engine(r), s.Report)

@@ -42,6 +42,7 @@ type Document struct {
 	LastLandedAt  *time.Time `json:"last_landed_at"`
 	Failure       string     `json:"failure,omitempty"`
 	Syncing       bool       `json:"syncing"`
+	SyncWaits     bool       `json:"sync_waits"`
 	Isolation     Isolation  `json:"isolation"`
 	Refusals      []Refused  `json:"refusals"`
 

@@ -88,7 +88,7 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 		Landed: p.Landed, Flagged: []ui.Flagged{}, LastLandedAt: p.LastLandedAt, Failure: p.Failure, Mend: s.Mend,
 		Isolation: ui.Isolation{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Lockdown: s.Refusals.Rules.Lockdown, Weaker: []string{}, Limits: ui.Limits{
 			Memory: policy.SizeText(r.Isolation.Limits.Memory), CPUs: strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), PIDs: r.Isolation.Limits.PIDs}},
-		Named: p.Named, Newest: p.Newest, Began: identity.SessionBegan(r.Session), LeftOut: cmdline.LeftOut(led), Filters: filterLines(of.Config), Lost: s.Lost, Syncing: s.Syncing,
+		Named: p.Named, Newest: p.Newest, Began: identity.SessionBegan(r.Session), LeftOut: cmdline.LeftOut(led), Filters: filterLines(of.Config), Lost: s.Lost, Syncing: s.Syncing, SyncWaits: s.SyncWaits,
 	}
 	for _, w := range r.Isolation.Weaker {
 		d.Isolation.Weaker = append(d.Isolation.Weaker, w.Text)

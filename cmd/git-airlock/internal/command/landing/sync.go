@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/incoming"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -22,11 +23,11 @@ func syncCommand() *cli.Command {
 		UsageText: "git airlock sync [--wait] [--allow-secrets]",
 		Description: "Lands what can land, and then gives the agent the files of your branch as one commit of an invented colleague on top of\n" +
 			"its main. No message, name or history of yours goes in, and no file of airlock.exclude. What the agent commits next lands with\n" +
-			"exactly its tree again. Changes of commits that you left out are taken out of the agent's files. Exit status 3, and nothing\n" +
-			"changes, if commits of the agent wait, if it has uncommitted changes or is in the middle of a merge or rebase, or if secrets\n" +
-			"would come in. The airlock can be stopped.",
+			"exactly its tree again. Changes of commits that you left out are taken out of the agent's files. If the agent has uncommitted\n" +
+			"changes or is in the middle of a merge or rebase, the daemon brings the files after its next commit. Exit status 3, and nothing\n" +
+			"changes, if commits of the agent wait, if secrets would come in, or if the airlock is stopped and work of the agent is in the way.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "wait", Usage: "wait for the agent's next commit if it has uncommitted changes or is in the middle of an operation"},
+			&cli.BoolFlag{Name: "wait", Usage: "wait for that next commit, and print what came"},
 			&cli.BoolFlag{Name: inbound.AllowSecretsFlag, Usage: "bring files even if they contain secrets"},
 		},
 		Action: cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
@@ -45,12 +46,19 @@ func syncCommand() *cli.Command {
 			defer engine.Close()
 			request := inbound.Request{Prisons: s.Prisons(), Engine: engine, Record: r, Exclude: exclude,
 				Screen: func(found scan.Report) error { return screen(s, found, allow || c.Bool(inbound.AllowSecretsFlag)) }}
-			if c.Bool("wait") {
+			switch {
+			case c.Bool("wait"):
 				request.Wait = func(why error) { s.Report.Say("%s; waiting for its next commit", why) }
+			case r.Phase == airlock.Running:
+				request.Later = &ledger.Wanted{Secrets: allow || c.Bool(inbound.AllowSecretsFlag)}
 			}
 			change, err := inbound.Sync(c.Context, request)
 			if errors.Is(err, incoming.ErrNothing) {
 				s.Report.Say("%s: nothing to bring", err)
+				return nil
+			}
+			if later, ok := errors.AsType[*inbound.Postponed](err); ok {
+				s.Report.Say("%s", later)
 				return nil
 			}
 			if err != nil {
