@@ -28,11 +28,11 @@ func (e *Engine) exact(ctx context.Context, host *container.HostConfig) (*contai
 	for _, m := range host.Mounts {
 		switch {
 		case !utf8.ValidString(m.Source):
-			return nil, unsayable(p, m.Source)
+			return nil, unsayable(p, m.Source, "its API carries only paths in UTF-8")
 		case !p.SplitsMounts() || !isOdd(m):
 			changed.Mounts = append(changed.Mounts, m)
 		case strings.Contains(m.Source, ":"):
-			return nil, unsayable(p, m.Source)
+			return nil, unsayable(p, m.Source, "it would take a part for options; a path without a colon, or without commas, quotes and line breaks, works")
 		default:
 			changed.Binds = append(changed.Binds, bindOf(m))
 		}
@@ -58,9 +58,8 @@ func bindOf(m mount.Mount) string {
 }
 
 // unsayable returns the error for a path that cannot be given to an engine exactly.
-func unsayable(p *Platform, source string) error {
-	return Unavailable(fmt.Sprintf("%s cannot mount the path %q: it would read another path; a path without colons and commas works, in UTF-8", p.Product(), source),
-		"git airlock start --backend native")
+func unsayable(p *Platform, source, why string) error {
+	return Unavailable(fmt.Sprintf("%s cannot mount the path %q: %s", p.Product(), source, why), "git airlock start --backend native")
 }
 
 // checkMounts checks that the engine mounts the given folders of the host, and no others in their places.
