@@ -103,7 +103,8 @@ func (p *statusText) promotion(d Document) {
 	if d.Syncing {
 		p.alarm("sync", "not finished; the agent may have a part of your files")
 		p.next("git airlock sync  # finishes it, as the daemon does")
-	} else if d.SyncWaits {
+	}
+	if d.SyncWaits { // also in a moment in which the daemon tries it
 		p.line("sync", "your newer commits come after the agent's next commit")
 	}
 }
