@@ -3,7 +3,9 @@ package agents
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
@@ -22,6 +24,7 @@ const keyEnd, keyMark = "@KEY-END@", "@KEY@"
 // of the two names. The script starts few programs, since an agent waits for it.
 const seedScript = `
 set -euC
+LC_ALL=C
 umask 077
 cd "$HOME"
 seen=/
@@ -69,9 +72,10 @@ put() {
 	if [ -e "$path" ] || [ -L "$path" ]; then
 		[ -f "$path" ] && [ ! -L "$path" ] || return 0
 		[ "$name$sign" ] || [ $# -gt 6 ] || return 0 # it depends on nothing
-		found=$(cat "$path" && echo .) || return 0
+		found=$(head -c "$most" "$path" && echo .) || return 0
 		found=${found%.}
 		[ "$found" != "$content" ] || return 0
+		[ ${#found} -eq "$(head -c "$most" "$path" | wc -c)" ] || return 0 # a shell leaves out zero bytes
 		shift 5
 		for form; do
 			if written "$form"; then store -f; return; fi
@@ -101,7 +105,7 @@ func Seed(ctx context.Context, box prison.Prison, p Profile) error {
 	if len(p.Files) == 0 {
 		return nil
 	}
-	script := seedScript
+	script := call("most=", strconv.Itoa(largestSeeded+1)) + seedScript
 	for _, f := range p.Files {
 		words := []string{f.Path, f.Key, "", f.sign(), f.Content}
 		if f.Needs {
@@ -137,8 +141,12 @@ func Seed(ctx context.Context, box prison.Prison, p Profile) error {
 	return nil
 }
 
-// largestSeeded is the size in bytes above which a changed file is left as it is.
-const largestSeeded = 1 << 20
+const (
+	// largestSeeded is the size in bytes above which a changed file is left as it is.
+	largestSeeded = 1 << 20
+	// seedTime bounds a script. An agent that runs already could put a pipe in the place of a file, and nobody writes into it.
+	seedTime = 30 * time.Second
+)
 
 // call returns a line of a script: a function with its arguments, or a variable and "=" with its value.
 func call(name string, words ...string) string {
@@ -156,9 +164,11 @@ func call(name string, words ...string) string {
 // of what ran inside.
 func (p Profile) runSeed(ctx context.Context, box prison.Prison, script string) (string, error) {
 	out, said := prison.Capped{Max: largestSeeded + 1}, prison.Capped{Max: 1000}
+	ctx, cancel := context.WithTimeout(ctx, seedTime)
+	defer cancel()
 	status, err := box.Exec(ctx, prison.Process{Argv: []string{"/bin/sh"}, Dir: "/", Stdin: strings.NewReader(script), Stdout: &out, Stderr: &said})
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%s: write the files in its home: %w", p.Name, err)
 	}
 	if status != 0 {
 		return "", fmt.Errorf("%s: cannot write the files in its home: exit status %d: %s", p.Name, status, strings.TrimSpace(said.String()))

@@ -169,3 +169,21 @@ func TestSeedChanged(t *testing.T) {
 		})
 	}
 }
+
+// TestSeedEndless writes beside a file that has no end for practical purposes.
+func TestSeedEndless(t *testing.T) {
+	claude, _ := Named(Known(), "claude")
+	home := t.TempDir()
+	name := filepath.Join(home, ".claude.json")
+	put(t, name, "{}")
+	const size = 1 << 40
+	if err := os.Truncate(name, size); err != nil {
+		t.Fatal(err)
+	}
+	if err := Seed(t.Context(), shell{env: []string{"ANTHROPIC_API_KEY=x", "HOME=" + home, "PATH=" + os.Getenv("PATH")}}, claude); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(name); err != nil || info.Size() != size {
+		t.Errorf("%v, %v", info, err)
+	}
+}
