@@ -89,7 +89,7 @@ func program(name, path string) (string, error) {
 		}
 		at, err := filepath.EvalSymlinks(name)
 		if err != nil {
-			return "", fmt.Errorf("there is no program %q on this machine", name)
+			return "", fmt.Errorf("program %q is not on this machine", name)
 		}
 		return at, nil
 	}

@@ -7,16 +7,12 @@ import (
 	"strings"
 )
 
-// errOther means that a file of the home is not what a keyed part can be set in.
+// errOther reports that the keyed part cannot be set in a file.
 var errOther = errors.New("the file has another form")
 
 // sign returns the string whose presence in a changed file means that the keyed part is set: the only string of the part.
 func (f File) sign() string {
-	_, after, _ := strings.Cut(f.Keyed, ":")
-	for strings.Contains(after, ":") {
-		_, after, _ = strings.Cut(after, ":")
-	}
-	return strings.Trim(after, `[]{}"`)
+	return strings.Trim(f.Keyed[strings.LastIndex(f.Keyed, ":")+1:], `[]{}"`)
 }
 
 // merge sets a part in a JSON document that the agent has written: members of objects are set, and elements of arrays are added. All else

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
 )
 
 // agentKey begins the settings of an agent: airlock.agent.NAME.command and so on.
@@ -20,9 +21,6 @@ const DefaultKey = agentKey + "default"
 
 // ownName is the name of an agent that the configuration describes.
 var ownName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`) })
-
-// variableName is the name of a variable that an agent gets.
-var variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // WithOwn returns the profiles with those that the user's configuration adds or changes.
 //
@@ -93,7 +91,7 @@ func (p *Profile) set(field, value string) error {
 	case "allow":
 		p.Allow = append(slices.Clone(p.Allow), value)
 	case "env":
-		if name, _, ok := strings.Cut(value, "="); !ok || !variableName().MatchString(name) {
+		if name, _, ok := strings.Cut(value, "="); !ok || !prison.IsVariableName(name) {
 			return errors.New("want NAME=VALUE")
 		}
 		p.Env = append(slices.Clone(p.Env), value)
