@@ -114,7 +114,7 @@ func (m *reviewer) showing() {
 	m.nothingLeft()
 }
 
-// fixed asks for a fix of the agent's newest commit, which the agent amends.
+// fixed asks the agent to fix its newest commit. The agent amends it.
 func (m *reviewer) fixed() {
 	m.t.Helper()
 	c := m.a.main

@@ -30,7 +30,7 @@ func pathspecs(changes []gitops.Change) []string {
 type guard struct {
 	r       *gitops.Repository
 	filters landingFilters
-	copy    string // path of a copy of the user's index, which copied makes
+	copy    string // path of a copy of the user's index; the function copied makes it
 	copied  func() error
 	staged  []string // paths that differ between the index and the commit a landing starts from
 	merge   []string // those of the staged paths that have conflicts

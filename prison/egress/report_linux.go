@@ -81,9 +81,9 @@ func (e *Engine) report(h holder) {
 }
 
 // awaitState waits until the holder has written a state with a change. A refusal waits before the agent gets it: the agent may end at once,
-// and the user's command then finds the reason. A request that a limit counts waits before it leaves: if this process is killed, its
-// successor knows the number. If the holder already has the state, or if there is no holder, awaitState returns at once. urgent is the channel
-// that asks for the state.
+// and the user's command then finds the reason. A request that a limit counts waits before it leaves: if this process is killed, the next one
+// starts with this number. If the holder already has the state, or if there is no holder, awaitState returns at once. A send on urgent makes
+// the report come sooner.
 func (e *Engine) awaitState(changed bool, urgent chan<- struct{}) {
 	done := make(chan struct{})
 	e.mu.Lock()

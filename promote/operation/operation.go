@@ -120,10 +120,10 @@ func Parse(id gitops.OID, c gitops.Commit) (Operation, error) {
 type Chain []Operation
 
 var (
-	// ErrNothing reports that there is no operation to undo or redo.
+	// ErrNothing reports that no operation can be undone or redone.
 	ErrNothing = errors.New("there is nothing to undo or redo")
-	// ErrUnknown reports that no operation has a number.
-	ErrUnknown = errors.New("there is no operation")
+	// ErrUnknown reports a number that no operation has.
+	ErrUnknown = errors.New("no such operation")
 )
 
 // missing is an [ErrNothing] with a message of its own.
@@ -173,7 +173,7 @@ func (c Chain) Find(number int) (o Operation, newest bool, err error) {
 	case slices.ContainsFunc(c, func(o Operation) bool { return o.Number == number }):
 		err = missing(fmt.Sprintf("operation %d is not a landing that stands", number))
 	default:
-		err = fmt.Errorf("%w %d", ErrUnknown, number)
+		err = fmt.Errorf("%w: %d", ErrUnknown, number)
 	}
 	return Operation{}, false, err
 }

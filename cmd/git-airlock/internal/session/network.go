@@ -64,7 +64,7 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 	c.keys = append(c.keys, password...)
 	for _, p := range problems {
 		if ended := new(secret.Ended); c.Agent != nil && errors.As(p, &ended) && ended.Program == c.Agent.Program {
-			c.ended = p // checkKeys knows whether the agent has another key
+			c.ended = p // checkKeys refuses the start unless the agent has another key
 			continue
 		}
 		s.Report.Say("%s", p)

@@ -36,7 +36,7 @@ type changes struct {
 	looked []verdict.Looked
 }
 
-// unbuilt says why a commit has no outer commit to show.
+// unbuilt returns the reason why a commit has no outer commit to show, and the next command.
 func (x reviewed) unbuilt() string {
 	if x.State != review.StateBlocked || len(x.Needs) == 0 {
 		return "has not been built yet: git airlock status"
