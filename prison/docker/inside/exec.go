@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -76,7 +77,7 @@ type execution struct {
 	said   chan string   // receives the script's answer; closed without one if the script never started
 	begun  chan struct{} // closed when the command's terminal has its size, and the command begins; may be nil
 	out    io.Writer
-	torn   bool // the runtime has lost the command, see [withoutLoss]
+	torn   atomic.Bool // the runtime has lost the command, see [withoutLoss]
 }
 
 // Exec implements [prison.Prison].
@@ -227,7 +228,7 @@ func (x *execution) result(ctx context.Context) (int, error) {
 		return 0, x.neverRan(ctx, answer)
 	}
 	status, err := x.status(ctx)
-	if err == nil && (status == KilledStatus || x.torn) && !x.alive(ctx) {
+	if err == nil && (status == KilledStatus || x.torn.Load()) && !x.alive(ctx) {
 		err = x.why(ctx)
 	}
 	return status, err

@@ -196,7 +196,7 @@ func (f *lossFilter) Write(p []byte) (int, error) {
 	if !found || !bytes.Contains(after, []byte(f.x.ID)) {
 		return f.w.Write(p)
 	}
-	f.x.torn = true
+	f.x.torn.Store(true)
 	if n, err := f.w.Write(before); err != nil {
 		return n, err
 	}

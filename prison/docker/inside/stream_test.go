@@ -66,8 +66,8 @@ func TestWithoutLoss(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		x := &execution{Container: &Container{ID: id}}
-		if n, err := io.WriteString(x.withoutLoss(&out), text); n != len(text) || err != nil || out.String() != want || x.torn != (want != text) {
-			t.Errorf("%q: %d, %v, %q, torn %t", text, n, err, out.String(), x.torn)
+		if n, err := io.WriteString(x.withoutLoss(&out), text); n != len(text) || err != nil || out.String() != want || x.torn.Load() != (want != text) {
+			t.Errorf("%q: %d, %v, %q, torn %t", text, n, err, out.String(), x.torn.Load())
 		}
 	}
 }
