@@ -59,10 +59,12 @@ func (w Workspace) Unpack(ctx context.Context, pack io.Reader) error {
 // need run after the last one. So a script that is ended has usually changed nothing, or everything.
 const advance = `old=$1 new=$2 WRITTEN=
 dir=$GIT_DIR
-lock=$dir/index.lock next=$dir/index.$$
+lock=$dir/index.lock next=$dir/index.$$ held=
 export WRITTEN STAGE=$next.stage
 g() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.untrackedCache=false -c core.splitIndex=false --literal-pathspecs "$@"; }
-end() { rm -rf "$next" "$next".* "$lock"; exit "$1"; }
+end() { rm -rf "$next" "$next".* ${held:+"$lock"}; exit "$1"; }
+# hold locks the index. It fails if the index is locked.
+hold() { echo "$new $$ staging" >"$next.lock" && ln "$next.lock" "$lock" 2>/dev/null && held=1 && rm -f "$next.lock"; }
 cd "$GIT_WORK_TREE" || exit 1
 changed() { g diff-tree -r -z --no-renames --no-ext-diff --ignore-submodules=none --name-only "$@" "$old" "$new"; }
 operation() {
@@ -85,10 +87,10 @@ obstacles() {
 		done
 	done' sh
 }
-# write changes the files, the index and main. Each file is written elsewhere and renamed, so that it is never there in part.
+# stage writes the new files elsewhere, to be renamed, so that none is ever there in part.
+stage() { changed --diff-filter=d | GIT_INDEX_FILE=$next g checkout-index -q -z --stdin --prefix="$STAGE/"; }
+# write changes the files, the index and main.
 write() {
-	cp "$dir/index" "$next" && GIT_INDEX_FILE=$next g read-tree $([ "$WRITTEN" ] && echo --reset || echo -m) "$new" || return 1
-	changed --diff-filter=d | GIT_INDEX_FILE=$next g checkout-index -q -z --stdin --prefix="$STAGE/" || return 1
 	echo "$new $$" >"$next.lock" && mv -f "$next.lock" "$lock" || return 1
 	changed --diff-filter=D | xargs -0 -r sh -c 'for p; do
 		rm -f -- "$p"
@@ -106,23 +108,35 @@ write() {
 }
 `
 
-// move is the script of [Workspace.Advance].
+// move is the script of [Workspace.Advance]. It compares the files and writes the new ones elsewhere before it locks the index, which takes long
+// in a large workspace, and often ends with an obstacle: the agent's git does not wait for a lock. With the lock, it compares again what has
+// changed since.
 const move = advance + `
 operation && exit 40
 onmain || exit 41
 at "$old" || exit 42
-echo "$new $$ staging" >"$next"
-ln "$next" "$lock" 2>/dev/null || { rm -f "$next"; exit 43; }
-rm -f "$next"
+[ -e "$lock" ] && exit 43
 trap 'end 1' HUP INT TERM
-at "$old" && onmain || end 42
-cp "$dir/index" "$next" || end 1
-GIT_INDEX_FILE=$next g update-index -q --refresh --really-refresh >/dev/null
-{ GIT_INDEX_FILE=$next g diff-index -z --name-only --ignore-submodules=none "$old" &&
-	GIT_INDEX_FILE=$next g diff-index -z --cached --name-only "$old"; } >"$next.files" || end 1
-if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end 44; fi
-obstacles >"$next.files" || end 1
-if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end 45; fi
+seen=
+# ready compares the index and the files with the old commit, and leaves the new index in "$next". It ends with the obstacle if there is one.
+# If the index is the same as the last time, only files with other times are read.
+ready() {
+	cp "$dir/index" "$next.now" && now=$(g hash-object --no-filters -- "$next.now") || end 1
+	[ "$now" = "$seen" ] || { mv -f "$next.now" "$next.fresh" && seen=$now; } || end 1
+	GIT_INDEX_FILE=$next.fresh g update-index -q --refresh --really-refresh >/dev/null
+	{ GIT_INDEX_FILE=$next.fresh g diff-index -z --name-only --ignore-submodules=none "$old" &&
+		GIT_INDEX_FILE=$next.fresh g diff-index -z --cached --name-only "$old"; } >"$next.files" || end 1
+	if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end 44; fi
+	obstacles >"$next.files" || end 1
+	if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end 45; fi
+	cp "$next.fresh" "$next" && GIT_INDEX_FILE=$next g read-tree -m "$new" || end 1
+}
+ready
+stage || end 1
+hold || end 43
+# Without that file, another script has taken this one for dead, and has removed its files.
+[ -e "$next.fresh" ] && at "$old" && onmain && ! operation >/dev/null || end 42
+ready
 write && end 0
 at "$new" && end 0
 at "$old" && end 1
@@ -132,7 +146,11 @@ end 42
 // finish is the script of [Workspace.Finish]. It removes the lock if no file was changed yet. It continues if each changed file is as before or
 // as after.
 const finish = advance + `
-if ! [ -e "$lock" ]; then at "$new" && exit 0; exit 42; fi
+if ! [ -e "$lock" ]; then
+	at "$new" && exit 0
+	hold && { rm -rf "$dir"/index.[0-9]*; end 42; }
+	end 43
+fi
 name= pid= state=
 read -r name pid state <"$lock"
 [ "$name" = "$new" ] || { at "$new" && exit 0; exit 43; }
@@ -140,6 +158,7 @@ read -r name pid state <"$lock"
 if [ "$pid" != $$ ]; then
 	case $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") in *"$new"*) exit 43 ;; esac
 fi
+held=1
 rm -rf "$dir"/index.[0-9]*
 at "$new" && end 0
 [ "$state" = staging ] && end 42
@@ -155,7 +174,7 @@ own "$old" MT >"$next.old"
 own "$new" MT >"$next.new"
 { obstacles; own "$new" A; own "$old" D; grep -Fxf "$next.new" "$next.old"; } >"$next.files"
 if [ -s "$next.files" ]; then end 42; fi
-write && end 0
+cp "$dir/index" "$next" && GIT_INDEX_FILE=$next g read-tree --reset "$new" && stage && write && end 0
 at "$new" && end 0
 end 42
 `

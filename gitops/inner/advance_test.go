@@ -262,3 +262,32 @@ func TestAdvanceBeside(t *testing.T) {
 	}
 	t.Logf("%d of 30 moved", won)
 }
+
+// TestAdvanceLocksLate checks that a move that ends with an obstacle never locks the index, so that the agent's git works beside it.
+func TestAdvanceLocksLate(t *testing.T) {
+	t.Parallel()
+	for _, before := range []string{"echo edit >>same", "mkdir -p n/m; echo mine >n/m/new"} {
+		p := newPulled(t)
+		p.sh(before)
+		w := p.workspace("")
+		ctx, end := context.WithCancel(t.Context())
+		moves := make(chan int)
+		go func() {
+			n := 0
+			for ; ctx.Err() == nil; n++ {
+				var refused *Refused
+				if err := w.Advance(t.Context(), p.old, p.new); !errors.As(err, &refused) || !slices.Contains([]Obstacle{Uncommitted, InTheWay, Locked}, refused.Obstacle) {
+					t.Errorf("%s: %v", before, err)
+				}
+			}
+			moves <- n
+		}()
+		for range 100 {
+			p.sh("echo x >work; git add work; git rm -q --cached work") // fails if the index is locked
+		}
+		end()
+		if n := <-moves; n < 5 {
+			t.Errorf("%s: only %d moves", before, n)
+		}
+	}
+}
