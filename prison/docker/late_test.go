@@ -76,7 +76,7 @@ func TestLatelyPaused(t *testing.T) {
 }
 
 // TestFailsOnce executes commands that the engine's runtime cannot start at the first try. A command with input that is lost fails,
-// another command is tried again.
+// another command is tried again, and so is the one that kills a command.
 func TestFailsOnce(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -96,7 +96,26 @@ func TestFailsOnce(t *testing.T) {
 	if _, out, err := fails(1, strings.NewReader("input")); err == nil || !strings.Contains(err.Error(), refusal) || out != "" {
 		t.Errorf("with input: %q, %v", out, err)
 	}
+	ctx, end := context.WithCancel(t.Context())
+	begun := func(out []byte) (int, error) {
+		e.mu.Lock()
+		e.failures = 1
+		e.mu.Unlock()
+		end()
+		return len(out), nil
+	}
+	_, err := p.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", "echo begun; sleep 7775"}, Stdout: writerFunc(begun)})
+	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "killing it") {
+		t.Errorf("killed: %v", err)
+	}
+	if status, err := p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", "! grep -lz '^7775$' /proc/[0-9]*/cmdline"}}); status != 0 || err != nil {
+		t.Errorf("not killed: status %d, %v", status, err)
+	}
 }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // TestImageRemovedWhileBuilding builds an image. Before the second step begins, another command removes the image of the first one.
 func TestImageRemovedWhileBuilding(t *testing.T) {

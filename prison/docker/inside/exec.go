@@ -351,8 +351,17 @@ func (r *Container) state(ctx context.Context) (runs bool, first int) {
 	return true, c.State.Pid
 }
 
-// Plain executes a command of ours without input and output.
-func (r *Container) Plain(ctx context.Context, argv []string) (int, error) {
+// Plain executes a command of ours without input and output. It tries for a moment to start it, as [Container.runScript] does.
+func (r *Container) Plain(ctx context.Context, argv []string) (status int, err error) {
+	for begun := time.Now(); ; time.Sleep(endGrace / 10) {
+		status, err = r.plainOnce(ctx, argv)
+		if err != nil || status != unstartedStatus || time.Since(begun) > endGrace {
+			return status, err
+		}
+	}
+}
+
+func (r *Container) plainOnce(ctx context.Context, argv []string) (int, error) {
 	x := &execution{Container: r}
 	var err error
 	if x.id, x.stream, err = r.execute(ctx, container.ExecOptions{Cmd: argv, WorkingDir: "/", AttachStdout: true}); err != nil {
