@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // escapeLimit is the maximum length of a text that is shown.
@@ -90,17 +92,6 @@ func Hidden(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// ShellQuote quotes a word so that it can be pasted into a POSIX shell.
-func ShellQuote(word string) string {
-	plain := func(r rune) bool {
-		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("@%+=:,./_-", r))
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
 // Pasteable quotes a word or a [Text] that is shown for pasting into a POSIX shell. Invisible characters become escapes of
 // printf(1), which the shell decodes. Since a command substitution drops trailing newlines, a pattern replaces
 // these.
@@ -108,7 +99,7 @@ func Pasteable[Word ~string](text Word) string {
 	word := string(text)
 	visible := strings.TrimRight(word, "\n")
 	if visible == word && utf8.ValidString(word) && strings.IndexFunc(word, Hidden) < 0 {
-		return ShellQuote(word)
+		return words.ShellQuote(word)
 	}
 	var b strings.Builder
 	for len(visible) > 0 {

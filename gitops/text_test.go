@@ -11,6 +11,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 func TestNamesAreKeptAsJSON(t *testing.T) {
@@ -84,15 +86,15 @@ func TestText(t *testing.T) {
 
 func TestQuotedWordsThroughTheShell(t *testing.T) {
 	t.Parallel()
-	words := []string{"", "plain", "a b", "it's", "$HOME", "`id`", "\\", "a\nb", "*", "~", "#x", "-n", "ü", "\xff", "!!", "''", "a\"b", ";", "&", "|", "=x",
+	samples := []string{"", "plain", "a b", "it's", "$HOME", "`id`", "\\", "a\nb", "*", "~", "#x", "-n", "ü", "\xff", "!!", "''", "a\"b", ";", "&", "|", "=x",
 		"{a,b}", "\t", "\x01", "%s%%\x1b", "\x1b7", "\\033\x1b", "\u202egnp", "it's\x7f"}
 	for n := range 255 {
-		words = append(words, "x"+string([]byte{byte(n + 1)})+"y")
+		samples = append(samples, "x"+string([]byte{byte(n + 1)})+"y")
 	}
-	for name, quote := range map[string]func(string) string{"ShellQuote": ShellQuote, "Pasteable": Pasteable[string]} {
-		t.Run(name, func(t *testing.T) { throughTheShell(t, words, quote) })
+	for name, quote := range map[string]func(string) string{"ShellQuote": words.ShellQuote, "Pasteable": Pasteable[string]} {
+		t.Run(name, func(t *testing.T) { throughTheShell(t, samples, quote) })
 	}
-	throughTheShell(t, []string{"\n", "a\nb\n"}, ShellQuote)
+	throughTheShell(t, []string{"\n", "a\nb\n"}, words.ShellQuote)
 }
 
 func TestPasteableShowsAll(t *testing.T) {

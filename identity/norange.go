@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // NoRange reports that a user has no subordinate ids (subuid(5), subgid(5)) for a phantom.
@@ -41,10 +41,10 @@ func (a *accounts) grant(login string, uid int) string {
 	first := a.freeRange()
 	if _, local := a.names[uid]; !local {
 		// usermod(8) only accepts local accounts.
-		return fmt.Sprintf("echo %s:%d:%d | sudo tee -a /etc/subuid /etc/subgid", gitops.ShellQuote(login), first, rangeSize)
+		return fmt.Sprintf("echo %s:%d:%d | sudo tee -a /etc/subuid /etc/subgid", words.ShellQuote(login), first, rangeSize)
 	}
 	return fmt.Sprintf("sudo usermod --add-subuids %[1]d-%[2]d --add-subgids %[1]d-%[2]d %[3]s",
-		first, first+rangeSize-1, gitops.ShellQuote(login))
+		first, first+rangeSize-1, words.ShellQuote(login))
 }
 
 // rangeSize is SUB_UID_COUNT and rangeStart is SUB_UID_MIN of login.defs(5).

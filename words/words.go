@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Count formats a number of things: "1 commit", "2 commits".
@@ -122,4 +124,15 @@ func ColourSequence(text string) string {
 		}
 	}
 	return text[:2+end+1]
+}
+
+// ShellQuote quotes a word so that it can be pasted into a POSIX shell.
+func ShellQuote(word string) string {
+	plain := func(r rune) bool {
+		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("@%+=:,./_-", r))
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

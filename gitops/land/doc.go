@@ -27,22 +27,18 @@
 // writes into such a file later is lost, as with git checkout. Where the file system cannot exchange files, a landing checks each file
 // immediately before its rename.
 //
-// Git reads files that are as young as the index again, and would not find them in our working tree. So
-// the new index keeps the time of the user's index until it has the stat data of the files in the user's
-// work tree. Otherwise an edit in the same second would count as committed, and the next landing would
-// overwrite it. The landing writes the stat data itself, as git checkout does for its own files: git add
-// --refresh took 14 ms for three of 20,000 files, under all locks, and ran clean filters. The landing
-// also makes the changes in the index itself, where git update-index took 10 ms, and lets git write the
-// files according to an index that contains only them. If only git can read the index, such as a split
-// one, git does all this. The price is room for the changed files once more. If the host state is on
-// another file system, a file is first copied beside its destination.
+// Git reads files that are as young as the index again, and would not find them in our working tree. So the new index keeps the time of the user's
+// index until it has the stat data of the files in the user's work tree. Otherwise an edit in the same second would count as committed, and the
+// next landing would overwrite it. The landing writes the stat data itself, as git checkout does for its own files: git add --refresh took 14 ms
+// for three of 20,000 files, under all locks, and ran clean filters. The landing also makes the changes in the index itself, where git
+// update-index took 10 ms, and lets git write the files according to an index that contains only them. If only git can read the index, such as a
+// split one, git does all this. The price is room for the changed files once more. If the host state is on another file system, a file is first
+// copied beside its destination.
 //
-// One git update-ref --stdin transaction holds the branch, refs/airlock/<id>/* and HEAD (git locks
-// HEAD together with the branch that it points to) from "prepare" on. Only then are branch, operations
-// in progress, index and files checked for the last time. Then come the journal, the files and
-// "commit". With the locks held, the user's git checkout and git commit wait or report a locked ref,
-// so the result of the check stays true. Only git writes refs, with its own locks and reflog, in any
-// ref storage.
+// One git update-ref --stdin transaction holds the branch, refs/airlock/<id>/* and HEAD (git locks HEAD together with the branch that it points
+// to) from "prepare" on. Only then are branch, operations in progress, index and files checked for the last time. Then come the journal, the files
+// and "commit". With the locks held, the user's git checkout and git commit wait or report a locked ref, so the result of the check stays true.
+// Only git writes refs, with its own locks and reflog, in any ref storage.
 //
 // Some git commands take the lock of the index several times. git stash, for example, first removes untracked files and
 // then restores the index. If a landing took the lock in between, git stash would fail half-way. On Linux a landing
@@ -64,12 +60,10 @@
 // A displaced file that has the bytes of neither commit is the user's. Recovery puts it back in its place. If something else is there by
 // now, the file gets a name beside it that ends in .mine.
 //
-// The lock on the index holds a token that is drawn once for each airlock and kept in the host state.
-// The journal names the locks that git made for us with inode and time. Recovery removes a lock only
-// with that proof: process ids are reused, and a user's long commit is old as well. A machine that
-// loses power between the locking of the refs and the journal leaves git's own lock files, as in the
-// middle of any git command. Nothing proves whose they are, so the user removes them, and git and
-// git-airlock name them.
+// The lock on the index holds a token that is drawn once for each airlock and kept in the host state. The journal names the locks that git made
+// for us with inode and time. Recovery removes a lock only with that proof: process ids are reused, and a user's long commit is old as well. A
+// machine that loses power between the locking of the refs and the journal leaves git's own lock files, as in the middle of any git command.
+// Nothing proves whose they are, so the user removes them, and git and git-airlock name them.
 //
 // AIRLOCK_TEST_KILL=<step> kills the program at a named step of a landing (package killpoint). Tests do so at every step
 // and compare the result of the recovery with the state before or after. They taught three things.

@@ -394,10 +394,9 @@ func sameFile(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && a.Mode() == b.Mode()
 }
 
-// copyIndex copies the user's index, and returns the file information of the original before the copy. The result
-// is nil if there is no index, which git treats as an empty one. The copy gets the modification time of the
-// original: git compares the content of files that are not older than the index, since they may have been changed
-// in the same second (Documentation/technical/racy-git).
+// copyIndex copies the user's index, and returns the file information of the original before the copy. The result is nil if there is no index,
+// which git treats as an empty one. The copy gets the modification time of the original: git compares the content of files that are not older than
+// the index, since they may have been changed in the same second (Documentation/technical/racy-git).
 func copyIndex(from, to string) (os.FileInfo, error) {
 	f, err := os.Open(from)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 func TestLandWritesWhatACheckoutWrites(t *testing.T) {
@@ -382,11 +383,11 @@ func TestLandRunsNoHook(t *testing.T) {
 	for _, hook := range []string{"reference-transaction", "post-checkout", "post-index-change", "post-merge", "post-commit", "pre-commit", "post-rewrite", "update"} {
 		for _, dir := range []string{hooks, filepath.Join(w.GitDir, "hooks")} {
 			gitopstest.Check(t, os.MkdirAll(dir, 0o755))
-			gitopstest.Check(t, os.WriteFile(filepath.Join(dir, hook), []byte("#!/bin/sh\necho "+hook+" >> "+gitops.ShellQuote(canary)+"\n"), 0o755))
+			gitopstest.Check(t, os.WriteFile(filepath.Join(dir, hook), []byte("#!/bin/sh\necho "+hook+" >> "+words.ShellQuote(canary)+"\n"), 0o755))
 		}
 	}
 	gitopstest.Check(t, os.WriteFile(filepath.Join(w.GitDir, "info/exclude"), []byte(".hooks\n"), 0o644))
-	w.Run("config", "core.fsmonitor", "echo fsmonitor >> "+gitops.ShellQuote(canary)+"; false")
+	w.Run("config", "core.fsmonitor", "echo fsmonitor >> "+words.ShellQuote(canary)+"; false")
 	for _, hooksPath := range []string{"", hooks, ".hooks"} {
 		new := w.Built(old, gitopstest.Files{"a": "2" + hooksPath, "b" + hooksPath: "1"})
 		if hooksPath != "" {

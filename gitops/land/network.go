@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // An agent wrote the input of the filters in a landing. If a filter can reach the network, this input may select the address. So a landing runs
@@ -193,11 +194,11 @@ func withoutNetwork(line, file string) string {
 		before = "airlock_file=" + file + " && export airlock_file && "
 		line = strings.NewReplacer("%%", "%", file, `"$airlock_file"`).Replace(line)
 	}
-	var words []string
+	text := "exec "
 	for _, word := range unshareCommand() {
-		words = append(words, gitops.ShellQuote(word))
+		text += words.ShellQuote(word) + " "
 	}
-	text := "exec " + strings.Join(words, " ") + " -c " + gitops.ShellQuote(line)
+	text += "-c " + words.ShellQuote(line)
 	if file != "" {
 		text = strings.ReplaceAll(text, "%", "%%")
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // build makes the next index, and the new files as a checkout would write them, with the user's own smudge filters,
@@ -186,9 +187,8 @@ type staged struct {
 	dir, index string
 }
 
-// stageCommit writes changed paths, as they are in a commit, into a new folder of scratch, and the commit's index
-// beside it. The name of the folder is new each time, since a recovery that was killed may have left its locks, or
-// a running git, in the previous one.
+// stageCommit writes changed paths, as they are in a commit, into a new folder of scratch, and the commit's index beside it. The name of the
+// folder is new each time, since a recovery that was killed may have left its locks, or a running git, in the previous one.
 func (c *recovery) stageCommit(ctx context.Context, commit gitops.OID) (staged, error) {
 	dir, err := os.MkdirTemp(c.scratch, stagePrefix)
 	if err != nil {
@@ -249,13 +249,13 @@ func present(changes []gitops.Change) []string {
 func filtersAtTop(r *gitops.Repository, config gitops.Config, lfs bool) []string {
 	prefix := "unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_LITERAL_PATHSPECS GIT_OPTIONAL_LOCKS LC_ALL; "
 	if value, set := os.LookupEnv("LC_ALL"); set {
-		prefix += "LC_ALL=" + gitops.ShellQuote(value) + "; export LC_ALL; "
+		prefix += "LC_ALL=" + words.ShellQuote(value) + "; export LC_ALL; "
 	}
 	for _, variable := range r.Place {
 		name, value, _ := strings.Cut(variable, "=")
-		prefix += name + "=" + gitops.ShellQuote(value) + "; export " + name + "; "
+		prefix += name + "=" + words.ShellQuote(value) + "; export " + name + "; "
 	}
-	prefix += "cd " + gitops.ShellQuote(r.Top) + " && "
+	prefix += "cd " + words.ShellQuote(r.Top) + " && "
 	var pairs []string
 	for _, key := range config.Keys() {
 		switch value := config[key]; {

@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
 	"github.com/git-airlock/git-airlock/prison/hosttree"
+	"github.com/git-airlock/git-airlock/words"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
@@ -98,7 +99,7 @@ func (e *engine) wipe(ctx context.Context, image, key string, s prison.Spec) err
 // stays returns the refusal for a workspace that the engine did not empty.
 func stays(err error, workspace string) error {
 	return dialect.Unavailable(fmt.Sprintf("the workspace belongs to another user, and the engine did not empty it: %v", err),
-		fmt.Sprintf("sudo rm -rf '%s'  # and type the command again", strings.ReplaceAll(workspace, "'", `'\''`)))
+		"sudo rm -rf "+words.ShellQuote(workspace)+"  # and type the command again")
 }
 
 // emptyAlone removes the content of the workspace as [engine.empty] does, but needs nothing of an image: it makes one with this program

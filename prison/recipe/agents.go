@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Agent is a coding agent that an image contains.
@@ -56,7 +58,7 @@ func (r Recipe) agents(w *writer) {
 	for _, a := range r.Agents {
 		version := strings.TrimPrefix(a.Version, "v")
 		packages = append(packages, agentPackages[a.Name]+"@"+version)
-		checks = append(checks, "HOME=/tmp/home "+a.Name+" --version 2>&1 | grep -F "+shellQuote(version))
+		checks = append(checks, "HOME=/tmp/home "+a.Name+" --version 2>&1 | grep -F "+words.ShellQuote(version))
 	}
 	w.line("RUN npm install --global --prefix /usr/local --no-audit --no-fund %s; rm -rf /root/.npm; \\", strings.Join(packages, " "))
 	w.line("    mkdir /tmp/home; %s; rm -rf /tmp/home", strings.Join(checks, "; "))

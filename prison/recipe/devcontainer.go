@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops/bounded"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // DevcontainerName is the path of a development container's description, which replaces a missing recipe.
@@ -130,7 +131,7 @@ func (d devcontainer) startup() (commands []string, err error) {
 				if !ok {
 					return nil, errors.New("a word is not a text")
 				}
-				line += " " + shellQuote(text)
+				line += " " + words.ShellQuote(text)
 			}
 			line = strings.TrimSpace(line)
 		default:

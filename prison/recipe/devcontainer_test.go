@@ -26,9 +26,9 @@ func TestParseDevcontainer(t *testing.T) {
 }`, recipe.Recipe{OS: recipe.OS{Base: "mcr.example/dev//containers:1"}, Startup: []string{"make prepare"},
 			Env: recipe.Env{Set: map[string]string{"A": "1", "C": "a // b, }"}}}, "features mounts containerEnv.B containerEnv.PATH"},
 		"build": {`{"build": {"dockerfile": "Dockerfile", "args": {}}, "postCreateCommand": ["npm", "it's"]}`,
-			recipe.Recipe{OS: recipe.OS{Dockerfile: ".devcontainer/Dockerfile", Context: ".devcontainer"}, Startup: []string{`'npm' 'it'\''s'`}}, "build.args"},
+			recipe.Recipe{OS: recipe.OS{Dockerfile: ".devcontainer/Dockerfile", Context: ".devcontainer"}, Startup: []string{`npm 'it'\''s'`}}, "build.args"},
 		"above": {`{"build": {"dockerfile": "../docker/Dockerfile", "context": ".."}, "postCreateCommand": {"b": "two", "a": ["one"], "c": ""}}`,
-			recipe.Recipe{OS: recipe.OS{Dockerfile: "docker/Dockerfile"}, Startup: []string{"'one'", "two"}}, ""},
+			recipe.Recipe{OS: recipe.OS{Dockerfile: "docker/Dockerfile"}, Startup: []string{"one", "two"}}, ""},
 		"nothing": {`{}`, recipe.Recipe{}, ""},
 	} {
 		got, ignored, err := recipe.ParseDevcontainer([]byte(c.content))

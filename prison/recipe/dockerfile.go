@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // miseVersion is the version of mise that installs languages in exact versions.
@@ -166,10 +168,7 @@ func (r Recipe) verify(w *writer) {
 			checks = append(checks, check)
 			continue
 		}
-		checks = append(checks, fmt.Sprintf("%s 2>&1 | grep -F %s", check, shellQuote(strings.TrimPrefix(n.Version, "v"))))
+		checks = append(checks, fmt.Sprintf("%s 2>&1 | grep -F %s", check, words.ShellQuote(strings.TrimPrefix(n.Version, "v"))))
 	}
 	w.line("RUN %s", strings.Join(checks, "; \\\n    "))
 }
-
-// shellQuote quotes a word for a shell.
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

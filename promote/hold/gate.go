@@ -43,7 +43,7 @@ func Policy(v ledger.GateResult, later int) ledger.Hold {
 func Accept(rules []policy.Acceptance, commits ...gitops.OID) string {
 	command := "git airlock promote"
 	for _, a := range rules {
-		command += " --accept " + gitops.ShellQuote(a.String())
+		command += " --accept " + words.ShellQuote(a.String())
 	}
 	for _, id := range commits {
 		command += fmt.Sprintf(" %.12s", id)

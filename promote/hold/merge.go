@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Merge returns the command that merges the commits of an inner ref into main, so that they land, or one that shows them. It works
 // with any inner HEAD, and with a branch that has no commit in common with main. Notes are no files to be merged: they stay inside,
 // and are lost with the workspace.
 func Merge(name string) string {
-	from := gitops.ShellQuote(name)
+	from := words.ShellQuote(name)
 	switch {
 	case name == "":
 		return "git airlock visit -- git for-each-ref"

@@ -79,7 +79,7 @@ func (e *RefError) Next() []string {
 	next := []string{strings.TrimSpace(fmt.Sprintf("git update-ref %s %s %s", e.Ref, e.Last, e.At))}
 	for _, kept := range slices.Sorted(maps.Keys(e.Kept)) {
 		if ref := strings.TrimPrefix(kept, FilterKeeps); ref != e.Ref {
-			next = append(next, fmt.Sprintf("git update-ref %s %s", gitops.ShellQuote(ref), e.Kept[kept])) // an agent can choose the end of a name
+			next = append(next, fmt.Sprintf("git update-ref %s %s", words.ShellQuote(ref), e.Kept[kept])) // an agent can choose the end of a name
 		}
 	}
 	return next

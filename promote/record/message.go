@@ -47,7 +47,7 @@ func (m Manifest) Command(most int) string { return words.Shorten(m.CommandLine(
 func (m Manifest) CommandLine() gitops.Text {
 	quoted := make([]string, len(m.Argv))
 	for i, word := range m.Argv {
-		quoted[i] = gitops.ShellQuote(word)
+		quoted[i] = words.ShellQuote(word)
 	}
 	return gitops.Text(strings.Join(quoted, " "))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // The variables of a prison can be secrets. If they were in the configuration of its container, engines would write them to disk, keep
@@ -62,8 +63,8 @@ func assignments(env []string) (string, error) {
 		if slices.Contains(readOnly, name) {
 			guard = "(" + name + "=) 2>/dev/null && "
 		}
-		fmt.Fprintf(&b, "case \" $_set \" in *\" %s \"*) ;; *) %sexport %[1]s='%[3]s' ;; esac\n",
-			name, guard, strings.ReplaceAll(value, "'", `'\''`))
+		fmt.Fprintf(&b, "case \" $_set \" in *\" %s \"*) ;; *) %sexport %[1]s=%[3]s ;; esac\n",
+			name, guard, words.ShellQuote(value))
 	}
 	return b.String(), nil
 }

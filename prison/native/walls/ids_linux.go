@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/words"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,7 +45,7 @@ func apparmorProfile(program string) []string {
 	format := strings.ReplaceAll(backslashed(pattern, `\`), "%", "%%")
 	const file = "/etc/apparmor.d/git-airlock"
 	profile := `abi <abi/4.0>,\nprofile git-airlock "` + format + `" flags=(unconfined) {\n  userns,\n}\n`
-	return []string{"printf " + quote(profile) + " | sudo tee " + file, "sudo apparmor_parser -r " + file}
+	return []string{"printf " + words.ShellQuote(profile) + " | sudo tee " + file, "sudo apparmor_parser -r " + file}
 }
 
 func backslashed(text, special string) string {
@@ -176,9 +177,9 @@ func grantRange(taken []idRange) string { return grant(freeRange(taken), rangeSi
 // grant returns the command that gives the user ids. usermod(8) knows local accounts only.
 func grant(start, count int) string {
 	if _, err := user.LookupId(strconv.Itoa(os.Getuid())); err != nil {
-		return fmt.Sprintf("echo %s:%d:%d | sudo tee -a /etc/subuid /etc/subgid", quote(userName()), start, count)
+		return fmt.Sprintf("echo %s:%d:%d | sudo tee -a /etc/subuid /etc/subgid", words.ShellQuote(userName()), start, count)
 	}
-	return fmt.Sprintf("sudo usermod --add-subuids %[1]d-%[2]d --add-subgids %[1]d-%[2]d %[3]s", start, start+count-1, quote(userName()))
+	return fmt.Sprintf("sudo usermod --add-subuids %[1]d-%[2]d --add-subgids %[1]d-%[2]d %[3]s", start, start+count-1, words.ShellQuote(userName()))
 }
 
 // installation returns the command that installs a package with this system's package manager. The name of the
@@ -243,14 +244,6 @@ func userName() string {
 		return u.Username
 	}
 	return strconv.Itoa(os.Getuid())
-}
-
-// quote makes a word safe to paste into a shell.
-func quote(word string) string {
-	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // Unavailable returns the error for a machine that cannot have a native prison, or not this one, with the commands

@@ -8,6 +8,6 @@ RUN export DEBIAN_FRONTEND=noninteractive; apt-get update; \
     apt-get clean; rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log /var/cache/debconf/*-old
 RUN git --version
 RUN npm install --global --prefix /usr/local --no-audit --no-fund @openai/codex@0.169.0; rm -rf /root/.npm; \
-    mkdir /tmp/home; HOME=/tmp/home codex --version 2>&1 | grep -F '0.169.0'; rm -rf /tmp/home
+    mkdir /tmp/home; HOME=/tmp/home codex --version 2>&1 | grep -F 0.169.0; rm -rf /tmp/home
 USER 65532:65532
 WORKDIR /workspace

@@ -19,10 +19,10 @@ RUN npm install --global --no-audit --no-fund pnpm@9.1.0; rm -rf /root/.npm
 RUN git --version; \
     go version; \
     node --version; \
-    pnpm --version 2>&1 | grep -F '9.1.0'; \
+    pnpm --version 2>&1 | grep -F 9.1.0; \
     python3 --version; \
     uv --version
 RUN npm install --global --prefix /usr/local --no-audit --no-fund @anthropic-ai/claude-code@2.1.330 opencode-ai@1.18.33; rm -rf /root/.npm; \
-    mkdir /tmp/home; HOME=/tmp/home claude --version 2>&1 | grep -F '2.1.330'; HOME=/tmp/home opencode --version 2>&1 | grep -F '1.18.33'; rm -rf /tmp/home
+    mkdir /tmp/home; HOME=/tmp/home claude --version 2>&1 | grep -F 2.1.330; HOME=/tmp/home opencode --version 2>&1 | grep -F 1.18.33; rm -rf /tmp/home
 USER 65532:65532
 WORKDIR /workspace

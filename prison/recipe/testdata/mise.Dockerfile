@@ -34,17 +34,17 @@ RUN python3 -m pip install --no-cache-dir --root-user-action=ignore poetry==1.8.
 RUN for folder in $(mise bin-paths); do for program in "$folder"/*; do \
     if [ -x "$program" ]; then ln -sf "$program" /usr/local/bin/; fi; done; done
 RUN git --version; \
-    dotnet --version 2>&1 | grep -F '8.0.404'; \
-    go version 2>&1 | grep -F '1.22.1'; \
-    java -version 2>&1 | grep -F '21.0.2'; \
-    gradle --version 2>&1 | grep -F '8.10'; \
-    node --version 2>&1 | grep -F '20.18.0'; \
+    dotnet --version 2>&1 | grep -F 8.0.404; \
+    go version 2>&1 | grep -F 1.22.1; \
+    java -version 2>&1 | grep -F 21.0.2; \
+    gradle --version 2>&1 | grep -F 8.10; \
+    node --version 2>&1 | grep -F 20.18.0; \
     yarn --version; \
-    python3 --version 2>&1 | grep -F '3.12.7'; \
-    poetry --version 2>&1 | grep -F '1.8.3'; \
-    rustc --version 2>&1 | grep -F '1.80.0'; \
-    terraform --version 2>&1 | grep -F '1.9.8'
+    python3 --version 2>&1 | grep -F 3.12.7; \
+    poetry --version 2>&1 | grep -F 1.8.3; \
+    rustc --version 2>&1 | grep -F 1.80.0; \
+    terraform --version 2>&1 | grep -F 1.9.8
 RUN npm install --global --prefix /usr/local --no-audit --no-fund @qwen-code/qwen-code@0.15.10; rm -rf /root/.npm; \
-    mkdir /tmp/home; HOME=/tmp/home qwen --version 2>&1 | grep -F '0.15.10'; rm -rf /tmp/home
+    mkdir /tmp/home; HOME=/tmp/home qwen --version 2>&1 | grep -F 0.15.10; rm -rf /tmp/home
 USER 65532:65532
 WORKDIR /workspace

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // program is one execution, with data for the report.
@@ -134,15 +134,15 @@ func makesCommits(argv []string) bool {
 
 // commandOf returns a command line as it would be typed.
 func commandOf(argv []string) Text {
-	var words []string
+	var line []string
 	length := 0
 	for _, word := range argv {
-		words = append(words, gitops.ShellQuote(word))
+		line = append(line, words.ShellQuote(word))
 		if length += len(word) + 1; length > 2*longest {
 			break
 		}
 	}
-	return Text(strings.Join(words, " "))
+	return Text(strings.Join(line, " "))
 }
 
 // unstarted reports whether no file ran. A shell that tries the folders of PATH one after the other makes such executions.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // keyEnd stands for the last 20 characters of the value of a file's variable, and keyMark for all of it.
@@ -149,13 +149,13 @@ const (
 )
 
 // call returns a line of a script: a function with its arguments, or a variable and "=" with its value.
-func call(name string, words ...string) string {
+func call(name string, args ...string) string {
 	line := name
-	for i, word := range words {
+	for i, arg := range args {
 		if i > 0 || !strings.HasSuffix(name, "=") {
 			line += " "
 		}
-		line += gitops.ShellQuote(word)
+		line += words.ShellQuote(arg)
 	}
 	return line + "\n"
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Variable is an environment variable for a prison. Nothing writes its value to a file, because the value can be a secret.
@@ -111,7 +112,7 @@ func LostValues(lost []Variable, others []Variable) error {
 	}
 	hints := []string{"export" + export + " && git airlock start", "git airlock start" + without + again}
 	if without == "" {
-		without = " --env " + gitops.ShellQuote("")
+		without = " --env " + words.ShellQuote("")
 	}
 	return &Refusal{
 		Text: "no airlock keeps the values of variables, and these are set neither here nor in " + DotenvName + ":" + named[1:],

@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Selection selects records.
@@ -159,15 +160,15 @@ func over(before, now execs.Record) bool {
 
 // Command returns the command line of a record as words for a shell, escaped. The path is added if it is not the first word.
 func Command(r execs.Record) string {
-	words := make([]string, 0, len(r.Argv)+1)
+	argv := make([]string, 0, len(r.Argv)+1)
 	if len(r.Argv) == 0 || filepath.Base(r.Argv[0]) != filepath.Base(r.Path) {
-		words = append(words, r.Path+":")
+		argv = append(argv, r.Path+":")
 	}
-	words = append(words, r.Argv...)
-	for i, w := range words {
-		words[i] = gitops.ShellQuote(w)
+	argv = append(argv, r.Argv...)
+	for i, word := range argv {
+		argv[i] = words.ShellQuote(word)
 	}
-	line := gitops.Text(strings.Join(words, " ")).String()
+	line := gitops.Text(strings.Join(argv, " ")).String()
 	if r.Cut {
 		line += " ..."
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/attest"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // situation is the state for which a request is resolved. If it changes, the request must be resolved again.
@@ -379,7 +380,7 @@ func checkEngine(spec prison.Spec) error {
 	}
 	return &environment.Refusal{
 		Text: fmt.Sprintf("the container of this airlock is on the engine at %s, and the one in use now is at %s", its, now),
-		Next: []string{"DOCKER_HOST=" + gitops.ShellQuote(its) + " git airlock start", "git airlock clear"}}
+		Next: []string{"DOCKER_HOST=" + words.ShellQuote(its) + " git airlock start", "git airlock clear"}}
 }
 
 // Request describes the airlock that a caller wants. It is independent of the situation. [Session.Start] resolves it.
