@@ -29,8 +29,7 @@ func (r *Repository) Config(ctx context.Context) (Config, error) {
 	return c, nil
 }
 
-// listConfig returns the configuration as "git config -z" lists it, without the configuration that this package sets for its own
-// commands.
+// listConfig returns the configuration as "git config -z" lists it, without the configuration that this package sets for its own commands.
 func (g *Git) listConfig(ctx context.Context, options ...string) ([]string, error) {
 	own := *g
 	own.config = nil
@@ -46,8 +45,7 @@ func CurrentGit(dir string) *Git {
 	return g
 }
 
-// Values returns all values of a setting that may have several. As in git, an empty value removes the values before
-// it.
+// Values returns all values of a setting that may have several. As in git, an empty value removes the values before it.
 func (r *Repository) Values(ctx context.Context, key string) ([]string, error) {
 	records, err := r.listConfig(ctx, "--includes")
 	return valuesOf(records, key), err
@@ -134,16 +132,14 @@ func (c Config) Keys() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c)), func(key string) bool { return strings.Contains(key, earlier) })
 }
 
-// With returns the configuration with other values for some keys. The keys must have the form in which git lists
-// them.
+// With returns the configuration with other values for some keys. The keys must have the form in which git lists them.
 func (c Config) With(others map[string]string) Config {
 	all := maps.Clone(c)
 	maps.Copy(all, others)
 	return all
 }
 
-// canonical returns a key in the form in which git lists it: section and name in lower case, and the subsection
-// between them unchanged.
+// canonical returns a key in the form in which git lists it: section and name in lower case, and the subsection between them unchanged.
 func canonical(key string) string {
 	first, last := strings.Index(key, "."), strings.LastIndex(key, ".")
 	if first < 0 {

@@ -11,8 +11,7 @@ import (
 	"syscall"
 )
 
-// WriteFile replaces a file atomically and durably. It writes and syncs a new file, renames it to the name of the
-// old one, and syncs the folder.
+// WriteFile replaces a file atomically and durably. It writes and syncs a new file, renames it to the name of the old one, and syncs the folder.
 func WriteFile(name string, content []byte, mode os.FileMode) error {
 	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
 	if err != nil {
@@ -61,8 +60,7 @@ func SyncPath(name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// syncEach is the number of files up to which each file is synced separately. For more files the whole file system
-// is synced.
+// syncEach is the number of files up to which each file is synced separately. For more files the whole file system is synced.
 const syncEach = 16
 
 // SyncFiles syncs the content of the named files below dir.

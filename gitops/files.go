@@ -100,8 +100,7 @@ func readHead(out *bufio.Reader, limit int64) (head []byte, size int64, err erro
 	return head, size, err
 }
 
-// Lstat returns information about a path of the working tree. Like git it follows no symbolic link in the path:
-// below a link nothing exists.
+// Lstat returns information about a path of the working tree. Like git it follows no symbolic link in the path: below a link nothing exists.
 func (r *Repository) Lstat(name string) (fs.FileInfo, error) { return LstatBelow(r.Top, name) }
 
 // LstatBelow returns the file info of a path below a folder. A path below a symbolic link does not exist.
@@ -133,8 +132,7 @@ func (r *Repository) There(name string) bool {
 	return err == nil
 }
 
-// File reads a file of a commit or tree. The file may not be longer than limit bytes. If the object is a blob, it
-// is the file itself.
+// File reads a file of a commit or tree. The file may not be longer than limit bytes. If the object is a blob, it is the file itself.
 func (g *Git) File(ctx context.Context, id OID, path string, limit int64) ([]byte, error) {
 	kind, err := g.Output(ctx, "cat-file", "-t", string(id))
 	if err != nil {
@@ -154,9 +152,8 @@ func (g *Git) File(ctx context.Context, id OID, path string, limit int64) ([]byt
 // untrackedTime limits how long git may match patterns against the files of a work tree.
 const untrackedTime = 2 * time.Minute
 
-// Untracked lists the files of the work tree that git does not track and that match the patterns in a file. It does
-// not list files of nested repositories. Since the patterns may come from an agent, git has only untrackedTime to
-// match them.
+// Untracked lists the files of the work tree that git does not track and that match the patterns in a file. It does not list files of nested
+// repositories. Since the patterns may come from an agent, git has only untrackedTime to match them.
 func (r *Repository) Untracked(ctx context.Context, patterns string) ([]string, error) {
 	return r.Records(ctx, Call{Args: []string{"ls-files", "--others", "--ignored", "-z", "--exclude-from=" + patterns}, For: untrackedTime})
 }

@@ -135,8 +135,7 @@ func (g *Git) MergeTree(ctx context.Context, ours, theirs OID) (tree OID, confli
 	return tree, conflicts, err
 }
 
-// StartMerge merges a commit into the checked-out branch. It stops where the user must continue: at a conflict, or
-// before the commit.
+// StartMerge merges a commit into the checked-out branch. It stops where the user must continue: at a conflict, or before the commit.
 func (r *Repository) StartMerge(ctx context.Context, commit OID) error {
 	err := r.Change(ctx, Call{Args: []string{"merge", "--no-ff", "--no-commit", string(commit)}, Stdout: io.Discard})
 	if r.Operation() == "merge" {

@@ -178,10 +178,15 @@ func (g *Git) MergeNotes(ctx context.Context, ref string, ours, theirs OID, who,
 	return ParseOID(strings.TrimSpace(out.String()))
 }
 
-// commitNotes adds a commit with changes to a notes ref. The changes have the format of git-fast-import(1).
+// commitNotes adds a commit with changes to a notes ref. The changes have the format of git-fast-import(1). The error is [ErrRefMoved] if another
+// process has moved or locked the ref.
 func (g *Git) commitNotes(ctx context.Context, ref string, from OID, who, message, changes string) error {
 	// Without --force, git refuses to move the ref to a commit that does not contain its present value.
-	return g.importNotes(ctx, ref, from, who, message, changes, nil)
+	err := g.importNotes(ctx, ref, from, who, message, changes, nil)
+	if failed, ok := errors.AsType[*Error](err); ok && failed.Status == 1 {
+		return fmt.Errorf("%w: %w", ErrRefMoved, err)
+	}
+	return err
 }
 
 // importNotes is commitNotes with options for git fast-import. The new commit has the mark 1, and out gets what the changes ask for.

@@ -67,10 +67,9 @@ type Commit struct {
 	Message   []byte
 }
 
-// ParseCommit reads a commit object. It reads tree, parent, author, committer and encoding, and drops every other
-// header (signatures, mergetags, unknown ones). As in git, which checks no header after the committer, the first
-// header of a name counts, and a parent counts only before the author. Otherwise a second tree could be one that
-// nobody has checked.
+// ParseCommit reads a commit object. It reads tree, parent, author, committer and encoding, and drops every other header (signatures, mergetags,
+// unknown ones). As in git, which checks no header after the committer, the first header of a name counts, and a parent counts only before the
+// author. Otherwise a second tree could be one that nobody has checked.
 func ParseCommit(raw []byte) (Commit, error) {
 	var c Commit
 	header, message, found := bytes.Cut(raw, []byte("\n\n"))

@@ -110,9 +110,8 @@ func OpenWithSettings(ctx context.Context, dir string) (r *Repository, settings 
 	return r, settings, err
 }
 
-// Environment returns the caller's environment for a process that outlives the caller's command. It leaves out
-// git's variables for the current command, and adds those that git needs to find this repository from its work
-// tree.
+// Environment returns the caller's environment for a process that outlives the caller's command. It leaves out git's variables for the current
+// command, and adds those that git needs to find this repository from its work tree.
 func (r *Repository) Environment() []string {
 	var env []string
 	for _, v := range callerEnvironment() {
@@ -153,8 +152,7 @@ func sameDir(a, b string) bool {
 // places are the options of git rev-parse for the fields of a Repository, in the order of the fields.
 var places = []string{"--absolute-git-dir", "--git-common-dir", "--show-object-format", "--show-toplevel"}
 
-// sinceOldest is an option without effect that git knows since the oldest supported version, 2.39. An older rev-parse
-// prints it.
+// sinceOldest is an option without effect that git knows since the oldest supported version, 2.39. An older rev-parse prints it.
 const sinceOldest = "--exclude-hidden=receive"
 
 // locate uses git to find the repository. Each answer is a line. If there are more lines than options, a path

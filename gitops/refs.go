@@ -12,11 +12,23 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 	"syscall"
 )
 
 // ErrRefMoved means that a ref did not have the expected old value, or is locked.
 var ErrRefMoved = errors.New("a ref moved meanwhile")
+
+// RetryMoved calls change until its error is not [ErrRefMoved], at most ten times, and longer apart each time. Other processes write notes, too.
+func RetryMoved(ctx context.Context, change func() error) (err error) {
+	for n := range 10 {
+		if err = change(); !errors.Is(err, ErrRefMoved) || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(time.Duration(n) * 20 * time.Millisecond)
+	}
+	return err
+}
 
 // LockedError names the lock that prevents a change of refs. It is an [ErrRefMoved].
 type LockedError struct {
@@ -32,8 +44,7 @@ func (e *LockedError) Error() string {
 // Unwrap returns git's error.
 func (e *LockedError) Unwrap() error { return e.err }
 
-// RefUpdate moves a ref from a known value to another. An empty Old means that the ref must not exist. An empty New
-// deletes the ref.
+// RefUpdate moves a ref from a known value to another. An empty Old means that the ref must not exist. An empty New deletes the ref.
 type RefUpdate struct {
 	Ref      string // full name; required
 	Old, New OID

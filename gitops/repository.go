@@ -57,8 +57,7 @@ func CheckVersion(ctx context.Context) error {
 // DryRun makes every later Change on r fail with [ErrDryRun].
 func (r *Repository) DryRun() { r.Dry = true }
 
-// Name returns the usual name of the repository: the name of its main work tree's folder, or of its own folder if
-// it has no main work tree.
+// Name returns the usual name of the repository: the name of its main work tree's folder, or of its own folder if it has no main work tree.
 func (r *Repository) Name() string {
 	if filepath.Base(r.CommonDir) == ".git" {
 		return filepath.Base(filepath.Dir(r.CommonDir))
@@ -66,8 +65,7 @@ func (r *Repository) Name() string {
 	return strings.TrimSuffix(filepath.Base(r.CommonDir), ".git")
 }
 
-// WorktreeID returns the name of this worktree within its repository, empty for the main worktree. The name stays
-// when the worktree is moved.
+// WorktreeID returns the name of this worktree within its repository, empty for the main worktree. The name stays when the worktree is moved.
 func (r *Repository) WorktreeID() string {
 	if rel, err := filepath.Rel(filepath.Join(r.CommonDir, "worktrees"), r.GitDir); err == nil && !strings.HasPrefix(rel, "..") {
 		return rel
@@ -104,8 +102,7 @@ func headIn(gitDir string) (branch string, ok bool) {
 	return strings.TrimSpace(ref), err == nil && ok && !strings.HasSuffix(ref, "/.invalid\n")
 }
 
-// SymbolicRef returns the target of a branch that is a symbolic ref, empty if the branch is not one
-// (git-symbolic-ref(1)).
+// SymbolicRef returns the target of a branch that is a symbolic ref, empty if the branch is not one (git-symbolic-ref(1)).
 func (r *Repository) SymbolicRef(ctx context.Context, branch string) (string, error) {
 	if _, files := r.headFile(); files { // a packed ref is never symbolic
 		content, err := os.ReadFile(filepath.Join(r.CommonDir, branch))

@@ -102,10 +102,9 @@ var alwaysConfig = []string{
 	"advice.graftFileDeprecated=false",
 }
 
-// FixedEnv applies to every command. Replacement refs and lazy fetches could make an object appear with other
-// content, and optional locks would race with the user's own commands. By default glibc returns the memory of each
-// object to the kernel before git allocates memory for the next one (mallopt(3)), which causes nine of ten page
-// faults of pack-objects.
+// FixedEnv applies to every command. Replacement refs and lazy fetches could make an object appear with other content, and optional locks would
+// race with the user's own commands. By default glibc returns the memory of each object to the kernel before git allocates memory for the next one
+// (mallopt(3)), which causes nine of ten page faults of pack-objects.
 var FixedEnv = []string{
 	"MALLOC_TRIM_THRESHOLD_=16777216",
 	"MALLOC_MMAP_THRESHOLD_=4194304",

@@ -44,9 +44,6 @@ type Attester struct {
 type Runs func(commit gitops.OID, landed time.Time) []evidence.Run
 
 const (
-	// tries bounds the attempts to move the notes ref while other processes move it. pause is added to the wait before each further attempt.
-	tries = 10
-	pause = 20 * time.Millisecond
 	// patience bounds the wait for a running cycle, and the closing of a session.
 	patience = 5 * time.Second
 	// userTime bounds how long the user's key signs for Rest, which has 4 seconds.
@@ -115,17 +112,13 @@ func (a Attester) locked(ctx context.Context, do func(*state) error) error {
 		return err
 	}
 	defer unlock()
-	for n := range tries {
-		var s *state
-		if s, err = readState(a.dir()); err != nil {
+	return gitops.RetryMoved(ctx, func() error {
+		s, err := readState(a.dir())
+		if err != nil {
 			return err
 		}
-		if err = do(s); !errors.Is(err, gitops.ErrRefMoved) || ctx.Err() != nil {
-			break
-		}
-		time.Sleep(time.Duration(n) * pause)
-	}
-	return err
+		return do(s)
+	})
 }
 
 func (a Attester) dir() string { return a.Store.Dir(a.Record.ID) }

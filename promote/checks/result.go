@@ -3,7 +3,6 @@ package checks
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,9 +79,6 @@ func Word(list []Result, command string) string {
 	return word
 }
 
-// tries bounds the attempts to write a note while others write theirs.
-const tries = 10
-
 // Record adds a result to the note of its tree. The result replaces earlier results of the same command and system. who is the author of
 // the change.
 func Record(ctx context.Context, repo *gitops.Repository, who string, r Result) error {
@@ -91,25 +87,10 @@ func Record(ctx context.Context, repo *gitops.Repository, who string, r Result) 
 	if err != nil {
 		return err
 	}
-	for n := range tries {
-		if err = write(ctx, repo, who, r, string(line)); !moved(err) || ctx.Err() != nil {
-			break
-		}
-		time.Sleep(time.Duration(n) * pause) // others write notes
-	}
-	if err != nil {
+	if err = gitops.RetryMoved(ctx, func() error { return write(ctx, repo, who, r, string(line)) }); err != nil {
 		return fmt.Errorf("write the result of a check: %w", err)
 	}
 	return nil
-}
-
-// pause is added to the wait before each further attempt.
-const pause = 20 * time.Millisecond
-
-// moved reports whether git refused to move the ref, because another process has moved or locked it.
-func moved(err error) bool {
-	failed, ok := errors.AsType[*gitops.Error](err)
-	return ok && failed.Status == 1
 }
 
 func write(ctx context.Context, repo *gitops.Repository, who string, r Result, line string) error {

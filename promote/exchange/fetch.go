@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -65,20 +64,12 @@ func Fetch(ctx context.Context, r *gitops.Repository, remote string, who User, r
 	if err != nil {
 		return nil, err
 	}
-	for n := range tries {
-		if merged, err = merge(ctx, r, who, refs, theirs); !errors.Is(err, gitops.ErrRefMoved) || ctx.Err() != nil {
-			break
-		}
-		time.Sleep(time.Duration(n) * pause) // a daemon or another command writes notes
-	}
+	err = gitops.RetryMoved(ctx, func() (err error) {
+		merged, err = merge(ctx, r, who, refs, theirs)
+		return err
+	})
 	return merged, err
 }
-
-// tries bounds the attempts to move the refs while other processes write notes. pause is added to the wait before each further attempt.
-const (
-	tries = 10
-	pause = 20 * time.Millisecond
-)
 
 // drop removes the refs below fetched.
 func drop(ctx context.Context, r *gitops.Repository) error {
