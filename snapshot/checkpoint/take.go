@@ -83,7 +83,7 @@ type Options struct {
 func (s *Store) Take(ctx context.Context, c *files.Client, o Options) (t Taken, err error) {
 	begun := time.Now()
 	base := s.base(o.Recent)
-	for range readings {
+	for range walks {
 		t, err = s.take(ctx, c, o, base)
 		o.Hinted = false // changes during the first try are not in Touched
 		if refused := new(Unreadable); !errors.As(err, &refused) || o.Opens {
@@ -145,8 +145,12 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *inde
 	return t, s.writeIndex(&index{t.Number, t.top})
 }
 
-// readings is how often a file is read if it changes during each reading. Take also tries as often.
-const readings = 3
+const (
+	// walks is how often Take tries if a file cannot be read.
+	walks = 3
+	// readings is how often a file is read if it changes during each reading.
+	readings = 3
+)
 
 // settleTime is longer than the time by which the ctime of a change can be behind the clock.
 const settleTime = 50 * time.Millisecond
