@@ -12,8 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 	"syscall"
+	"time"
 )
 
 // ErrRefMoved means that a ref did not have the expected old value, or is locked.
@@ -249,7 +249,7 @@ func (g *Git) BeginRefs(ctx context.Context, message string) (*Transaction, erro
 	if message != "" { // git refuses an empty message
 		args = append(args, "-m", message)
 	}
-	t.Cmd = g.Durable().command(context.WithoutCancel(ctx), Call{Args: args})
+	t.Cmd = g.Durable().command(context.WithoutCancel(ctx), Call{Args: args, Env: g.withoutHooks(ctx)})
 	t.Cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	t.Cmd.Stderr = t.stderr
 	var err error

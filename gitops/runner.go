@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops/confighook"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
@@ -67,6 +68,7 @@ type Git struct {
 	base   func() []string // returns the environment at the time when a command starts
 	env    []string        // variables added to it
 	config []string        // "-c key=value" pairs given to every command
+	users  bool            // the user's configuration is read
 	memory int64           // bytes that a command may allocate; 0: no limit
 	Dry    bool
 }
@@ -92,7 +94,7 @@ const (
 
 // alwaysConfig applies to every command on the host. Git runs no hooks (a path below a device cannot contain any), no fsmonitor, no gc in the middle
 // of a landing, no remote helper, and no git in the folder of a submodule for a diff.
-var alwaysConfig = []string{
+var alwaysConfig = append([]string{
 	"core.hooksPath=/dev/null",
 	"core.fsmonitor=false",
 	"gc.auto=0",
@@ -100,7 +102,13 @@ var alwaysConfig = []string{
 	"submodule.recurse=false",
 	"diff.submodule=short",
 	"advice.graftFileDeprecated=false",
-}
+}, confighook.Off...)
+
+// hooksByName reports whether git runs hooks of the configuration in spite of alwaysConfig.
+var hooksByName = sync.OnceValue(func() bool {
+	version, err := Version(context.Background())
+	return err == nil && confighook.ByName(version)
+})
 
 // FixedEnv applies to every command. Replacement refs and lazy fetches could make an object appear with other content, and optional locks would
 // race with the user's own commands. By default glibc returns the memory of each object to the kernel before git allocates memory for the next one
@@ -150,7 +158,7 @@ func userEnvironment() []string {
 
 // newUserGit returns a Git for dir with the user's own configuration.
 func newUserGit(dir string) *Git {
-	return &Git{Dir: dir, base: userEnvironment, config: alwaysConfig}
+	return &Git{Dir: dir, base: userEnvironment, config: alwaysConfig, users: true}
 }
 
 // NewClosed returns a Git for dir that reads only the repository's own configuration, which the host wrote. The
@@ -244,7 +252,18 @@ func (g *Git) Change(ctx context.Context, c Call) error {
 	if g.Dry {
 		return ErrDryRun
 	}
+	c.Env = slices.Concat(c.Env, g.withoutHooks(ctx))
 	return g.run(ctx, c)
+}
+
+// withoutHooks returns a variable that switches off the hooks of the user's configuration if alwaysConfig does not. A configuration that cannot be
+// read stops the command, too.
+func (g *Git) withoutHooks(ctx context.Context) []string {
+	if !g.users || !hooksByName() {
+		return nil
+	}
+	records, _ := g.listConfig(ctx)
+	return []string{configParameters + "=" + confighook.Parameters(os.Getenv(configParameters), records)}
 }
 
 func (g *Git) run(ctx context.Context, c Call) (err error) {

@@ -25,8 +25,7 @@ var unwritable = map[syscall.Errno][]string{
 	syscall.EIO:    {"Input/output error"},
 }
 
-// Is reports whether git failed because of one of those errors, or was interrupted before this process noticed the
-// interrupt.
+// Is reports whether git failed because of one of those errors, or was interrupted before this process noticed the interrupt.
 func (e *Error) Is(target error) bool {
 	if target == context.Canceled {
 		return e.signal == syscall.SIGINT
@@ -45,15 +44,13 @@ func NoRoom(err error) bool {
 	return false
 }
 
-// OutOfMemory reports whether a command could not allocate memory: git reports that, or a signal ends git in a
-// library that does not.
+// OutOfMemory reports whether a command could not allocate memory: git reports that, or a signal ends git in a library that does not.
 func OutOfMemory(e *Error) bool {
 	said := []string{"ut of memory", "annot allocate memory", "unable to create thread", "malloc failed"}
 	return slices.ContainsFunc(said, func(text string) bool { return strings.Contains(e.Stderr, text) })
 }
 
-// lockInTheWay returns the lock that git could not take because it exists already. It is empty if git failed for
-// another reason.
+// lockInTheWay returns the lock that git could not take because it exists already. It is empty if git failed for another reason.
 func lockInTheWay(e *Error) string {
 	_, rest, _ := strings.Cut(e.Stderr, "Unable to create '")
 	file, _, there := strings.Cut(rest, ".lock': File exists")

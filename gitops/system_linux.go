@@ -15,9 +15,8 @@ func limitMemory(pid int, bytes int64) {
 	_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil)
 }
 
-// identityOf returns a string that distinguishes a folder from every other, including its copies, and that stays
-// the same when the folder is moved within its file system. The number of the device is not included, since it may
-// change at a reboot.
+// identityOf returns a string that distinguishes a folder from every other, including its copies, and that stays the same when the folder is moved
+// within its file system. The number of the device is not included, since it may change at a reboot.
 func identityOf(dir string) string {
 	var s unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_INO|unix.STATX_BTIME, &s) != nil {

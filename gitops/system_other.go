@@ -25,8 +25,7 @@ func identityOf(dir string) string {
 	return strconv.FormatUint(stat.Ino, 10)
 }
 
-// SyncFileSystem syncs all file systems, including the one that contains dir, since this system has no call for a
-// single one.
+// SyncFileSystem syncs all file systems, including the one that contains dir, since this system has no call for a single one.
 func SyncFileSystem(string) error {
 	_ = syscall.Sync() // it returns an error on some systems and nothing on others
 	return nil

@@ -77,10 +77,9 @@ func escape(text string) string {
 	return b.String()
 }
 
-// Hidden reports whether a character is invisible or moves others: control characters (Unicode Cc), format
-// characters (Cf, including the bidirectional ones of the "Trojan Source" report), line and paragraph separators,
-// private-use characters, and letters and marks without a glyph. The variation selectors that choose between text
-// and emoji (U+FE0E, U+FE0F) are part of ordinary text.
+// Hidden reports whether a character is invisible or moves others: control characters (Unicode Cc), format characters (Cf, including the
+// bidirectional ones of the "Trojan Source" report), line and paragraph separators, private-use characters, and letters and marks without a glyph.
+// The variation selectors that choose between text and emoji (U+FE0E, U+FE0F) are part of ordinary text.
 func Hidden(r rune) bool {
 	switch r {
 	case '\uFE0E', '\uFE0F':
@@ -92,9 +91,8 @@ func Hidden(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Pasteable quotes a word or a [Text] that is shown for pasting into a POSIX shell. Invisible characters become escapes of
-// printf(1), which the shell decodes. Since a command substitution drops trailing newlines, a pattern replaces
-// these.
+// Pasteable quotes a word or a [Text] that is shown for pasting into a POSIX shell. Invisible characters become escapes of printf(1), which the
+// shell decodes. Since a command substitution drops trailing newlines, a pattern replaces these.
 func Pasteable[Word ~string](text Word) string {
 	word := string(text)
 	visible := strings.TrimRight(word, "\n")
@@ -116,9 +114,8 @@ func Pasteable[Word ~string](text Word) string {
 	return `"$(printf %b '` + b.String() + `')"` + strings.Repeat("?", len(word)-len(strings.TrimRight(word, "\n")))
 }
 
-// ToText converts the name of a ref or path, which may contain any byte except NUL, to text that JSON can hold. A
-// name in valid UTF-8 stays unchanged. Any other name becomes a NUL, followed by one character for each byte, with
-// the number of the byte.
+// ToText converts the name of a ref or path, which may contain any byte except NUL, to text that JSON can hold. A name in valid UTF-8 stays
+// unchanged. Any other name becomes a NUL, followed by one character for each byte, with the number of the byte.
 func ToText(name string) string {
 	if utf8.ValidString(name) {
 		return name

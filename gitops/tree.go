@@ -29,9 +29,8 @@ func (m Mode) String() string { return fmt.Sprintf("%06o", uint16(m)) }
 // written returns the mode as git writes it into a tree object.
 func (m Mode) written() string { return strconv.FormatUint(uint64(m), 8) }
 
-// ParseMode parses a mode in a tree object. Git adds up octal digits, keeps 16 bits (tree-walk.c, get_mode), and
-// maps the result to the valid mode that it resembles (canon_mode). A mode that resembles none is a gitlink. ok is
-// false for a mode that git refuses to read.
+// ParseMode parses a mode in a tree object. Git adds up octal digits, keeps 16 bits (tree-walk.c, get_mode), and maps the result to the valid mode
+// that it resembles (canon_mode). A mode that resembles none is a gitlink. ok is false for a mode that git refuses to read.
 func ParseMode(text string) (m Mode, ok bool) {
 	var bits uint16
 	for i := range len(text) {
@@ -56,8 +55,7 @@ func ParseMode(text string) (m Mode, ok bool) {
 	return m, text != ""
 }
 
-// ProperMode reports whether a mode is written as git writes it, or as older versions of git did: group-writable
-// files had 100664.
+// ProperMode reports whether a mode is written as git writes it, or as older versions of git did: group-writable files had 100664.
 func ProperMode(text string) bool {
 	switch text {
 	case "100644", "100755", "120000", "160000", "40000", "100664":
