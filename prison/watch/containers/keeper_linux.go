@@ -61,7 +61,11 @@ func (k *keeper) begin() error {
 		return ErrElsewhere
 	}
 	k.first = os.NewFile(uintptr(fd), "first")
-	if err := k.writeEntrance(); err != nil {
+	err = k.writeEntrance()
+	if err != nil && wire.HasEnded(fd) { // the image may lack what the process needs, which the caller finds out
+		return ErrElsewhere
+	}
+	if err != nil {
 		return fmt.Errorf("write %s: %w", entrancePath, err)
 	}
 	k.recorders, err = recorders.Start(recorders.Config{Dir: k.Dir, Deny: k.Deny, Env: k.Env, Note: k.note, First: k.first})
