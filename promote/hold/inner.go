@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -16,8 +17,27 @@ func InnerInvalid(cause *inner.Invalid) ledger.Hold {
 		next = []string{"git airlock visit -- rm -rf -- " + gitops.Pasteable(cause.For)}
 	case cause.Stalled:
 		next = next[1:]
+	case strings.Contains(cause.Reason, unknownExtension):
+		next = withoutExtensions(cause.Reason)
 	}
 	return ledger.Hold{Reason: ledger.InnerInvalid, Message: cause.Reason, Next: next}
+}
+
+// unknownExtension is git's error about a repository of a newer git (setup.c).
+const unknownExtension = "unknown repository extension"
+
+// withoutExtensions returns the commands after which the host's git, which is older than the agent's, can read the inner repository.
+func withoutExtensions(reason string) (next []string) {
+	for extension, command := range map[string]string{
+		"relativeworktrees": "git config --unset extensions.relativeWorktrees",
+		"refstorage":        "git refs migrate --ref-format=files",
+	} {
+		if strings.Contains(reason, extension) {
+			next = append(next, "git airlock visit -- "+command)
+		}
+	}
+	slices.Sort(next)
+	return append(next, "git airlock visit -- git config --get-regexp '^extensions[.]'")
 }
 
 // refsShown bounds the refs in the message of a hold.
