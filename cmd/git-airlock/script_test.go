@@ -143,6 +143,8 @@ const userConfig = `[user]
 	editor = true
 [advice]
 	detachedHead = false
+[maintenance]
+	autoDetach = false
 `
 
 // setup gives a script a home, an identity and more configuration, but none of the caller's git configuration.
