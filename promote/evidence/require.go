@@ -20,7 +20,7 @@ type Requirement struct {
 func (r Requirement) String() string { return r.text }
 
 // RequirementWords are the requirements, as help shows them.
-const RequirementWords = "signed, contained, exact, network=VALUE, review, check=COMMAND, closed"
+const RequirementWords = "signed, commit, contained, exact, network=VALUE, review, check=COMMAND, closed"
 
 // ParseRequirements reads a list that is separated by commas.
 func ParseRequirements(list string) ([]Requirement, error) {
@@ -60,6 +60,12 @@ var requirements = map[string]func(Verdict) error{
 			return missing("the key %s %v", v.Fingerprint, v.unlisted)
 		}
 		return nil // the signature was verified before
+	},
+	"commit": func(v Verdict) error {
+		if v.By != ByCommit {
+			return missing("no statement about this commit, but one about commit %.12s", v.Statement.Commit())
+		}
+		return nil
 	},
 	"contained": func(v Verdict) error {
 		p := v.Statement.Predicate.Prison

@@ -14,7 +14,8 @@ import (
 type row struct {
 	gitops.Noted
 	verdict evidence.Verdict
-	ignored bool // it has no evidence, and need not have any
+	base    baseRelation // empty for a statement about this commit, and without one
+	ignored bool         // it has no evidence, and need not have any
 }
 
 // word returns the verdict in one word.
@@ -55,7 +56,7 @@ func (r row) print(out io.Writer, p ui.Paint) error {
 	return nil
 }
 
-// about returns the facts of the statement, in brackets. A statement that a patch-id found is about another commit.
+// about returns the facts of the statement, in brackets. A statement that a tree or a patch-id found is about another commit.
 func (r row) about() string {
 	v := r.verdict
 	if v.By == "" {
@@ -70,9 +71,13 @@ func (r row) about() string {
 	if s.Landed != nil {
 		tree := s.Landed.Tree
 		if v.By == evidence.ByPatch {
-			facts[0], tree = fmt.Sprintf("%s of %.12s", facts[0], v.Statement.Commit()), "another tree"
+			tree = "another tree"
 		}
-		facts = append(facts, tree, "gate "+s.Landed.Policy)
+		if r.aboutOther() {
+			facts[0] += fmt.Sprintf(" of %.12s", v.Statement.Commit())
+		}
+		facts = append(append(facts, tree), r.base.facts()...)
+		facts = append(facts, "gate "+s.Landed.Policy)
 		for _, by := range s.Landed.Reviewers {
 			facts = append(facts, "approved by "+by.By)
 		}
@@ -94,6 +99,8 @@ type commitDocument struct {
 	Subject string     `json:"subject"`
 	Result  string     `json:"result"` // verified, failed, missing, or none for one that need not have evidence
 	By      *string    `json:"by"`     // commit, tree or patch-id; null without a statement
+	Of      *string    `json:"of"`     // the commit that the statement is about; null without a statement
+	Base    *string    `json:"base"`   // shared, unrelated or absent; null by commit and without a statement
 	Level   *string    `json:"level"`
 	Who     string     `json:"who"`
 	Key     string     `json:"key"` // its fingerprint
@@ -118,8 +125,11 @@ func documentOf(rows []row, result result) document {
 			one.Reasons = append(one.Reasons, reason{evidence.Missing(fault), gitops.Text(fault.Error()).String()})
 		}
 		if v.By != "" {
-			by, level := v.By, string(v.Level)
-			one.By, one.Level, one.Who, one.Key, one.Closed, one.Statement = &by, &level, gitops.Text(v.Who).String(), v.Fingerprint, v.Chain.Closed, &v.Statement
+			by, of, level := v.By, string(v.Statement.Commit()), string(v.Level)
+			one.By, one.Of, one.Level, one.Who, one.Key, one.Closed, one.Statement = &by, &of, &level, gitops.Text(v.Who).String(), v.Fingerprint, v.Chain.Closed, &v.Statement
+		}
+		if base := string(r.base); base != "" {
+			one.Base = &base
 		}
 		d.Commits = append(d.Commits, one)
 	}

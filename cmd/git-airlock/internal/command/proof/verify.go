@@ -33,11 +33,13 @@ func verifyCommand() *cli.Command {
 		UsageText: "git airlock verify [--require LIST] [--signers FILE] [--ignore-missing] [--checked-here] [--json] REV|RANGE",
 		Description: "Each landed commit has a signed statement in " + evidence.NotesRef + ": how the agent was kept in, what the gate found, who\n" +
 			"approved the commit, what was reached over the network. verify finds the statement of each commit, or else of its tree, or\n" +
-			"else of a commit with the same patch-id, as after a squash, a rebase or a cherry-pick. A patch-id has the changed lines, and\n" +
-			"not their place: exact refuses it. verify checks the signature, that the statement is about this commit, and that no\n" +
-			"statement of the session before the newest one is missing.\n\n" +
+			"else of a commit with the same patch-id, as after a squash, a rebase or a cherry-pick. It prints \"by tree of ID\" then, with\n" +
+			"the commit that the statement is about. A tree has the files, but the message, the author, the parents and the change of\n" +
+			"your commit can be others. A patch-id has the changed lines, and not their place: exact refuses it, and commit refuses both.\n" +
+			"verify checks the signature, and that no statement of the session before the newest one is missing.\n\n" +
 			"The words of LIST, separated by commas, ask for more:\n\n" +
 			"     signed         the key is in the list of signers, if any\n" +
+			"     commit         the statement is about the commit itself\n" +
 			"     contained      a filter of system calls held the agent\n" +
 			"     exact          the tree is the agent's, byte for byte\n" +
 			"     network=VALUE  the prison's network, for example none\n" +
@@ -83,8 +85,8 @@ func verify(c *cli.Context, s *session.Session, bare bool) error {
 		r.ignored = c.Bool(ignoreFlag) && r.verdict.By == "" && r.verdict.Missing()
 		rows = append(rows, r)
 	}
-	if patches.err != nil {
-		return patches.err
+	if err := errors.Join(patches.err, relate(c.Context, s.Repo, rows)); err != nil {
+		return err
 	}
 	result := resultOf(rows)
 	err = cmdline.Print(c, s, true, documentOf(rows, result), func(out io.Writer, p ui.Paint) error {
