@@ -314,8 +314,24 @@ func TestRequirementWords(t *testing.T) {
 			t.Errorf("%q is accepted", text)
 		}
 	}
-	if all, err := ParseRequirements(" signed, network=open ,,"); err != nil || len(all) != 2 {
-		t.Errorf("%v %v", all, err)
+	for _, x := range []struct {
+		lists []string
+		want  string
+	}{
+		{nil, ""},
+		{[]string{"", ","}, ""},
+		{[]string{" signed, network=open ,,"}, "signed|network=open"},
+		{[]string{"signed", "exact,signed", "signed"}, "signed|exact"},
+		{[]string{"exact, check=test 1,2 = 1,2, || a=b,closed ", "closed", "check=make"}, "exact|check=test 1,2 = 1,2, || a=b,closed|closed|check=make"},
+	} {
+		var got []string
+		all, err := ParseRequirements(x.lists...)
+		for _, r := range all {
+			got = append(got, r.String())
+		}
+		if err != nil || strings.Join(got, "|") != x.want {
+			t.Errorf("%q: %q %v", x.lists, got, err)
+		}
 	}
 }
 

@@ -20,14 +20,14 @@ type Requirement struct {
 func (r Requirement) String() string { return r.text }
 
 // RequirementWords are the requirements, as help shows them.
-const RequirementWords = "signed, commit, contained, exact, network=VALUE, review, check=COMMAND, closed"
+const RequirementWords = "signed, commit, contained, exact, network=VALUE, review, closed, check=COMMAND"
 
-// ParseRequirements reads a list that is separated by commas.
-func ParseRequirements(list string) ([]Requirement, error) {
+// ParseRequirements reads lists that are separated by commas. A command may contain commas, so "check=" takes the rest of its list. Of
+// equal requirements, it returns one.
+func ParseRequirements(lists ...string) ([]Requirement, error) {
 	var all []Requirement
-	for text := range strings.SplitSeq(list, ",") {
-		text = strings.TrimSpace(text)
-		if text == "" {
+	for _, text := range split(lists) {
+		if slices.ContainsFunc(all, func(r Requirement) bool { return r.text == text }) {
 			continue
 		}
 		name, value, valued := strings.Cut(text, "=")
@@ -42,6 +42,23 @@ func ParseRequirements(list string) ([]Requirement, error) {
 		}
 	}
 	return all, nil
+}
+
+// split returns the words of lists, without empty ones.
+func split(lists []string) (all []string) {
+	for _, list := range lists {
+		for list != "" {
+			word, rest, _ := strings.Cut(list, ",")
+			if strings.HasPrefix(strings.TrimSpace(word), "check=") {
+				word, rest = list, ""
+			}
+			if word = strings.TrimSpace(word); word != "" {
+				all = append(all, word)
+			}
+			list = rest
+		}
+	}
+	return all
 }
 
 // Requirements returns the words of a list of requirements, those with a value up to the "=".

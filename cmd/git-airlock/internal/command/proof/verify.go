@@ -30,7 +30,7 @@ const (
 func verifyCommand() *cli.Command {
 	return cmdline.Command(&cli.Command{
 		Name: "verify", Usage: "verify the evidence of commits, offline and without an airlock",
-		UsageText: "git airlock verify [--require LIST] [--signers FILE] [--ignore-missing] [--checked-here] [--json] REV|RANGE",
+		UsageText: "git airlock verify [--require LIST]... [--signers FILE] [--ignore-missing] [--checked-here] [--json] REV|RANGE",
 		Description: "Each landed commit has a signed statement in " + evidence.NotesRef + ": how the agent was kept in, what the gate found, who\n" +
 			"approved the commit, what was reached over the network. verify finds the statement of each commit, or else of its tree, or\n" +
 			"else of a commit with the same patch-id, as after a squash, a rebase or a cherry-pick. It prints \"by tree of ID\" then, with\n" +
@@ -44,8 +44,9 @@ func verifyCommand() *cli.Command {
 			"     exact          the tree is the agent's, byte for byte\n" +
 			"     network=VALUE  the prison's network, for example none\n" +
 			"     review         somebody approved it before it landed\n" +
-			"     check=COMMAND  this airlock.check passed before it landed\n" +
-			"     closed         the last statement of the session is there\n\n" +
+			"     closed         the last statement of the session is there\n" +
+			"     check=COMMAND  this airlock.check passed before it landed\n\n" +
+			"COMMAND is the rest of its option, with all commas. Give --require again for words after it.\n\n" +
 			"Signers are listed as in ssh-keygen(1), in FILE, or else in " + evidence.SignersFile + " of " + policy.TeamRef + ". With FILE, signed is\n" +
 			"required. Each line says whose word the evidence is: \"self\" is a key of the machine with the agent, for which nobody\n" +
 			"vouches, \"team\" is a key in the list, and \"ci\" is either of them in a job that says --checked-here, since it has checked the\n" +
@@ -54,7 +55,7 @@ func verifyCommand() *cli.Command {
 			"evidence, an object or a key is missing. With --ignore-missing, commits without any evidence, such as your own, are only\n" +
 			"listed. Whoever removes the notes of a commit makes it one of them. verify works in a bare repository, too.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: requireFlag, Usage: "what the evidence of each commit must show: a `LIST` of the words above"},
+			&cli.StringSliceFlag{Name: requireFlag, Usage: "what the evidence of each commit must show: a `LIST` of the words above"},
 			&cli.StringFlag{Name: signersFlag, Usage: "read the keys that count from `FILE`"},
 			&cli.BoolFlag{Name: ignoreFlag, Usage: "list commits without evidence only"},
 			&cli.BoolFlag{Name: checkedFlag, Usage: "say that this job has checked the commits again"},
@@ -106,20 +107,17 @@ func verify(c *cli.Context, s *session.Session, bare bool) error {
 
 // verifierOf returns the verifier that the options ask for.
 func verifierOf(c *cli.Context, s *session.Session) (*evidence.Verifier, error) {
-	required, err := evidence.ParseRequirements(c.String(requireFlag))
+	lists := c.StringSlice(requireFlag)
+	if c.IsSet(signersFlag) {
+		lists = append([]string{"signed"}, lists...)
+	}
+	required, err := evidence.ParseRequirements(lists...)
 	if err != nil {
 		return nil, ui.Usagef("verify: --%s: %v", requireFlag, err)
 	}
 	signers, err := signersOf(c, s)
 	if err != nil {
 		return nil, err
-	}
-	if c.IsSet(signersFlag) {
-		more, err := evidence.ParseRequirements("signed")
-		if err != nil {
-			return nil, err
-		}
-		required = append(more, required...)
 	}
 	store, err := evidence.Read(c.Context, s.Repo)
 	if err != nil && s.Config.Partial() {
