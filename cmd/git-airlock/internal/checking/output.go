@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -21,15 +22,23 @@ const (
 	longestLine = 4 << 10
 	// tailSize is how many bytes of the end of the output are kept.
 	tailSize = 64 << 10
+	// shownSize is how many bytes of output wait for each other, so that a check with short lines does not wait for a write of each line.
+	shownSize = 32 << 10
+	// shownTime is how long output waits for more.
+	shownTime = 50 * time.Millisecond
 	// logName is the file in the host state with the last output of the newest check.
 	logName = "check.log"
 )
 
-// output escapes the text of a check line by line, and keeps the last part of it.
+// output escapes the text of a check line by line, passes it on, and keeps the last part of it.
 type output struct {
 	to   io.Writer // may be nil
 	line []byte
 	tail []byte
+
+	mutex   sync.Mutex // the timer passes lines on, too
+	waiting []byte     // lines that to does not have yet
+	timer   *time.Timer
 }
 
 // Write implements [io.Writer]. It never fails: a reader of the output that has gone does not change the result of a check.
@@ -46,25 +55,55 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 func (o *output) show() {
-	cells := strings.Split(strings.TrimRight(string(o.line), "\r"), "\t")
-	for i, cell := range cells {
-		cells[i] = gitops.Text(cell).String()
+	begin := len(o.tail)
+	for cell := range strings.SplitSeq(strings.TrimRight(string(o.line), "\r"), "\t") {
+		o.tail = append(append(o.tail, gitops.Text(cell).String()...), '\t')
 	}
-	line := strings.Join(cells, "\t") + "\n"
+	o.tail[len(o.tail)-1] = '\n'
 	o.line = o.line[:0]
 	if o.to != nil {
-		io.WriteString(o.to, line) //nolint:errcheck // see Write
+		o.pass(o.tail[begin:])
 	}
-	if o.tail = append(o.tail, line...); len(o.tail) > 2*tailSize { // at twice the size, so that the tail is not copied for each line
+	if len(o.tail) > 2*tailSize { // at twice the size, so that the tail is not copied for each line
 		o.tail = append([]byte(nil), o.tail[len(o.tail)-tailSize:]...)
 	}
 }
 
-// flush passes on a last line without an end.
+// pass passes a line on, together with those that follow soon.
+func (o *output) pass(line []byte) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.waiting = append(o.waiting, line...); len(o.waiting) >= shownSize {
+		o.write()
+	} else if o.timer == nil {
+		o.timer = time.AfterFunc(shownTime, func() {
+			o.mutex.Lock()
+			defer o.mutex.Unlock()
+			o.write()
+		})
+	}
+}
+
+// write writes the lines that wait. The caller holds the mutex.
+func (o *output) write() {
+	if o.timer != nil {
+		o.timer.Stop()
+		o.timer = nil
+	}
+	if len(o.waiting) > 0 {
+		o.to.Write(o.waiting) //nolint:errcheck // see Write
+		o.waiting = o.waiting[:0]
+	}
+}
+
+// flush passes on all lines, and a last line without an end.
 func (o *output) flush() {
 	if len(o.line) > 0 {
 		o.show()
 	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.write()
 }
 
 // logged is the first line of the log. It identifies the check whose output the other lines are.
