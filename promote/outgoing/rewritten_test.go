@@ -30,6 +30,7 @@ func TestRewritten(t *testing.T) {
 			t.Parallel()
 			r := newRewriter(t, seed)
 			r.land()
+			r.checkTrees()
 			for range 1 + r.IntN(3) {
 				r.rewrite()
 				r.check()
@@ -197,6 +198,23 @@ func (r *rewriter) check() {
 			if found[c].Passes() && !approved || !found[c].Passes() && !slices.Contains(r.approved, false) {
 				r.t.Fatalf("%s, of %s, passes: %v; approved: %v\n%s", id, r.landed[n], found[c].Passes(), approved, r.git("log", "--all", "--graph", "--notes=*", "-p"))
 			}
+		}
+	}
+}
+
+// checkTrees compares which trees of landed commits may be pushed, also by a tag on a tag, with the verdicts on the commits. All trees differ.
+func (r *rewriter) checkTrees() {
+	r.t.Helper()
+	for n, id := range r.landed {
+		tip := r.git("rev-parse", string(id)+"^{tree}")
+		for range r.IntN(3) {
+			r.git("tag", "-f", "-a", "-m", "tag", "tree", tip)
+			tip = r.git("rev-parse", "refs/tags/tree")
+		}
+		found, err := outgoing.FindTrees(r.t.Context(), r.repo, airlock.Open(r.repo),
+			outgoing.Range{Tips: []gitops.OID{gitops.OID(r.git("rev-parse", "colleague^{tree}")), gitops.OID(tip)}}, outgoing.Reviewers{Own: "ada@example.com"})
+		if err != nil || r.approved[n] != (len(found) == 0) || len(found) > 0 && (len(found) > 1 || found[0].ID != id) {
+			r.t.Fatalf("tree of %s: %v %v; approved: %v", id, found, err, r.approved[n])
 		}
 	}
 }

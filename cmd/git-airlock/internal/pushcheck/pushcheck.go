@@ -5,6 +5,7 @@ package pushcheck
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -49,9 +50,15 @@ func Outgoing(ctx context.Context, s *session.Session, in io.Reader, remote stri
 }
 
 func unapproved(ctx context.Context, s *session.Session, in outgoing.Range) (waiting []outgoing.Commit, err error) {
-	all, err := outgoing.Find(ctx, s.Repo, s.Store, in, Reviewers(ctx, s))
-	for _, c := range all {
-		if !c.Passes() {
+	who := Reviewers(ctx, s)
+	all, err := outgoing.Find(ctx, s.Repo, s.Store, in, who)
+	if err != nil {
+		return nil, err
+	}
+	trees, err := outgoing.FindTrees(ctx, s.Repo, s.Store, in, who)
+	for _, c := range slices.Concat(all, trees) {
+		known := func(w outgoing.Commit) bool { return w.ID == c.ID }
+		if !c.Passes() && !slices.ContainsFunc(waiting, known) {
 			waiting = append(waiting, c)
 		}
 	}
