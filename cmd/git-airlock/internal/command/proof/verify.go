@@ -43,7 +43,7 @@ func verifyCommand() *cli.Command {
 			"     contained      a filter of system calls held the agent\n" +
 			"     exact          the tree is the agent's, byte for byte\n" +
 			"     network=VALUE  the prison's network, for example none\n" +
-			"     review         somebody approved it before it landed\n" +
+			"     review         the commit that landed was approved before\n" +
 			"     closed         the last statement of the session is there\n" +
 			"     check=COMMAND  this airlock.check passed before it landed\n\n" +
 			"COMMAND is the rest of its option, with all commas. Give --require again for words after it.\n\n" +
