@@ -39,9 +39,11 @@ type signature struct {
 type Envelope struct {
 	Statement Statement
 	Key       ssh.PublicKey
-	// Digest identifies the envelope: the SHA-256 of its line, in hexadecimal digits.
+	// Digest identifies the envelope: the SHA-256 of its line, in hexadecimal digits. If its signature has two forms, both lines have the digest of
+	// the one that Seal writes.
 	Digest string
 
+	other     string // the SHA-256 of the line with the other form of the signature; empty if there is none
 	signed    []byte
 	signature *sshsig.Signature
 }
@@ -66,14 +68,30 @@ func Seal(payload, armored []byte) (line, digest string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("signature: %w", err)
 	}
-	text, err := json.Marshal(wire{payloadType, payload, []signature{{ssh.FingerprintSHA256(sig.PublicKey), sshsig.Armor(sig)}}})
+	lines, err := linesOf(payload, sig)
 	if err != nil {
 		return "", "", err
 	}
-	if len(text) > lineLimit {
-		return "", "", errors.New("the statement is too long")
+	return string(lines[0]), digestOf(lines[0]), nil
+}
+
+// linesOf returns the lines that an envelope can have: one for each form of its signature.
+func linesOf(payload []byte, sig *sshsig.Signature) (lines [][]byte, err error) {
+	forms, err := exactForms(sig)
+	if err != nil {
+		return nil, fmt.Errorf("signature: %w", err)
 	}
-	return string(text), digestOf(text), nil
+	for _, form := range forms {
+		line, err := json.Marshal(wire{payloadType, payload, []signature{{ssh.FingerprintSHA256(sig.PublicKey), sshsig.Armor(form)}}})
+		if err != nil {
+			return nil, err
+		}
+		if len(line) > lineLimit {
+			return nil, errors.New("the statement is too long")
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
 }
 
 func digestOf(line []byte) string {
@@ -81,8 +99,8 @@ func digestOf(line []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ErrForm reports a line that is not an envelope in the exact form in which Seal writes it. Each envelope has only one form, so nobody can make a
-// different line with the same content.
+// ErrForm reports a line that is not an envelope in the exact form in which Seal writes it. An envelope has no other form than those of its signature,
+// which have one digest, so nobody can make a second statement of the same content.
 var ErrForm = errors.New("not an envelope of git-airlock in its exact form")
 
 // Open reads a line. It does not check the signature.
@@ -95,12 +113,16 @@ func Open(line []byte) (Envelope, error) {
 	if err != nil {
 		return Envelope{}, fmt.Errorf("signature: %w", err)
 	}
-	again, digest, err := Seal(w.Payload, w.Signatures[0].Sig)
-	if err != nil || again != string(line) || !bytes.Equal(sshsig.Armor(sig), w.Signatures[0].Sig) {
+	lines, err := linesOf(w.Payload, sig)
+	if err != nil || !slices.ContainsFunc(lines, func(exact []byte) bool { return bytes.Equal(exact, line) }) {
 		return Envelope{}, errors.Join(err, ErrForm)
 	}
 	s, err := parseStatement(w.Payload)
-	return Envelope{Statement: s, Key: sig.PublicKey, Digest: digest, signed: encoded(w.Payload), signature: sig}, err
+	e := Envelope{Statement: s, Key: sig.PublicKey, Digest: digestOf(lines[0]), signed: encoded(w.Payload), signature: sig}
+	if len(lines) > 1 {
+		e.other = digestOf(lines[1])
+	}
+	return e, err
 }
 
 // Verify checks the signature. It does not check whose key made it.

@@ -57,15 +57,26 @@ var at = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
 func newWorld(t testing.TB, count int) world {
 	t.Helper()
+	return worldOf(t, newKey(t), count)
+}
+
+func worldOf(t testing.TB, key []byte, count int) world {
+	t.Helper()
+	return worldNaming(t, key, count, func(_ int, line string) string { return line })
+}
+
+// worldNaming makes a session in which each statement names the line that named returns for the statement before it.
+func worldNaming(t testing.TB, key []byte, count int, named func(n int, line string) string) world {
+	t.Helper()
 	w := world{notes: map[gitops.OID]string{}}
-	key, previous := newKey(t), ""
+	previous := ""
 	prison := Prison{Backend: "native", Network: "none", UID: 70001}
 	for n := range count {
 		c := Commit{ID: id(2 * n), Tree: id(2*n + 1), Patch: func() string { return "" }}
 		p := Predicate{Session: "s", N: n + 1, Previous: previous, At: at, Prison: prison,
 			Landed: &Landed{Inner: id(1000 + n), Tree: "exact", PatchID: fmt.Sprintf("%040x", 5000+n), Policy: "clean"}}
-		line, digest := sealed(t, key, c.ID, c.Tree, p)
-		previous = digest
+		line, _ := sealed(t, key, c.ID, c.Tree, p)
+		previous = digestOf([]byte(named(n, line)))
 		w.commits, w.lines = append(w.commits, c), append(w.lines, line)
 	}
 	last := w.commits[count-1]
@@ -124,7 +135,7 @@ func TestMutationsAreNotAccepted(t *testing.T) {
 	kinds := map[string]int{}
 	for range mutations {
 		lines, closing := slices.Clone(w.lines), w.closing
-		kind := mutate(r, &w, lines, &closing)
+		kind := mutate(t, r, &w, lines, &closing)
 		if slices.Equal(lines, w.lines) && closing == w.closing {
 			continue
 		}
@@ -140,14 +151,21 @@ func TestMutationsAreNotAccepted(t *testing.T) {
 }
 
 // mutate changes lines in a random way and returns the name of the way.
-func mutate(r *rand.Rand, w *world, lines []string, closing *string) string {
+func mutate(t *testing.T, r *rand.Rand, w *world, lines []string, closing *string) string {
 	n, m := r.IntN(len(lines)), r.IntN(len(lines))
 	target := &lines[n]
 	if r.IntN(len(lines)+1) == 0 {
 		target = closing
 	}
 	text := []byte(*target)
-	switch r.IntN(8) {
+	switch r.IntN(9) {
+	case 8:
+		other := opened(t, *target)
+		head, p := partsOf(t, other.Signatures[0].Sig)
+		i := r.IntN(len(p))
+		p[i] = grow(r, p[i])
+		*target = withSignature(t, other, p.join(head))
+		return "bytes in a part of the signature"
 	case 0, 1, 2:
 		text[r.IntN(len(text))] ^= 1 << r.IntN(8)
 		*target = string(text)

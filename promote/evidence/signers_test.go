@@ -13,15 +13,20 @@ import (
 	"time"
 )
 
-// TestSignersAsSSHKeygen compares lists of signers with what ssh-keygen makes of them. It uses them as git does: a key counts if one of the
-// principals that the list has for it may sign.
-func TestSignersAsSSHKeygen(t *testing.T) {
+func needKeygen(t *testing.T) {
+	t.Helper()
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		if slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), "native") {
 			t.Fatal(err)
 		}
 		t.Skip("SKIPPED: no ssh-keygen (apt-get install openssh-client)")
 	}
+}
+
+// TestSignersAsSSHKeygen compares lists of signers with what ssh-keygen makes of them. It uses them as git does: a key counts if one of the
+// principals that the list has for it may sign.
+func TestSignersAsSSHKeygen(t *testing.T) {
+	needKeygen(t)
 	key, dir := newKey(t), t.TempDir()
 	line, _ := sealed(t, key, id(1), id(2), Predicate{Session: "s", N: 1, At: at, Landed: &Landed{Tree: "exact"}})
 	e, err := Open([]byte(line))
