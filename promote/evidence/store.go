@@ -3,7 +3,7 @@ package evidence
 import (
 	"context"
 	"fmt"
-	"slices"
+	"iter"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -75,27 +75,30 @@ const (
 	ByPatch  = "patch-id"
 )
 
-// Find returns the statements about a commit, or else about its tree, or else about a commit with the same patch. patch
-// computes the patch-id, and is called only if the others have none.
-func (s *Store) Find(commit, tree gitops.OID, patch func() string) (found []Envelope, by string) {
-	about := func(is func(Statement) bool, of []Envelope) []Envelope {
-		return slices.DeleteFunc(slices.Clone(of), func(e Envelope) bool { return e.Statement.Predicate.Landed == nil || !is(e.Statement) })
-	}
-	if found = about(func(of Statement) bool { return of.Commit() == commit && of.Tree() == tree }, s.noted[commit]); len(found) > 0 {
-		return found, ByCommit
-	}
-	if found = about(func(of Statement) bool { return of.Tree() == tree }, s.noted[tree]); len(found) > 0 {
-		return found, ByTree
-	}
-	if len(s.patches) == 0 {
-		return nil, ""
-	}
-	if id := patch(); id != "" {
-		if found = s.patches[id]; len(found) > 0 {
-			return found, ByPatch
+// Find returns the statements about a commit, then those about its tree, and then those about a commit with the same patch, each once and with the
+// way in which it was found. patch computes the patch-id, and is called only if the caller needs more than the others.
+func (s *Store) Find(commit, tree gitops.OID, patch func() string) iter.Seq2[Envelope, string] {
+	return func(yield func(Envelope, string) bool) {
+		seen := map[string]bool{}
+		each := func(found []Envelope, by string, is func(Statement) bool) bool {
+			for _, e := range found {
+				if e.Statement.Predicate.Landed == nil || !is(e.Statement) || seen[e.Digest] {
+					continue
+				}
+				if seen[e.Digest] = true; !yield(e, by) {
+					return false
+				}
+			}
+			return true
+		}
+		if !each(s.noted[commit], ByCommit, func(of Statement) bool { return of.Commit() == commit && of.Tree() == tree }) ||
+			!each(s.noted[tree], ByTree, func(of Statement) bool { return of.Tree() == tree }) || len(s.patches) == 0 {
+			return
+		}
+		if id := patch(); id != "" {
+			each(s.patches[id], ByPatch, func(Statement) bool { return true })
 		}
 	}
-	return nil, ""
 }
 
 // Broken returns the reason why a line in the note of an object cannot be used, or nil if all lines can.

@@ -3,6 +3,7 @@ package evidence
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/words"
@@ -42,6 +43,7 @@ type Verdict struct {
 	// Faults are the reasons why the commit is not verified.
 	Faults []error
 
+	signed   bool  // the signature is right
 	listed   bool  // the verifier has a list of signers
 	unlisted error // the reason why the key does not count in the list
 }
@@ -74,22 +76,35 @@ type chained struct {
 	err   error
 }
 
-// Verify returns the verdict on a commit. If several statements are about it, the best one counts.
+// Verify returns the verdict on a commit. If several statements are about it, the best one counts, however it was found: everybody who can push
+// notes can add a statement with another key, also to the note of a commit whose evidence is on its tree.
 func (v *Verifier) Verify(c Commit) Verdict {
-	found, by := v.Store.Find(c.ID, c.Tree, c.Patch)
-	if len(found) == 0 {
-		return Verdict{Commit: c, Faults: []error{v.none(c)}}
-	}
-	best := v.judge(c, found[0], by)
-	for _, e := range found[1:] {
-		if best.Verified() {
-			break
-		}
-		if next := v.judge(c, e, by); len(next.Faults) < len(best.Faults) {
+	var best Verdict
+	for e, by := range v.Store.Find(c.ID, c.Tree, c.Patch) {
+		if next := v.judge(c, e, by); best.By == "" || slices.Compare(next.rank(), best.rank()) < 0 {
 			best = next
 		}
+		if best.Verified() && (best.Level != LevelSelf || !best.listed) {
+			return best
+		}
+	}
+	if best.By == "" {
+		return Verdict{Commit: c, Faults: []error{v.none(c)}}
 	}
 	return best
+}
+
+// rank returns numbers that compare verdicts on one commit: the smaller they are, the better the evidence. If no statement meets all requirements,
+// the one with the key in the list of signers counts, because the faults of a stranger's statement say nothing about the commit.
+func (v Verdict) rank() []int {
+	wrong := 0
+	for _, err := range v.Faults {
+		if !Missing(err) {
+			wrong++
+		}
+	}
+	number := map[bool]int{true: 1}
+	return []int{number[!v.Verified()], number[!v.signed], number[v.Level == LevelSelf], wrong, len(v.Faults)}
 }
 
 // none returns the error for a commit without a statement.
@@ -106,6 +121,7 @@ func (v *Verifier) judge(c Commit, e Envelope, by string) Verdict {
 		d.Faults = []error{err}
 		return d
 	}
+	d.signed = true
 	if d.Who, d.unlisted = v.Signers.Who(e.Key, e.Statement.Predicate.At); d.Who != "" {
 		d.Level = LevelTeam
 	}
