@@ -176,7 +176,7 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 	}
 	notes := map[gitops.OID]string{}
 	for _, c := range commits {
-		if adopted, err := a.adopt(ctx, s, known[evidence.NotesRef][c.ID]); err != nil {
+		if adopted, err := a.adopt(ctx, s, c.ID, c.Tree, known[evidence.NotesRef][c.ID]); err != nil {
 			return err
 		} else if adopted {
 			continue
@@ -230,7 +230,7 @@ func (a Attester) close(ctx context.Context, s *state, key string) error {
 	}
 	known, tips, err := a.Repo.NotesOn(ctx, map[string][]gitops.OID{evidence.NotesRef: {last.Commit, last.Tree}})
 	if err == nil {
-		_, err = a.adopt(ctx, s, known[evidence.NotesRef][last.Commit])
+		_, err = a.adopt(ctx, s, last.Commit, last.Tree, known[evidence.NotesRef][last.Commit])
 	}
 	if err != nil || s.Chains[key].Closed {
 		return err
@@ -253,9 +253,10 @@ func (a Attester) close(ctx context.Context, s *state, key string) error {
 	return a.write(ctx, s, tips[evidence.NotesRef], noteList(notes))
 }
 
-// adopt adds the statements of this session in a note to the state. A process that was killed before it wrote its state has left them. found
-// reports whether there is such a statement. Other people may have added lines to the note, so only lines with a key of this session count.
-func (a Attester) adopt(ctx context.Context, s *state, note string) (found bool, err error) {
+// adopt adds the statements of this session in the note of a commit to the state. A process that was killed before it wrote its state has left them.
+// found reports whether the commit has a statement. Other people may have added lines to the note, also copies of this session's statements about
+// other commits, so only lines about this commit with a key of this session count.
+func (a Attester) adopt(ctx context.Context, s *state, commit, tree gitops.OID, note string) (found bool, err error) {
 	if note == "" {
 		return false, nil
 	}
@@ -265,14 +266,15 @@ func (a Attester) adopt(ctx context.Context, s *state, note string) (found bool,
 	}
 	for line := range strings.Lines(note) {
 		e, err := evidence.Open([]byte(strings.TrimSuffix(line, "\n")))
-		if err != nil || e.Statement.Predicate.Session != a.Record.Session {
+		if of := e.Statement; err != nil || of.Predicate.Session != a.Record.Session || of.Commit() != commit || of.Tree() != tree {
 			continue
 		}
 		key := e.Fingerprint()
 		if last, signed := s.Chains[key]; (signed || key == mine) && e.Verify() == nil {
-			found = true
-			if p := e.Statement.Predicate; p.N == last.N+1 && p.Previous == last.Head {
-				s.next(key, link{N: p.N, Head: e.Digest, Commit: e.Statement.Commit(), Tree: e.Statement.Tree(), Closed: p.Closed != nil})
+			p := e.Statement.Predicate
+			found = found || p.Landed != nil
+			if p.N == last.N+1 && p.Previous == last.Head {
+				s.next(key, link{N: p.N, Head: e.Digest, Commit: commit, Tree: tree, Closed: p.Closed != nil})
 			}
 		}
 	}
