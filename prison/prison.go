@@ -64,6 +64,18 @@ func (u *Unavailable) Error() string {
 // Is makes [errors.Is] find [ErrFrozen] in an error with Frozen.
 func (u *Unavailable) Is(target error) bool { return u.Frozen && target == ErrFrozen }
 
+// OutputLost reports that a process ran, and that its output could not be written to Stdout or Stderr of its [Process].
+type OutputLost struct {
+	Err    error // of the writer
+	Status int   // the exit status of the process, if Ended
+	Ended  bool  // the process ended by itself
+}
+
+func (o *OutputLost) Error() string { return "copy output: " + o.Err.Error() }
+
+// Unwrap returns the error of the writer.
+func (o *OutputLost) Unwrap() error { return o.Err }
+
 // Network selects the network that a prison can reach.
 type Network int
 
@@ -329,7 +341,7 @@ type Frozen interface {
 // Prison is a running prison.
 type Prison interface {
 	// Exec runs a process to its end and returns its exit status, or 128+n if signal n ended it. An error means that the process could
-	// not be run ([ErrNotFound], [ErrNotExecutable], [ErrNotRunning], ...). When ctx ends, Exec kills the process and returns the
+	// not be run ([ErrNotFound], [ErrNotExecutable], [ErrNotRunning], ...), or that its output is lost ([OutputLost]). When ctx ends, Exec kills the process and returns the
 	// context's error. The process gets neither the caller's terminal nor the caller's files: all data is copied through pipes.
 	Exec(ctx context.Context, p Process) (status int, err error)
 	// Launch runs a process in the background, with its own terminal.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -178,7 +177,10 @@ func (r *running) Exec(ctx context.Context, p prison.Process) (int, error) {
 	if err != nil {
 		return 0, lost(err)
 	}
-	return a.Status, copyErr
+	if copyErr != nil {
+		return 0, &prison.OutputLost{Err: copyErr, Status: a.Status, Ended: true}
+	}
+	return a.Status, nil
 }
 
 // afterwards is how long the output of other processes is still read after the process has exited.
@@ -296,7 +298,7 @@ func (o *output) run(to io.Writer, ended <-chan struct{}) {
 		}
 		if n > 0 {
 			if _, err := to.Write(buf[:n]); err != nil {
-				o.err = fmt.Errorf("copy output: %w", err)
+				o.err = err
 				o.from.Close() // the process gets SIGPIPE, as with any reader that has closed the pipe
 				return
 			}

@@ -132,7 +132,7 @@ func (r *Container) runOnce(ctx context.Context, p prison.Process, mode string) 
 	}
 	if err != nil {
 		x.stream.Close() // an engine with unread output does not report the end of any command
-		return 0, errors.Join(err, x.kill(ctx))
+		return 0, errors.Join(&prison.OutputLost{Err: err}, x.kill(ctx))
 	}
 	return x.result(ctx)
 }

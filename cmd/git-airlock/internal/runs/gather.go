@@ -259,6 +259,11 @@ func (g *gathering) hit(limit string) {
 // found adds a result of the run to the manifest, with the reason.
 func (g *gathering) found(s record.Status, reason string) {
 	g.statuses = append(g.statuses, s)
+	g.because(reason)
+}
+
+// because adds a reason to the manifest.
+func (g *gathering) because(reason string) {
 	if reason != "" && !slices.Contains(g.reasons, reason) {
 		g.reasons = append(g.reasons, reason)
 	}
@@ -292,6 +297,9 @@ func (g *gathering) addResults() {
 		g.found(record.Stopped, "the end of the command was not seen")
 	case *m.Exit != 0 && !g.result.Late && !g.result.Spent:
 		g.found(record.Failed, fmt.Sprintf("the command ended with exit status %d", *m.Exit))
+	}
+	if g.result.OutputLost != "" {
+		g.because("the rest of its output was lost: " + gitops.Text(g.values.Text(g.result.OutputLost)).String())
 	}
 	if g.result.Late {
 		g.hit("time")

@@ -49,6 +49,8 @@ type Result struct {
 	At      time.Time `json:"at"`
 	// Failure is the error of a command that could not be started.
 	Failure string `json:"failure,omitempty"`
+	// OutputLost is the error because of which the output of the command was not written to its end.
+	OutputLost string `json:"output_lost,omitempty"`
 	// Recovered reports that the process that watched the run died.
 	Recovered bool `json:"recovered,omitempty"`
 }

@@ -33,6 +33,7 @@ func (o *recording) begin(ctx context.Context, s *session.Session, r airlock.Rec
 func (o *recording) ended(ctx context.Context, s *session.Session, err error) {
 	at := s.Now().UTC()
 	o.Sample(ctx)
+	var lost *prison.OutputLost
 	status, known := cmdline.ChildStatus(err)
 	switch {
 	case known:
@@ -41,6 +42,11 @@ func (o *recording) ended(ctx context.Context, s *session.Session, err error) {
 	case errors.Is(err, prison.ErrNotRunning):
 		o.result.Stopped = true
 	case errors.Is(err, context.Canceled), errors.Is(err, syscall.EPIPE): // the command had begun, and this process did not wait for its end
+	case errors.As(err, &lost):
+		o.result.OutputLost = lost.Error()
+		if lost.Ended {
+			o.result.Exit = &lost.Status
+		}
 	default:
 		o.result = cmdline.NotStarted(err)
 	}
