@@ -346,9 +346,10 @@ type Prison interface {
 	Exec(ctx context.Context, p Process) (status int, err error)
 	// Launch runs a process in the background, with its own terminal.
 	Launch(ctx context.Context, p Process) error
-	// Join copies the launched command's terminal output from now on to p.Stdout, and p.Stdin to the terminal's input. It gives the
-	// terminal the size of p.Terminal, and ignores the rest of p. It returns when the command or ctx ends, or when p.Stdout is too slow.
-	// It returns [ErrNotLaunched] if no launched command runs.
+	// Join copies the launched command's terminal output from now on to p.Stdout, and p.Stdin to the terminal's input. Before the output
+	// it writes sequences for the terminal modes that the command has set before. It gives the terminal the size of p.Terminal, and
+	// ignores the rest of p. It returns when the command or ctx ends, or when p.Stdout is too slow. It returns [ErrNotLaunched] if no
+	// launched command runs.
 	Join(ctx context.Context, p Process) error
 	// Watch sends on the channel when one of the paths inside may have changed. The paths are files or folders, which are not watched
 	// recursively. They may be missing or vanish. Several changes can cause one send. Watch uses inotify where possible, and always

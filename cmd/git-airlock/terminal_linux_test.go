@@ -64,7 +64,7 @@ func (s *screen) String() string {
 }
 
 // terminal DIALOGUE STATUS PROGRAM ARGS runs a program on a terminal of its own. The lines of the dialogue are
-// "> text" (typed, with return), "^C", "^\", "^]", "size ROWS COLS", and "< text", for which it waits.
+// "> text" (typed, with return), "^C", "^\", "^]", "size ROWS COLS", "< text", for which it waits, and <q "text" with Go's quotes.
 func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) < 3, "terminal DIALOGUE STATUS PROGRAM [ARGS]")
 	ours, theirs, err := openTerminal()
@@ -139,13 +139,24 @@ func converse(terminal *os.File, show *screen, line string) error {
 			return err
 		}
 		return unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &size)
-	case "<":
-		for end := time.Now().Add(patience); !show.passes(text); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				return fmt.Errorf("it does not show %q", text)
-			}
+	case "<q":
+		text, err := strconv.Unquote(text)
+		if err != nil {
+			return err
 		}
-		return nil
+		return awaitText(show, text)
+	case "<":
+		return awaitText(show, text)
 	}
 	return fmt.Errorf("dialogue line %q", line)
+}
+
+// awaitText waits until a text is shown.
+func awaitText(show *screen, text string) error {
+	for end := time.Now().Add(patience); !show.passes(text); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("it does not show %q", text)
+		}
+	}
+	return nil
 }

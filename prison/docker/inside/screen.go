@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/modes"
 	"github.com/git-airlock/git-airlock/prison/moments"
 )
 
@@ -20,6 +21,7 @@ type shared struct {
 	log *tail
 
 	mu           sync.Mutex
+	modes        modes.Tracker // of the output so far
 	joined       []*joiner
 	disconnected bool // nobody can join any more
 }
@@ -52,12 +54,16 @@ func (s *shared) welcome(listener net.Listener, keys io.Writer) {
 	}
 }
 
+// add adds a joiner, whose terminal first gets the modes that the command has set.
 func (s *shared) add(j *joiner) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.disconnected {
 		j.conn.Close()
 		return false
+	}
+	if set := s.modes.Set(); len(set) > 0 {
+		j.queue <- set // the queue is empty
 	}
 	s.joined = append(s.joined, j)
 	return true
@@ -82,6 +88,7 @@ func (s *shared) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log.Write(p) //nolint:errcheck // a full disk must not stop the command
+	s.modes.Read(p)
 	piece := slices.Clone(p)
 	s.joined = slices.DeleteFunc(s.joined, func(j *joiner) bool {
 		select {

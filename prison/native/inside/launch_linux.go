@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/git-airlock/git-airlock/prison/modes"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 
 	"golang.org/x/sys/unix"
@@ -116,10 +117,12 @@ const joinedBuffer = 1 << 20
 type shared struct {
 	master       *os.File
 	mu           sync.Mutex
+	modes        modes.Tracker // of the output so far
 	joined       []*os.File
 	disconnected bool
 }
 
+// add adds a caller, whose terminal first gets the modes that the command has set.
 func (t *shared) add(writer *os.File) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,6 +131,9 @@ func (t *shared) add(writer *os.File) {
 		return
 	}
 	t.joined = append(t.joined, writer)
+	if set := t.modes.Set(); len(set) > 0 {
+		unix.Write(int(writer.Fd()), set) //nolint:errcheck // the new pipe has room; a caller that is gone is found later
+	}
 }
 
 // show sends output to the callers that have joined, and disconnects a caller whose buffer is full: the command
@@ -135,6 +141,7 @@ func (t *shared) add(writer *os.File) {
 func (t *shared) show(output []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.modes.Read(output)
 	t.joined = slices.DeleteFunc(t.joined, func(w *os.File) bool {
 		n, err := unix.Write(int(w.Fd()), output)
 		if err == nil && n == len(output) {
