@@ -50,6 +50,20 @@ func EndedWith(status int) error {
 	return &childStatus{status}
 }
 
+// typedEnd marks the error of a command that ended by the signal of a key at its terminal.
+type typedEnd struct {
+	error
+	key string
+}
+
+func (e typedEnd) Unwrap() error { return e.error }
+
+// EndedByKey returns the key with which the user ended the command of visit or run, such as ^C, and an empty string if no key did.
+func EndedByKey(err error) string {
+	typed, _ := errors.AsType[typedEnd](err)
+	return typed.key
+}
+
 // ChildStatus returns the exit status of a command that visit or run ran. known is false if it was not run to its end.
 func ChildStatus(err error) (status int, known bool) {
 	if child, ok := errors.AsType[*childStatus](err); ok {

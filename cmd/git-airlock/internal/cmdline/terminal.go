@@ -1,8 +1,11 @@
 package cmdline
 
 import (
+	"bytes"
+	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/term"
@@ -49,6 +52,42 @@ func ConnectTerminal(p *prison.Process) (restore func(), err error) {
 		shown.Undo()
 		_ = term.Restore(in, before)
 	}, nil
+}
+
+// Keys passes on what the user types at a terminal, and notes which keys were typed that end a command.
+type Keys struct {
+	io.Reader
+	interrupted, quit atomic.Bool
+}
+
+// The keys as MakeRaw passes them on, and their names.
+const (
+	interruptKey, interruptName = 0x03, "^C"
+	quitKey, quitName           = 0x1c, `^\`
+)
+
+func (k *Keys) Read(p []byte) (int, error) {
+	n, err := k.Reader.Read(p)
+	if bytes.IndexByte(p[:n], interruptKey) >= 0 {
+		k.interrupted.Store(true)
+	}
+	if bytes.IndexByte(p[:n], quitKey) >= 0 {
+		k.quit.Store(true)
+	}
+	return n, err
+}
+
+// EndedWith is as [EndedWith], and marks the error if a key was typed whose signal the status names. A command that ends by itself
+// with that status after the key counts as ended by the key, too: a shell ends so if the key has ended its command.
+func (k *Keys) EndedWith(status int) error {
+	switch err := EndedWith(status); {
+	case status == 128+int(syscall.SIGINT) && k.interrupted.Load():
+		return typedEnd{err, interruptName}
+	case status == 128+int(syscall.SIGQUIT) && k.quit.Load():
+		return typedEnd{err, quitName}
+	default:
+		return err
+	}
 }
 
 // terminalLikeOurs returns the terminal for a launched command, with the type and size of the outer terminal if there is one.

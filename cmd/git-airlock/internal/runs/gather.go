@@ -293,6 +293,8 @@ func (g *gathering) addResults() {
 		g.found(record.Failed, "the command could not be started: "+gitops.Text(g.values.Text(g.result.Failure)).String())
 	case g.result.Stopped:
 		g.found(record.Stopped, "the command was stopped with its prison")
+	case g.result.Key != "":
+		g.found(record.Stopped, fmt.Sprintf("%s at its terminal ended the command", g.result.Key))
 	case m.Exit == nil:
 		g.found(record.Stopped, "the end of the command was not seen")
 	case *m.Exit != 0 && !g.result.Late && !g.result.Spent:

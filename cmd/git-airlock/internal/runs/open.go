@@ -43,10 +43,12 @@ type opening struct {
 type Result struct {
 	Exit *int `json:"exit"` // exit status, or 128+n after signal n; nil if it is not known
 	// Late reports that the time limit ended the run. Stopped reports that the end of its prison did.
-	Late    bool      `json:"late,omitempty"`
-	Stopped bool      `json:"stopped,omitempty"`
-	Spent   bool      `json:"spent,omitempty"` // the limit of its credential ended the run
-	At      time.Time `json:"at"`
+	Late    bool `json:"late,omitempty"`
+	Stopped bool `json:"stopped,omitempty"`
+	Spent   bool `json:"spent,omitempty"` // the limit of its credential ended the run
+	// Key is the key at its terminal that ended the command, such as ^C.
+	Key string    `json:"key,omitempty"`
+	At  time.Time `json:"at"`
 	// Failure is the error of a command that could not be started.
 	Failure string `json:"failure,omitempty"`
 	// OutputLost is the error because of which the output of the command was not written to its end.

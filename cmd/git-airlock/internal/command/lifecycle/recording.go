@@ -37,7 +37,7 @@ func (o *recording) ended(ctx context.Context, s *session.Session, err error) {
 	status, known := cmdline.ChildStatus(err)
 	switch {
 	case known:
-		o.result.Exit = &status
+		o.result.Exit, o.result.Key = &status, cmdline.EndedByKey(err)
 		o.result.Late, o.result.Spent = errors.Is(err, errLate), errors.Is(err, errSpent)
 	case errors.Is(err, prison.ErrNotRunning):
 		o.result.Stopped = true

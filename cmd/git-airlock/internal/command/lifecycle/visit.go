@@ -119,6 +119,7 @@ func visit(ctx context.Context, s *session.Session, r airlock.Record, ready func
 		return err
 	}
 	defer box.Close()
+	keys := &cmdline.Keys{Reader: os.Stdin}
 	p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr
 	restore := func() {}
 	if out != nil {
@@ -126,13 +127,16 @@ func visit(ctx context.Context, s *session.Session, r airlock.Record, ready func
 	} else if restore, err = cmdline.ConnectTerminal(&p); err != nil {
 		return err
 	}
+	if p.Terminal != nil {
+		p.Stdin = keys
+	}
 	run.Keep(&p)
 	status, err := box.Exec(ctx, p)
 	restore()
 	if err != nil {
 		return agent.Advise(err)
 	}
-	return cmdline.EndedWith(status)
+	return keys.EndedWith(status)
 }
 
 // detachKey is ^], as for telnet(1).
