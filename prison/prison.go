@@ -43,11 +43,16 @@ var (
 	ErrNotLaunched = errors.New("no launched command")
 	// ErrNoHome reports that the prison has no home yet, or that the backend keeps no home after a prison has ended.
 	ErrNoHome = errors.New("the prison has no home")
+	// ErrHungUp is the cause of a context that a signal to this program ended, such as the one of a terminal that was closed.
+	ErrHungUp = errors.New("hung up")
 	// ErrNotFound reports that a command does not exist inside (exit status 127 of a shell).
 	ErrNotFound = errors.New("command not found")
 	// ErrNotExecutable reports that a command exists inside and cannot be executed (126).
 	ErrNotExecutable = errors.New("command not executable")
 )
+
+// HangupGrace is how long processes may go on after SIGHUP, before they are killed.
+const HangupGrace = 2 * time.Second
 
 // Unavailable reports that a backend cannot provide the requested isolation on this machine.
 type Unavailable struct {
@@ -341,8 +346,10 @@ type Frozen interface {
 // Prison is a running prison.
 type Prison interface {
 	// Exec runs a process to its end and returns its exit status, or 128+n if signal n ended it. An error means that the process could
-	// not be run ([ErrNotFound], [ErrNotExecutable], [ErrNotRunning], ...), or that its output is lost ([OutputLost]). When ctx ends, Exec kills the process and returns the
-	// context's error. The process gets neither the caller's terminal nor the caller's files: all data is copied through pipes.
+	// not be run ([ErrNotFound], [ErrNotExecutable], [ErrNotRunning], ...), or that its output is lost ([OutputLost]). When ctx ends, Exec
+	// kills the process and returns the context's error. If the cause of that is [ErrHungUp], the process and its session get SIGHUP
+	// before, and at most [HangupGrace] to end. The process gets neither the caller's terminal nor the caller's files: all data is copied
+	// through pipes.
 	Exec(ctx context.Context, p Process) (status int, err error)
 	// Launch runs a process in the background, with its own terminal.
 	Launch(ctx context.Context, p Process) error

@@ -65,6 +65,7 @@ func (s *screen) String() string {
 
 // terminal DIALOGUE STATUS PROGRAM ARGS runs a program on a terminal of its own. The lines of the dialogue are
 // "> text" (typed, with return), "^C", "^\", "^]", "size ROWS COLS", "< text", for which it waits, and <q "text" with Go's quotes.
+// "TERM" sends that signal to the program.
 func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) < 3, "terminal DIALOGUE STATUS PROGRAM [ARGS]")
 	ours, theirs, err := openTerminal()
@@ -89,6 +90,10 @@ func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 		status <- cmd.ProcessState.ExitCode()
 	}()
 	for line := range strings.Lines(dialogue) {
+		if line == "TERM\n" {
+			ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+			continue
+		}
 		if err := converse(ours, show, strings.TrimSuffix(line, "\n")); err != nil {
 			_ = cmd.Process.Kill()
 			ts.Fatalf("%v; shown so far: %q", err, show)

@@ -164,8 +164,11 @@ func (r *running) Exec(ctx context.Context, p prison.Process) (int, error) {
 	}
 	// Init kills the process when our sending side is closed.
 	defer context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), prison.ErrHungUp) {
+			c.HangUp()
+		}
 		c.CloseWrite()
-		c.SetReadDeadline(time.Now().Add(wire.KillPatience))
+		c.SetReadDeadline(time.Now().Add(prison.HangupGrace + wire.KillPatience))
 	})()
 	var a wire.Reply
 	_, err = c.Recv(&a)

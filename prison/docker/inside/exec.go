@@ -74,6 +74,7 @@ type execution struct {
 	prison.Process
 	id     string // the engine's id of the command
 	stream types.HijackedResponse
+	answer string        // from said, for session
 	said   chan string   // receives the script's answer; closed without one if the script never started
 	begun  chan struct{} // closed when the command's terminal has its size, and the command begins; may be nil
 	out    io.Writer
@@ -118,10 +119,16 @@ func (r *Container) runOnce(ctx context.Context, p prison.Process, mode string) 
 	defer x.stream.Close()
 	defer x.closeAtEnd(ctx, x.stream, endPoll)()
 	copied := make(chan error, 1)
-	go func() { copied <- x.copy() }()
+	go func() {
+		defer close(copied)
+		copied <- x.copy()
+	}()
 	select {
 	case err = <-copied:
 	case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), prison.ErrHungUp) {
+			x.hangUp(context.WithoutCancel(ctx), copied)
+		}
 		err := x.kill(context.WithoutCancel(ctx))
 		x.stream.Close()
 		select {
@@ -373,20 +380,41 @@ func (r *Container) plainOnce(ctx context.Context, argv []string) (int, error) {
 	return x.status(ctx)
 }
 
-// kill kills the command and everything in its session. It waits for the script's answer, which contains the session.
+// hangUp sends SIGHUP to the command and everything in its session. It returns when their output has ended, and after
+// [prison.HangupGrace] at the latest.
+func (x *execution) hangUp(ctx context.Context, copied <-chan error) {
+	bounded, cancel := context.WithTimeout(ctx, prison.HangupGrace)
+	defer cancel()
+	if session, ran := x.session(bounded); ran {
+		x.Plain(bounded, []string{Shell, "-c", hangupScript, "sh", session}) //nolint:errcheck // the session is killed next
+		select {
+		case <-copied: //nolint:errcheck // the command was told to end
+		case <-bounded.Done():
+		}
+	}
+}
+
+// session waits for the script's answer, and returns the session in it.
+func (x *execution) session(ctx context.Context) (session string, ran bool) {
+	if x.answer == "" {
+		select {
+		case x.answer = <-x.said:
+		case <-ctx.Done():
+		}
+	}
+	number, ran := sessionOf(x.answer)
+	return strconv.Itoa(number), ran
+}
+
+// kill kills the command and everything in its session.
 func (x *execution) kill(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, dialect.KillPatience)
 	defer cancel()
-	var answer string
-	select {
-	case answer = <-x.said:
-	case <-bounded.Done():
-	}
-	session, ran := sessionOf(answer)
+	session, ran := x.session(bounded)
 	if !ran {
 		return nil
 	}
-	status, err := x.Plain(bounded, []string{Shell, "-c", killScript, "sh", strconv.Itoa(session)})
+	status, err := x.Plain(bounded, []string{Shell, "-c", killScript, "sh", session})
 	if errors.Is(err, prison.ErrNotRunning) {
 		return nil
 	}

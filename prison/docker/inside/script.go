@@ -123,6 +123,19 @@ func texts(env []string) []string {
 	return out
 }
 
+// hangupScript sends SIGHUP to every process of the session in its argument, once.
+const hangupScript = `
+for _stat in /proc/[0-9]*/stat; do
+	read -r _line <"$_stat" || continue
+	_pid=${_line%% *}
+	set -- "$1" ${_line##*) }
+	[ "$5" = "$1" ] || continue
+	kill -HUP "$_pid"
+	kill -CONT "$_pid"
+done 2>/dev/null
+exit 0
+`
+
 // killScript kills every process of the session in its argument. It repeats while it finds any, since processes may start others. Dead
 // processes stay in the list until they are reaped.
 const killScript = `

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
@@ -36,11 +37,28 @@ func (s *server) exec(c wire.Conn, r wire.Request) {
 	select {
 	case status := <-p.exited:
 		c.Send(wire.Reply{Status: status})
-	case <-c.Gone():
+	case hangUp := <-c.Left():
+		if hangUp && !r.Frozen {
+			s.hangUp(p.pid)
+		}
 		s.kill(p.pid, r)
 		c.Send(wire.Reply{Status: <-p.exited}) // the caller may have closed only its sending side, and still wait for the status
 	}
 }
+
+// hangUp sends SIGHUP to a process with its session and its descendants, as the kernel does when a terminal is closed. It returns when
+// they are dead, and after [prison.HangupGrace] at the latest. It sends no signal during a freeze.
+func (s *server) hangUp(pid int) {
+	s.starting.RLock()
+	told := s.procs.hangUp(pid)
+	s.starting.RUnlock()
+	for end := time.Now().Add(prison.HangupGrace); !allDead(told) && time.Now().Before(end); {
+		time.Sleep(hangupPoll)
+	}
+}
+
+// hangupPoll is the interval for checking whether hung up processes are dead.
+const hangupPoll = 10 * time.Millisecond
 
 // kill ends a process with its descendants. Frozen processes end after the thaw: otherwise, a [guard] could not know why they are gone.
 func (s *server) kill(pid int, r wire.Request) {

@@ -132,6 +132,28 @@ func exitStatus(ws unix.WaitStatus) int {
 	return ws.ExitStatus()
 }
 
+// hangUp sends SIGHUP to a process with its session and all its descendants, once, and returns them. SIGCONT lets a stopped process
+// obey.
+func (p *processes) hangUp(leader int) (told map[int]bool) {
+	p.mu.Lock() // nothing is reaped meanwhile, so no pid can be reused
+	defer p.mu.Unlock()
+	told = map[int]bool{}
+	if p.waits[leader] == nil {
+		return told
+	}
+	told[leader] = true
+	for range 50 {
+		if findTree(told, leader) == 0 {
+			break
+		}
+	}
+	for pid := range told {
+		unix.Kill(pid, unix.SIGHUP)
+		unix.Kill(pid, unix.SIGCONT)
+	}
+	return told
+}
+
 // kill ends a process with its session and all its descendants. It does not find a descendant that has left the
 // session and whose parent has died; such a process ends with the prison. It repeats the search until a search
 // after the death of all processes found before finds no new one: a killed process may still complete a fork.

@@ -207,3 +207,19 @@ func (c Conn) Gone() <-chan struct{} {
 	}()
 	return end
 }
+
+// Left is as Gone. The channel first receives whether the peer has called HangUp.
+func (c Conn) Left() <-chan bool {
+	end := make(chan bool, 1)
+	go func() {
+		defer close(end)
+		n, _ := io.Copy(io.Discard, c)
+		end <- n > 0
+	}()
+	return end
+}
+
+// HangUp asks the peer to hang up the process when this side is closed.
+func (c Conn) HangUp() {
+	c.Write([]byte{1}) //nolint:errcheck // a peer that is gone has no process
+}

@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
 )
 
 // ended is the error of a command that a signal ended.
@@ -15,6 +17,9 @@ type ended struct{ signal syscall.Signal }
 
 func (e ended) Error() string { return fmt.Sprintf("ended by signal %d", int(e.signal)) }
 func (e ended) Unwrap() error { return context.Canceled }
+
+// Is makes a prison hang up its processes, which kills them less abruptly than the end of a time limit.
+func (e ended) Is(target error) bool { return target == prison.ErrHungUp }
 
 // untilSignal returns a context that ends with a signal. Signals that were ignored at the start stay ignored: nohup(1) ignores
 // SIGHUP for its command, and a shell ignores ^C and ^\ for commands in the background.

@@ -31,6 +31,7 @@ func visitCommand() *cli.Command {
 		Description: "The command gets a terminal if visit has one, and pipes otherwise. visit never starts a prison. It ends when the command\n" +
 			"ends. Processes that the command left in the background keep running; visit shows their output until they are silent for\n" +
 			"a moment. With an AGENT, visit opens that agent's interface, see git-airlock-agents(1).\n\n" +
+			"If its terminal is closed, or a signal ends visit or run, the command gets SIGHUP, and is killed two seconds later.\n\n" +
 			"With --attach, visit joins the terminal of the command that \"git airlock start -- COMMAND\" launched, and returns the\n" +
 			"command's status. On a terminal ^] detaches, and the command keeps running. With --log, visit prints what that terminal\n" +
 			"shows, and above it what has left the terminal at its top, as plain text: from the last megabyte or two of the command's\n" +
