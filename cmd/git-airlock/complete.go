@@ -317,7 +317,7 @@ func (k *known) runs() (all []manual.Candidate) {
 	for _, e := range records {
 		all = append(all, manual.Candidate{Text: e.Name(), About: e.Manifest.Command(60)})
 	}
-	return append(all, manual.Candidate{Text: "last", About: "the run that ended last"})
+	return append(all, manual.Candidate{Text: "last", About: "the newest run"})
 }
 
 // checkpoints returns the numbers of the checkpoints of the airlock here.

@@ -1,7 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,9 +26,8 @@ func (e *NotFound) Error() string {
 	return fmt.Sprintf("there is no run %q", gitops.Text(e.Name))
 }
 
-// Find returns the run with a name: its number ("3"), "<session>/3", the full name of its ref, or "last" for the run that
-// ended last. session is that of the airlock here, or empty. A number, and "last", stand for a run of that session, if the
-// session has runs.
+// Find returns the run with a name: its number ("3"), "<session>/3", the full name of its ref, or "last" for the newest
+// run. session is that of the airlock here, or empty. A number, and "last", stand for a run of that session, if the session has runs.
 func Find(all []Entry, name, session string) (Entry, error) {
 	var here []Entry
 	for _, e := range all {
@@ -58,13 +60,16 @@ func Find(all []Entry, name, session string) (Entry, error) {
 	return Entry{}, missing
 }
 
-// newest returns the run that ended last, or without manifests the last one of the newest session.
+// newest returns the last run of a session by number: the clock may have been set back since an earlier one. Of several sessions, it is the
+// one whose last run has the latest end. Without manifests, it is the last one in the order of [Refs].
 func newest(all []Entry) Entry {
-	last := all[0]
+	last := map[string]Entry{} // by session
 	for _, e := range all {
-		if !e.Manifest.Ended.Before(last.Manifest.Ended) {
-			last = e
+		if e.Number > last[e.Session].Number {
+			last[e.Session] = e
 		}
 	}
-	return last
+	return slices.MaxFunc(slices.Collect(maps.Values(last)), func(a, b Entry) int {
+		return cmp.Or(a.Manifest.Ended.Compare(b.Manifest.Ended), cmp.Compare(a.Session, b.Session))
+	})
 }

@@ -190,6 +190,20 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestFindAfterClockChange finds the newest run although the clock was set back after an earlier one of its session.
+func TestFindAfterClockChange(t *testing.T) {
+	entry := func(session string, n int, ended int64) Entry {
+		return Entry{Ref: record.Ref(session, n), Session: session, Number: n, Manifest: record.Manifest{Ended: time.Unix(ended, 0)}}
+	}
+	const older, newer = "20261124T100000Z-0001", "20261124T120000Z-0002"
+	all := []Entry{entry(older, 1, 100), entry(older, 2, 9000), entry(older, 3, 200), entry(newer, 1, 300), entry(newer, 2, 250)}
+	for here, want := range map[string]string{older: older + "/3", newer: newer + "/2", "": newer + "/2", "x": newer + "/2"} {
+		if e, err := Find(all, "last", here); err != nil || e.Name() != want {
+			t.Errorf("last in the session %q: %s, %v, want %s", here, e.Name(), err, want)
+		}
+	}
+}
+
 // TestHostileRefs lists and verifies refs that are no records.
 func TestHostileRefs(t *testing.T) {
 	w := gitopstest.New(t)
