@@ -1,6 +1,7 @@
 package promote_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -224,5 +225,29 @@ func TestMergeOfCommitThatLacksAnother(t *testing.T) {
 			}
 			w.nothingLeft()
 		})
+	}
+}
+
+// TestPendingAfterRestore gives the workspace an older state, without the objects of what landed since, as a restore of a checkpoint does. Only
+// commits that the agent makes on top of it are pending, and not the history up to it.
+func TestPendingAfterRestore(t *testing.T) {
+	t.Parallel()
+	for back := range 4 {
+		w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+		for _, name := range []string{"one", "two", "three"} {
+			w.commits(name, name, "1\n")
+		}
+		w.wantLanded("three two one")
+		w.agent("reset", "-q", "--hard", fmt.Sprintf("HEAD~%d", back))
+		w.agent("reflog", "expire", "--all", "--expire=now")
+		w.agent("gc", "-q", "--prune=now")
+		for want, name := range []string{"", "four", "five"} {
+			if name != "" {
+				w.commits(name, name, "1\n")
+			}
+			if s := w.state(); s.Pending != want {
+				t.Errorf("%d commits back, and %d new ones: %d are pending", back, want, s.Pending)
+			}
+		}
 	}
 }

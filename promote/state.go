@@ -137,10 +137,7 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 	if err != nil {
 		return s, err
 	}
-	var landed []string
-	for _, tip := range f.ledger.Tips() {
-		landed = append(landed, string(tip))
-	}
+	landed := gitops.Names(f.ledger.Tips())
 	if s, err = insideMain(ctx, f, exporter, s, landed); err != nil {
 		return s, err
 	}
@@ -160,8 +157,7 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 }
 
 // insideMain counts the commits of main that have not landed.
-func insideMain(ctx context.Context, f facts, exporter Exporter, s State, landed []string) (State, error) {
-	var err error
+func insideMain(ctx context.Context, f facts, exporter Exporter, s State, landed []string) (_ State, err error) {
 	if s.InnerTip, err = f.options.tip(ctx, exporter); err != nil || s.InnerTip == "" {
 		return s, err
 	}
@@ -169,7 +165,11 @@ func insideMain(ctx context.Context, f facts, exporter Exporter, s State, landed
 		s.Pending = f.before.Waits // counting commits alone would not show which of them still land
 		return s, nil
 	}
-	pending, err := exporter.Count(ctx, string(s.InnerTip), landed...)
+	line, err := exporter.FirstParents(ctx, s.InnerTip, f.ledger.Tips())
+	if err != nil {
+		return s, err
+	}
+	pending, err := exporter.Count(ctx, string(s.InnerTip), append(landed, f.ledger.NewestOf(line)...)...)
 	s.Pending = max(0, pending-f.before.Dropped)
 	return s, err
 }

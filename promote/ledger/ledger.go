@@ -145,6 +145,17 @@ func (l *Ledger) Newest() gitops.OID {
 	return l.Last().Inner
 }
 
+// NewestOf returns the newest landed commit of a first-parent history, oldest commit first, or nothing. After a restore of a checkpoint, the
+// workspace does not have the commits of [Ledger.Tips], but older ones that landed.
+func (l *Ledger) NewestOf(line []gitops.OID) []string {
+	for _, inner := range slices.Backward(line) {
+		if l.Has(inner) {
+			return []string{string(inner)}
+		}
+	}
+	return nil
+}
+
 // PendingTip returns the newest pending outer commit; empty if nothing is pending.
 func (l *Ledger) PendingTip() gitops.OID {
 	if n := len(l.Tail); n > 0 {
