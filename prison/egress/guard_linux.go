@@ -252,12 +252,16 @@ func (e *Engine) obey(o control.Order) {
 	}
 }
 
+// clockCheck is how often rules that end are compared with the time of day, which changes also while the machine sleeps.
+const clockCheck = 10 * time.Second
+
 // use puts rules into force, and ends the flows that they do not allow.
 func (e *Engine) use(rules control.Rules) {
 	defer e.changed()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p, err := NewPolicy(rules, time.Now())
+	now := time.Now()
+	p, err := NewPolicy(e.lifetimes.InForce(rules, now, now.Round(0)), now)
 	if err == nil && rules.Generation < e.policy.Load().Generation {
 		err = errors.New("older than the rules in force")
 	}
@@ -284,7 +288,7 @@ func (e *Engine) use(rules control.Rules) {
 		e.expiry.Stop()
 	}
 	if next := p.Changes(); !next.IsZero() {
-		e.expiry = time.AfterFunc(max(0, time.Until(next)), func() { e.use(e.lastRules()) })
+		e.expiry = time.AfterFunc(min(max(0, time.Until(next)), clockCheck), func() { e.use(e.lastRules()) })
 	}
 }
 

@@ -323,6 +323,13 @@ func TestRulesEnd(t *testing.T) {
 		c.Close()
 		t.Error("connected afterwards")
 	}
+	r.Generation++
+	r.Allow[0].Since, r.Allow[0].Until = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour) // the clock was set back
+	e.obey(control.Order{Rules: &r})
+	if c, err := dialName(t, s, "a.test", 22); err == nil {
+		c.Close()
+		t.Error("connected by a rule that was made later")
+	}
 }
 
 // TestNothingWithoutRecords checks that no connection is made while the ledger cannot be written.

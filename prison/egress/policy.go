@@ -111,7 +111,7 @@ func (p Policy) splitCredentials(name, method, path, target string) (here, elsew
 
 func parseRules(given []control.Rule, now time.Time) (rules []Rule, err error) {
 	for _, g := range given {
-		if !g.Until.IsZero() && !g.Until.After(now) {
+		if g.Ended(now) {
 			continue
 		}
 		r, err := ParseRule(g.Text)

@@ -100,6 +100,7 @@ type Engine struct {
 	lastFlow          uint64
 	admitted, refused uint64
 	expiry            *time.Timer // when the next rule ends
+	lifetimes         control.Lifetimes
 	rules             control.Rules
 	failed            string          // why newer rules are not in force
 	closed            int             // connections that the rules in force ended

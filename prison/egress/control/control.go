@@ -90,8 +90,9 @@ type Rule struct {
 	Text string `json:"text"`
 	// Source is where people find the rule, such as "/home/me/.gitconfig:12", "@npm" or "git airlock net allow".
 	Source string `json:"source,omitempty"`
-	// Until is when the rule ends; zero means never.
+	// Until is when the rule ends; zero means never. Since is when it was made, if it is a permission that ends: see [Rule.Ended].
 	Until time.Time `json:"until,omitzero"`
+	Since time.Time `json:"since,omitzero"`
 }
 
 // ReadRules reads the rules in a prison's folder. Without the file, nothing is allowed and the generation is 0.

@@ -32,21 +32,25 @@ func Begin(dir string, rules control.Rules, secrets []secret.Secret, now time.Ti
 	return rules, control.WriteRules(dir, rules)
 }
 
-// With adds a rule that allows or denies what a text describes until a moment; the zero time means for ever. It removes rules with the
-// same text that were added to the running airlock before, except those that outlast the new rule: they decide again when it has ended.
-// A denial that outlasts a permission wins. added are the new rules: a set has several.
-func With(rules control.Rules, text string, deny bool, until time.Time) (changed control.Rules, added []control.Rule, err error) {
+// With adds a rule that allows or denies what a text describes from now until a moment; the zero time means for ever. It removes rules that
+// have ended, and rules with the same text that were added to the running airlock before, except those that outlast the new rule: they
+// decide again when it has ended. A denial that outlasts a permission wins. added are the new rules: a set has several.
+func With(rules control.Rules, text string, deny bool, now, until time.Time) (changed control.Rules, added []control.Rule, err error) {
 	members, err := sets.Expand(text)
 	if err != nil {
 		return rules, nil, wrongRule(deny, err)
 	}
 	for _, m := range members {
-		added = append(added, control.Rule{Text: m.String(), Source: Live, Until: until})
+		r := control.Rule{Text: m.String(), Source: Live, Until: until}
+		if !deny && !until.IsZero() {
+			r.Since = now
+		}
+		added = append(added, r)
 	}
 	without := func(of []control.Rule) []control.Rule {
 		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool {
 			outlasts := !until.IsZero() && (r.Until.IsZero() || r.Until.After(until))
-			return r.Source == Live && !outlasts && slices.ContainsFunc(added, func(a control.Rule) bool { return same(a.Text, r.Text) })
+			return r.Ended(now) || r.Source == Live && !outlasts && slices.ContainsFunc(added, func(a control.Rule) bool { return same(a.Text, r.Text) })
 		})
 	}
 	rules.Allow, rules.Deny = without(rules.Allow), without(rules.Deny)

@@ -62,4 +62,4 @@ func Warnings(rules []control.Rule) (all []string) {
 func Sets() []string { return sets.Names() }
 
 // InForce reports whether a rule has not ended.
-func InForce(r control.Rule, now time.Time) bool { return r.Until.IsZero() || r.Until.After(now) }
+func InForce(r control.Rule, now time.Time) bool { return !r.Ended(now) }

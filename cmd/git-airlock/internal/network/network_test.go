@@ -132,7 +132,7 @@ func TestLiveRules(t *testing.T) {
 		end  time.Time
 	}{{"a.test", true, time.Time{}}, {"a.test", false, time.Time{}}, {"c.test", false, now.Add(time.Hour)}, {"d.test", false, now.Add(-time.Hour)}} {
 		var err error
-		if rules, _, err = With(rules, change.text, change.deny, change.end); err != nil {
+		if rules, _, err = With(rules, change.text, change.deny, now, change.end); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,7 +188,7 @@ func TestRulesThatEnd(t *testing.T) {
 		rules := control.Rules{Allow: []control.Rule{{Text: "*.sub.test", Source: "config"}}}
 		for _, one := range c.changes {
 			var err error
-			if rules, _, err = With(rules, "x.sub.test", one.deny, one.end); err != nil {
+			if rules, _, err = With(rules, "x.sub.test", one.deny, now, one.end); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -198,12 +198,35 @@ func TestRulesThatEnd(t *testing.T) {
 			}
 		}
 	}
-	rules, _, err := With(control.Rules{}, "keep.test", false, time.Time{})
+	rules, _, err := With(control.Rules{}, "keep.test", false, now, time.Time{})
 	if err == nil {
-		rules, _, err = With(rules, "keep.test", false, short)
+		rules, _, err = With(rules, "keep.test", false, now, short)
 	}
 	if v := Decide(Rules{Rules: rules}, Target{Host: "keep.test", Port: 443}, long); err != nil || !v.Allowed {
 		t.Errorf("a lasting permission: %+v, %v", v, err)
+	}
+}
+
+// TestClockSetBack sets the clock back after a permission was given for an hour. The permission has ended, also for the next change and the
+// next start: it would be in force until its end comes again.
+func TestClockSetBack(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	rules, _, err := With(control.Rules{}, "a.test", false, now, now.Add(time.Hour))
+	if err == nil {
+		rules, err = Write(dir, rules)
+	}
+	if v := Decide(Rules{Rules: rules}, Target{Host: "a.test", Port: 443}, now.Add(time.Minute)); err != nil || !v.Allowed {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	back := now.AddDate(-1, 0, 0)
+	if v := Decide(Rules{Rules: rules}, Target{Host: "a.test", Port: 443}, back); v.Allowed {
+		t.Errorf("%+v", v)
+	}
+	if changed, _, err := With(rules, "b.test", false, back, back.Add(time.Hour)); err != nil || len(changed.Allow) != 1 || changed.Allow[0].Text != "b.test" {
+		t.Errorf("after another change: %+v, %v", changed, err)
+	}
+	if begun, err := Begin(dir, control.Rules{}, nil, back); err != nil || len(begun.Allow) != 0 {
+		t.Errorf("after another start: %+v, %v", begun, err)
 	}
 }
 
@@ -234,9 +257,9 @@ func TestNamesAreCompared(t *testing.T) {
 	for _, c := range []struct{ deny, allow string }{
 		{"C.test.", "c.test"}, {"*.c.test", "*.C.TEST"}, {"Bücher.test:22", "xn--bcher-kva.test:22"}, {"GET A.test/X", "GET a.test./X"},
 	} {
-		rules, _, err := With(control.Rules{}, c.deny, true, time.Time{})
+		rules, _, err := With(control.Rules{}, c.deny, true, time.Now(), time.Time{})
 		if err == nil {
-			rules, _, err = With(rules, c.allow, false, time.Time{})
+			rules, _, err = With(rules, c.allow, false, time.Now(), time.Time{})
 		}
 		if err != nil || len(rules.Deny) != 0 || len(rules.Allow) != 1 {
 			t.Errorf("%q, then %q: %+v, %v", c.deny, c.allow, rules, err)

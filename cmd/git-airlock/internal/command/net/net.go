@@ -145,7 +145,7 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 	n, err := s.ChangeNetwork(c.Context, r, func(rules control.Rules) (control.Rules, error) {
 		before = rules
 		var err error
-		if rules, added, err = network.With(rules, text, deny, until); err != nil {
+		if rules, added, err = network.With(rules, text, deny, s.Now(), until); err != nil {
 			return rules, err
 		}
 		if deny {
