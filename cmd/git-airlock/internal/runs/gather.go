@@ -198,11 +198,12 @@ func (g *gathering) until() time.Time {
 
 // events adds the part of the event log.
 func (g *gathering) events(ctx context.Context) error {
-	all, err := g.Events(ctx, g.Manifest.Started.Truncate(time.Millisecond)) // as the times of events are
+	from := g.Manifest.Started.Truncate(time.Millisecond) // as the times of events are
+	all, err := g.Events(ctx, from)
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(e record.Event) bool { return e.Time.After(g.until()) })
+	all = slices.DeleteFunc(all, func(e record.Event) bool { return e.Time.Before(from) || e.Time.After(g.until()) })
 	g.others(all)
 	for i := range all {
 		all[i].Run, all[i].Text = g.Manifest.Run, g.values.Text(all[i].Text)

@@ -39,31 +39,49 @@ func (k Keeper) ledgerDir() (dir string, ok bool) {
 }
 
 // Events returns the events since a moment, oldest first. What the network refused is in its own ledger, and refused programs are in
-// the record of programs, which it reads as well, once that has all programs.
+// the record of programs, which it reads as well, once that has all programs. Nothing is left out that happened after the first event of the
+// result, although the clock may have been set back meanwhile.
 func (k Keeper) Events(ctx context.Context, since time.Time) ([]record.Event, error) {
-	all, err := events.Read(k.dir(), since)
+	all, err := events.Read(k.dir(), time.Time{})
 	if err == nil {
 		err = k.completePrograms(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
+	var network []record.Event
 	if dir, ok := k.ledgerDir(); ok {
 		_, err = ledger.Read(dir, func(r control.Record) bool {
-			if e, shown := eventOf(r); shown && !r.Time.Before(since) {
-				all = append(all, e)
+			if e, shown := eventOf(r); shown {
+				network = append(network, e)
 			}
 			return true
 		})
 	}
 	refused, _ := k.refusedPrograms(0)
-	for _, e := range refused {
-		if !e.Time.Before(since) {
-			all = append(all, e)
+	return startingAt(merged(merged(all, network), refused), since), err
+}
+
+// startingAt returns the events from the first one on that is not before a moment.
+func startingAt(all []record.Event, moment time.Time) []record.Event {
+	first := slices.IndexFunc(all, func(e record.Event) bool { return !e.Time.Before(moment) })
+	if first < 0 {
+		return nil
+	}
+	return all[first:]
+}
+
+// merged returns the events of two logs by time. The events of each log stay in their order, which is that of their happening.
+func merged(a, b []record.Event) []record.Event {
+	all := make([]record.Event, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if b[0].Time.Before(a[0].Time) {
+			all, b = append(all, b[0]), b[1:]
+		} else {
+			all, a = append(all, a[0]), a[1:]
 		}
 	}
-	slices.SortStableFunc(all, func(a, b record.Event) int { return a.Time.Compare(b.Time) })
-	return all, err
+	return append(append(all, a...), b...)
 }
 
 // followPause is how often a followed log is looked at.
