@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
-// OpenPage opens a file, an absolute path, in the user's browser, and does not wait for it. The program is never one of the work
-// tree, and does not run there: what it starts could load files of its current folder.
+// browserPatience is how long an error of the program that opens a browser is waited for. The program itself may be the browser.
+const browserPatience = 2 * time.Second
+
+// OpenPage opens a file, an absolute path, in the user's browser, and does not wait for the end of the browser. The program is never one
+// of the work tree, and does not run there: what it starts could load files of its current folder.
 func OpenPage(file string) error {
 	name := "xdg-open"
 	if runtime.GOOS == "darwin" {
@@ -24,5 +28,14 @@ func OpenPage(file string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
-	return cmd.Process.Release()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			return fmt.Errorf("%s has opened no browser: %w", name, err)
+		}
+	case <-time.After(browserPatience):
+	}
+	return nil
 }
