@@ -311,7 +311,7 @@ func (k *known) runs() (all []manual.Candidate) {
 		return nil
 	}
 	records, err := store.List(k.ctx, s.Repo)
-	if err != nil {
+	if err != nil || len(records) == 0 {
 		return nil
 	}
 	for _, e := range records {

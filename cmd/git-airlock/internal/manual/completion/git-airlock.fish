@@ -3,12 +3,29 @@
 
 function __git_airlock_offer
 	set -l words (commandline -opc)
-	set -l at (contains -i -- airlock $words; or contains -i -- git-airlock $words; or echo 1)
+	# The command is "airlock", or an alias for it, behind git's own options. Those that choose a repository are passed on.
+	set -l at 1
+	set -l place
+	if string match -qr '(^|/)git$' -- $words[1]
+		set at 2
+		while string match -q -- '-*' $words[$at]
+			switch $words[$at]
+				case -C --git-dir --work-tree
+					set -a place $words[$at..(math $at + 1)]
+					set at (math $at + 1)
+				case '--git-dir=*' '--work-tree=*'
+					set -a place $words[$at]
+				case -c --namespace --config-env
+					set at (math $at + 1)
+			end
+			set at (math $at + 1)
+		end
+	end
 	set -l word (commandline -ct)
 	# A path may stand behind "--option=", a whole word is offered all the same.
 	set -l stem (string match -r '^.*=' -- $word)
 	set -l rest (string replace -r '^.*=' '' -- $word)
-	for line in (git airlock complete -- $words[(math $at + 1)..] $word 2>/dev/null)
+	for line in (git $place airlock complete -- $words[(math $at + 1)..] $word 2>/dev/null)
 		switch $line
 			case :files
 				__fish_complete_path $rest | string replace -r '^' -- "$stem"
