@@ -66,10 +66,15 @@ func valuesOf(records []string, key string) (values []string) {
 	return values
 }
 
-// CommandValues returns all values of a setting that were given for this one command with "git -c".
-func (r *Repository) CommandValues(ctx context.Context, key string) ([]string, error) {
+// CommandValues returns all values of a setting that were given for this one command with "git -c", also empty ones and those before them.
+func (r *Repository) CommandValues(ctx context.Context, key string) (values []string, err error) {
 	records, err := r.commandRecords(ctx)
-	return valuesOf(records, key), err
+	for _, rec := range records {
+		if name, value, _ := strings.Cut(rec, "\n"); canonical(name) == canonical(key) {
+			values = append(values, value)
+		}
+	}
+	return values, err
 }
 
 // CommandConfig reads the configuration that was given for this one command with "git -c".

@@ -2,10 +2,10 @@ package inbound
 
 import (
 	"context"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
@@ -14,19 +14,18 @@ import (
 // the user's versions of these files.
 const ExcludeKey = "airlock.exclude"
 
-// Excluded reads the patterns of excluded paths. fixed are the settings that an airlock was started with: they have one value, with
-// a pattern on each line.
-func Excluded(ctx context.Context, repo *gitops.Repository, config gitops.Config, fixed map[string]string) (ignore.Patterns, error) {
-	kept := fixed[ExcludeKey]
-	if kept == "" && !config.Has(ExcludeKey) {
+// Excluded reads the patterns of excluded paths. kept are the settings that an airlock keeps.
+func Excluded(ctx context.Context, repo *gitops.Repository, config gitops.Config, kept map[string]string) (ignore.Patterns, error) {
+	if !config.With(kept).Has(ExcludeKey) {
 		return nil, nil
 	}
-	lines, err := repo.Values(ctx, ExcludeKey)
+	settings, err := repo.Settings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if kept != "" {
-		lines = append(lines, strings.Split(kept, "\n")...)
+	var lines []string
+	for _, s := range airlock.InForce(airlock.WithKept(settings, kept), ExcludeKey) {
+		lines = append(lines, s.Value)
 	}
 	out, wrong, ok := ignore.ParseAll(lines)
 	if !ok {

@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 // Begin writes the rules of a prison that is about to start into its folder. It keeps the rules that were added while the airlock ran,
@@ -82,7 +83,7 @@ func Saved(ctx context.Context, repo *gitops.Repository, key, text string, now t
 	if err != nil {
 		return false, nil, err
 	}
-	for _, s := range inForce(settings, key) {
+	for _, s := range airlock.InForce(settings, key) {
 		have = have || s.Scope == "local" && same(s.Value, text)
 	}
 	var rules control.Rules

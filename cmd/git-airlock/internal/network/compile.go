@@ -21,10 +21,11 @@ import (
 )
 
 // Compile reads the settings of the network and returns the rules of a prison that is about to start, with the sources that
-// people know. Its generation is 0.
-func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config, o airlock.Rules) (control.Rules, error) {
+// people know. Its generation is 0. kept are the settings that the airlock keeps.
+func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config, kept map[string]string, o airlock.Rules) (control.Rules, error) {
 	rules := control.Rules{V: control.Version}
-	settings, err := networkSettings(ctx, repo, config)
+	config = config.With(kept)
+	settings, err := networkSettings(ctx, repo, config, kept)
 	if err != nil {
 		return rules, err
 	}
@@ -71,8 +72,9 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 	return rules, nil
 }
 
-// networkSettings reads the settings of the network with their files. If there are none, it saves the time of running git again.
-func networkSettings(ctx context.Context, repo *gitops.Repository, config gitops.Config) ([]gitops.Setting, error) {
+// networkSettings reads the settings of the network with their files, and those that an airlock keeps. If there are none, it saves the time of
+// running git again.
+func networkSettings(ctx context.Context, repo *gitops.Repository, config gitops.Config, kept map[string]string) ([]gitops.Setting, error) {
 	some := config.Has(AllowKey) || config.Has(DenyKey) || config.Has(UpstreamKey)
 	for key := range config.All() {
 		some = some || strings.HasPrefix(key, credentialKey)
@@ -80,12 +82,13 @@ func networkSettings(ctx context.Context, repo *gitops.Repository, config gitops
 	if !some {
 		return nil, nil
 	}
-	return repo.Settings(ctx)
+	settings, err := repo.Settings(ctx)
+	return airlock.WithKept(settings, kept), err
 }
 
 // readUpstream reads the proxy that all connections of a network go through. It returns the URL without the password.
 func readUpstream(repo *gitops.Repository, settings []gitops.Setting) (proxy, password string, err error) {
-	for _, s := range inForce(settings, UpstreamKey) {
+	for _, s := range airlock.InForce(settings, UpstreamKey) {
 		if inTree(repo, s.File) {
 			return "", "", &RuleError{Source: UpstreamKey + " in " + s.File, Err: errInTree,
 				Next: []string{"git config --show-origin --get-all " + UpstreamKey}}
@@ -108,11 +111,11 @@ func readUpstream(repo *gitops.Repository, settings []gitops.Setting) (proxy, pa
 
 // ProxyPassword returns the password of the proxy in the settings, as a value for the network. If the proxy has no password, it returns no
 // value.
-func ProxyPassword(ctx context.Context, repo *gitops.Repository, config gitops.Config) ([]secret.Secret, error) {
-	if !config.Has(UpstreamKey) {
+func ProxyPassword(ctx context.Context, repo *gitops.Repository, config gitops.Config, kept map[string]string) ([]secret.Secret, error) {
+	if !config.With(kept).Has(UpstreamKey) {
 		return nil, nil
 	}
-	settings, err := repo.Settings(ctx)
+	settings, err := networkSettings(ctx, repo, config.With(kept), kept)
 	if err != nil {
 		return nil, err
 	}
@@ -126,12 +129,15 @@ func ProxyPassword(ctx context.Context, repo *gitops.Repository, config gitops.C
 // clip shortens a text for messages.
 func clip(text string) string { return words.Clip(text, 100) }
 
+// fromCommand is the source of rules that no file has.
+const fromCommand = "git -c or the environment"
+
 // ofSettings returns the rules of a setting that can have several values. As in git, an empty value removes those before it.
 func ofSettings(repo *gitops.Repository, settings []gitops.Setting, key string) (rules []control.Rule, err error) {
-	for _, s := range inForce(settings, key) {
+	for _, s := range airlock.InForce(settings, key) {
 		source := s.File
 		if source == "" {
-			source = "git -c or the environment"
+			source = fromCommand
 		}
 		if inTree(repo, s.File) {
 			return nil, &RuleError{Source: key + " in " + s.File, Err: errInTree,
@@ -146,20 +152,6 @@ func ofSettings(repo *gitops.Repository, settings []gitops.Setting, key string) 
 		}
 	}
 	return rules, nil
-}
-
-// inForce returns the values of a setting, without those before an empty one.
-func inForce(settings []gitops.Setting, key string) (values []gitops.Setting) {
-	for _, s := range settings {
-		switch {
-		case !strings.EqualFold(s.Key, key):
-		case s.Value == "":
-			values = nil
-		default:
-			values = append(values, s)
-		}
-	}
-	return values
 }
 
 // errInTree is the reason why a setting of the network is not obeyed if its file is in the work tree.

@@ -103,15 +103,23 @@ func (d *draft) set(field, value string) error {
 		if !d.ownHosts {
 			d.hosts, d.ownHosts = nil, true
 		}
-		d.hosts = append(slices.Clone(d.hosts), value)
+		if !slices.Contains(d.hosts, value) { // a start with "git -c" also keeps it
+			d.hosts = append(slices.Clone(d.hosts), value)
+		}
 	case "header":
 		d.header = value
 	case "format":
 		d.format = value
 	case "env":
-		d.variables = append(d.variables, value)
+		if !slices.Contains(d.variables, value) {
+			d.variables = append(d.variables, value)
+		}
 	case "paths":
-		d.paths = append(d.paths, strings.Fields(strings.ReplaceAll(value, ",", " "))...)
+		for _, path := range strings.Fields(strings.ReplaceAll(value, ",", " ")) {
+			if !slices.Contains(d.paths, path) {
+				d.paths = append(d.paths, path)
+			}
+		}
 	case "methods":
 		d.methods = strings.ReplaceAll(value, " ", "")
 	case "mode":
@@ -229,7 +237,7 @@ func programOf(c control.Credential) string {
 
 // Sources returns the credentials of a running prison's network without their values, and the password of its proxy. The process that
 // holds the network reads the values itself. Credentials with the value of a user's variable are left out, as only the user has it.
-func Sources(ctx context.Context, repo *gitops.Repository, config gitops.Config, dir string) (all []secret.Secret) {
+func Sources(ctx context.Context, repo *gitops.Repository, config gitops.Config, kept map[string]string, dir string) (all []secret.Secret) {
 	rules, err := control.ReadRules(dir)
 	if err != nil {
 		return nil
@@ -239,7 +247,7 @@ func Sources(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 			all = append(all, s)
 		}
 	}
-	password, _ := ProxyPassword(ctx, repo, config) // without it the proxy refuses
+	password, _ := ProxyPassword(ctx, repo, config, kept) // without it the proxy refuses
 	return append(all, password...)
 }
 

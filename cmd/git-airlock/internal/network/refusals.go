@@ -88,6 +88,9 @@ func Lift(denial control.Rule) string {
 	if denial.Source == Live {
 		return "git airlock net allow " + gitops.Pasteable(denial.Text)
 	}
+	if denial.Source == fromCommand { // the airlock keeps it
+		return "git airlock stop && git -c " + DenyKey + "= airlock start"
+	}
 	return "git config --show-origin --get-all " + DenyKey
 }
 

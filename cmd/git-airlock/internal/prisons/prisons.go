@@ -83,7 +83,9 @@ func (p Prisons) Spec(r airlock.Record) (prison.Spec, error) {
 		}
 	}
 	dir := filepath.Join(p.Store.Dir(r.ID), "prison")
-	sources := func(ctx context.Context) []secret.Secret { return network.Sources(ctx, p.Repo, p.Config, dir) }
+	sources := func(ctx context.Context) []secret.Secret {
+		return network.Sources(ctx, p.Repo, p.Config, r.Settings, dir)
+	}
 	return prison.Spec{
 		ID: r.ID, Dir: dir, Workspace: p.Store.Workspace(r), Sources: sources,
 		UID: r.Phantom.UID, GID: r.Phantom.GID, User: r.Ghost.Login(), Hostname: r.Ghost.Hostname(),

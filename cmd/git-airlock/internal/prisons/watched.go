@@ -94,7 +94,7 @@ func (p Prisons) Watched(ctx context.Context, r airlock.Record) (w Watched, err 
 	if w.record, err = p.Records(r); err != nil {
 		return w, err
 	}
-	if w.deny, err = p.deniedPrograms(ctx, p.Config.With(r.Settings)); err != nil {
+	if w.deny, err = p.deniedPrograms(ctx, r.Settings); err != nil {
 		return w, err
 	}
 	if len(w.deny) > 0 && !w.record {
@@ -104,17 +104,26 @@ func (p Prisons) Watched(ctx context.Context, r airlock.Record) (w Watched, err 
 	return w, nil
 }
 
-// deniedPrograms returns the rules of the settings and of the policies. No setting removes a rule.
-func (p Prisons) deniedPrograms(ctx context.Context, config gitops.Config) (rules []string, err error) {
-	for key, value := range config.All() {
-		if strings.EqualFold(key, denyKey) {
-			if _, err := execs.ParseRules([]string{value}); err != nil {
-				return nil, &gitops.SettingError{Key: denyKey, Value: value, Want: "a pattern, or sha256: and 64 hex digits"}
+// deniedPrograms returns the rules of the settings, of those that an airlock keeps, and of the policies. No setting removes a rule.
+func (p Prisons) deniedPrograms(ctx context.Context, kept map[string]string) (rules []string, err error) {
+	config := p.Config.With(kept)
+	if config.Has(denyKey) {
+		settings, err := p.Repo.Settings(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range airlock.WithKept(settings, kept) {
+			if !strings.EqualFold(s.Key, denyKey) {
+				continue
 			}
-			rules = append(rules, value)
+			if _, err := execs.ParseRules([]string{s.Value}); err != nil {
+				return nil, &gitops.SettingError{Key: denyKey, Value: s.Value, Want: "a pattern, or sha256: and 64 hex digits"}
+			}
+			rules = append(rules, s.Value)
 		}
 	}
 	slices.Sort(rules)
+	rules = slices.Compact(rules)
 	policies, err := teams.ReadPolicy(ctx, p.Repo, config)
 	return append(rules, policies.DeniedPrograms()...), err
 }

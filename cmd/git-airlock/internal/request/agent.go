@@ -1,6 +1,7 @@
 package request
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 // Profiles returns the known agents, with those that settings describe.
@@ -29,7 +31,13 @@ func Agent(c *cli.Context, s *session.Session, name string) (*session.Agent, err
 	if err != nil {
 		return nil, err
 	}
-	all, err := Profiles(settings)
+	given, err := s.Repo.CommandConfig(c.Context)
+	if err != nil {
+		return nil, err
+	}
+	kept := s.Earlier().Settings
+	maps.DeleteFunc(kept, func(key, _ string) bool { return given.Has(key) })
+	all, err := Profiles(airlock.WithKept(settings, kept))
 	if err != nil {
 		return nil, err
 	}

@@ -199,10 +199,15 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 		return nil, err
 	}
 	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") || key == envKey })
-	if given.Has(inbound.ExcludeKey) {
-		if given[inbound.ExcludeKey], err = keptPatterns(c, s); err != nil {
+	for key := range given {
+		if !airlock.IsMany(key) {
+			continue
+		}
+		values, err := s.Repo.CommandValues(c.Context, key)
+		if err != nil {
 			return nil, err
 		}
+		given[key] = airlock.JoinValues(values)
 	}
 	for option, key := range map[string]string{"no-auto-land": "airlock.autoland", "no-recipe": "airlock.recipe"} {
 		if c.IsSet(option) {
@@ -231,12 +236,6 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 		given["airlock.engine"] = engine
 	}
 	return given, err
-}
-
-// keptPatterns returns the patterns of "git -c airlock.exclude", one a line: all of them stay in force, and a later sync reads them.
-func keptPatterns(c *cli.Context, s *session.Session) (string, error) {
-	patterns, err := s.Repo.CommandValues(c.Context, inbound.ExcludeKey)
-	return strings.Join(patterns, "\n"), err
 }
 
 // readSwitches reads the boolean options.

@@ -38,10 +38,10 @@ func (c resolved) withNetwork(spec prison.Spec) (prison.Spec, error) {
 func (c *resolved) readRules(ctx context.Context) (err error) {
 	s := c.session
 	if c.Isolation.Network == prison.NetworkNone.String() { // a wrong setting is refused all the same
-		_, err := network.Compile(ctx, s.Repo, s.Config.With(c.Overrides), airlock.Rules{})
+		_, err := network.Compile(ctx, s.Repo, s.Config, c.kept(), airlock.Rules{})
 		return err
 	}
-	if c.rules, err = network.Compile(ctx, s.Repo, s.Config.With(c.Overrides), c.Rules); err != nil {
+	if c.rules, err = network.Compile(ctx, s.Repo, s.Config, c.kept(), c.Rules); err != nil {
 		return err
 	}
 	for _, warning := range network.Warnings(c.rules.Allow) {
@@ -55,7 +55,7 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 		return nil
 	}
 	var problems []error
-	password, err := network.ProxyPassword(ctx, s.Repo, s.Config)
+	password, err := network.ProxyPassword(ctx, s.Repo, s.Config, c.kept())
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (s *Session) ChangeNetwork(ctx context.Context, r airlock.Record, change fu
 func (s *Session) RulesHere(ctx context.Context) (network.Rules, error) {
 	r, err := s.Here(ctx)
 	if errors.Is(err, ErrNoAirlock) {
-		rules, err := network.Compile(ctx, s.Repo, s.Config, airlock.Rules{})
+		rules, err := network.Compile(ctx, s.Repo, s.Config, nil, airlock.Rules{})
 		return network.Rules{Rules: rules, Open: s.Config.String("airlock.network", "") == prison.NetworkOpen.String()}, err
 	}
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
@@ -76,7 +75,7 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 		c.Rules = q.Rules.After(here.Rules)
 		c.Recipe = q.Recipe && settings.ObeysRecipe(here.Settings, q.Overrides)
 	}
-	if err := settings.Check(s.Config.With(c.airlock.Settings).With(q.Overrides)); err != nil && (!now.runs || q.launchesSome()) {
+	if err := settings.Check(s.Config.With(c.kept())); err != nil && (!now.runs || q.launchesSome()) {
 		return c, err
 	}
 	c.sayLander()
@@ -150,12 +149,12 @@ func (c *resolved) watchPrograms(ctx context.Context) error {
 // airlock keeps its settings.
 func (c *resolved) sayLander() {
 	c.saySigner()
-	s, kept := c.session, gitops.Config{}.With(c.airlock.Settings)
+	s, kept := c.session, gitops.Config(c.airlock.Settings)
 	again := "git -c airlock.name= -c airlock.email= airlock start  # after a stop"
 	if c.runs {
 		again = "git airlock stop  # and the same command again"
 	} else {
-		kept = kept.With(c.Overrides)
+		kept = c.kept()
 	}
 	who, err := s.lander(airlock.Record{Settings: kept})
 	if err != nil {
@@ -171,7 +170,7 @@ func (c *resolved) sayLander() {
 
 // saySigner reports that no commit can be signed, if that is known without a trial.
 func (c *resolved) saySigner() {
-	config := c.session.Config.With(c.airlock.Settings).With(c.Overrides)
+	config := c.session.Config.With(c.kept())
 	if key := attest.MissingKey(config, c.session.Repo.Top); key != "" {
 		c.session.Report.Say("nothing lands: airlock.sign is true, and the key of user.signingKey, %s, does not exist", gitops.Text(key))
 		c.session.Report.Hint("git config --show-origin --get-all user.signingKey")
@@ -209,11 +208,12 @@ func (c *resolved) fill() {
 		r.Tools = c.Tools
 	}
 	r.Rootfs = cmp.Or(c.Rootfs, r.Rootfs)
-	r.Settings = maps.Clone(r.Settings)
-	if r.Settings == nil {
-		r.Settings = map[string]string{}
-	}
-	maps.Copy(r.Settings, c.Overrides)
+	r.Settings = c.kept()
+}
+
+// kept returns the settings that the airlock keeps: those of earlier starts, and those of this one, which win.
+func (c *resolved) kept() gitops.Config {
+	return gitops.Config{}.With(c.airlock.Settings).With(c.Overrides)
 }
 
 // onto returns a record with the resolved values.

@@ -102,7 +102,11 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 	if s.Dry {
 		repo.DryRun()
 	}
-	KeepEnvironment(s.Config)
+	given, err := repo.CommandConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	KeepEnvironment(s.Config.With(s.Earlier().Settings).With(given))
 	if err := s.binding().Bind(ctx); err != nil {
 		return nil, err
 	}
