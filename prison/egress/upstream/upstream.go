@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/net/proxy"
@@ -44,8 +45,12 @@ func Parse(text string) (p Proxy, password string, err error) {
 	switch {
 	case !slices.Contains(schemes, u.Scheme):
 		return p, "", errors.New("the scheme is not http, https or socks5h")
-	case p.host == "" || p.port == "":
-		return p, "", errors.New("host and port are missing")
+	case p.host == "":
+		return p, "", errors.New("the host is missing")
+	case p.port == "":
+		return p, "", errors.New("the port is missing")
+	case !isPort(p.port):
+		return p, "", errors.New("the port is not a number from 1 to 65535")
 	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
 		return p, "", errors.New("nothing may follow the port")
 	}
@@ -54,6 +59,11 @@ func Parse(text string) (p Proxy, password string, err error) {
 		password, _ = u.User.Password()
 	}
 	return p, password, nil
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 // String returns the URL of the proxy, without its password.
