@@ -98,13 +98,12 @@ func readUpstream(repo *gitops.Repository, settings []gitops.Setting) (proxy, pa
 			err = credential.CheckValue(secret)
 		}
 		if err != nil {
-			scheme, _, some := strings.Cut(s.Value, "://")
-			if !some {
-				scheme = "..." // it may have a password
-			}
-			return "", "", &gitops.SettingError{Key: UpstreamKey, Value: clip(scheme + "://..."), Want: "http, https or socks5h, with host and port: " + err.Error()}
+			return "", "", wrongProxy(s.Value, err)
 		}
-		proxy, password = p.String(), secret
+		if secret != "" || p.String() != proxy { // an airlock keeps the proxy of an earlier value without its password
+			password = secret
+		}
+		proxy = p.String()
 	}
 	return proxy, password, nil
 }
@@ -119,7 +118,10 @@ func ProxyPassword(ctx context.Context, repo *gitops.Repository, config gitops.C
 	if err != nil {
 		return nil, err
 	}
-	_, password, err := readUpstream(repo, settings)
+	proxy, password, err := readUpstream(repo, settings)
+	if err == nil && password == "" && proxy != "" && kept[typedKey] != "" {
+		err = &LostPassword{Proxy: proxy}
+	}
 	if password == "" || err != nil {
 		return nil, err
 	}

@@ -209,6 +209,9 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 		}
 		given[key] = airlock.JoinValues(values)
 	}
+	if err := network.DropPassword(given); err != nil {
+		return nil, err
+	}
 	for option, key := range map[string]string{"no-auto-land": "airlock.autoland", "no-recipe": "airlock.recipe"} {
 		if c.IsSet(option) {
 			given[key] = strconv.FormatBool(!c.Bool(option))

@@ -56,6 +56,9 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 	}
 	var problems []error
 	password, err := network.ProxyPassword(ctx, s.Repo, s.Config, c.kept())
+	if lost, ok := errors.AsType[*network.LostPassword](err); ok {
+		return &environment.Refusal{Text: lost.Error(), Next: lost.Next()}
+	}
 	if err != nil {
 		return err
 	}

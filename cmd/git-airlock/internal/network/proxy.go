@@ -1,0 +1,61 @@
+package network
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress/upstream"
+)
+
+// upstreamKey is [UpstreamKey] in the form in which git lists it. typedKey is not a setting of the user: an airlock keeps it with the proxy, and
+// it is not empty if "git -c" gave the proxy with a password.
+const (
+	upstreamKey = "airlock.upstreamproxy"
+	typedKey    = "airlock.upstreamproxy.password"
+)
+
+// DropPassword removes the password of a proxy from settings that an airlock will keep, because its record is a file.
+func DropPassword(given gitops.Config) error {
+	text, some := given[upstreamKey]
+	if !some {
+		return nil
+	}
+	given[typedKey] = "" // that of an earlier start
+	p, password, err := upstream.Parse(text)
+	switch {
+	case text == "": // the airlock has no proxy any more
+	case err != nil:
+		return wrongProxy(text, err)
+	case password != "":
+		given[upstreamKey], given[typedKey] = p.String(), "typed"
+	}
+	return nil
+}
+
+// wrongProxy returns the error for a proxy that cannot be used. It does not show the URL, which may have a password.
+func wrongProxy(text string, err error) error {
+	scheme, _, some := strings.Cut(text, "://")
+	if !some {
+		scheme = "..."
+	}
+	return &gitops.SettingError{Key: UpstreamKey, Value: clip(scheme + "://..."), Want: "http, https or socks5h, with host and port: " + err.Error()}
+}
+
+// LostPassword reports that a start does not get the password of a proxy again.
+type LostPassword struct{ Proxy string }
+
+func (e *LostPassword) Error() string {
+	return "no airlock keeps the password of a proxy, and no setting has the one of " + gitops.Text(e.Proxy).String() + " (typed with git -c)"
+}
+
+// Next returns the next commands.
+func (e *LostPassword) Next() []string {
+	without := "git -c " + UpstreamKey + "= airlock start  # without the proxy"
+	u, err := url.Parse(e.Proxy)
+	if err != nil {
+		return []string{without}
+	}
+	shown := u.Scheme + "://" + u.User.String() + ":PASSWORD@" + u.Host
+	return []string{"git -c " + gitops.Pasteable(UpstreamKey+"="+shown) + " airlock start", without}
+}
