@@ -39,7 +39,7 @@ func Flags() []cli.Flag {
 		&cli.StringFlag{Name: "memory", Usage: "memory of the prison, such as `4g`"},
 		&cli.StringFlag{Name: "cpus", Usage: "`number` of processor cores in the prison"},
 		&cli.StringFlag{Name: "pids", Usage: "`number` of processes and threads in the prison"},
-		&cli.StringSliceFlag{Name: "env", Usage: "pass the variable `NAME[=VALUE]` into the prison; no other variable is passed; an empty value drops those of earlier starts"},
+		&cli.StringSliceFlag{Name: "env", KeepSpace: true, Usage: "pass the variable `NAME[=VALUE]` into the prison; no other variable is passed; an empty value drops those of earlier starts"},
 		allowSecretsFlag,
 		&cli.BoolFlag{Name: "no-recipe", Usage: "ignore " + recipe.FileName + " and the files that can replace it"},
 		&cli.BoolFlag{Name: "selftest", Usage: "run the selftest first, and refuse a prison that fails it"},
