@@ -2,6 +2,7 @@ package net
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -33,7 +34,7 @@ func netCredential(c *cli.Context, s *session.Session, args []string) error {
 	switch {
 	case problem == nil:
 		return nil
-	case shown.Value:
+	case shown.Value && strings.HasPrefix(shown.Source, "env:"): // only the shell of the start has the variable
 		if !c.Bool(cmdline.JSONFlag.Name) {
 			s.Report.Say("%s", shown.Problem)
 		}
