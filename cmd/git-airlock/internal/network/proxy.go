@@ -1,7 +1,6 @@
 package network
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -51,11 +50,11 @@ func (e *LostPassword) Error() string {
 
 // Next returns the next commands.
 func (e *LostPassword) Next() []string {
-	without := "git -c " + UpstreamKey + "= airlock start  # without the proxy"
-	u, err := url.Parse(e.Proxy)
-	if err != nil {
-		return []string{without}
+	scheme, host, _ := strings.Cut(e.Proxy, "://")
+	user, at, some := strings.Cut(host, "@")
+	if !some {
+		user, at = "", host
 	}
-	shown := u.Scheme + "://" + u.User.String() + ":PASSWORD@" + u.Host
-	return []string{"git -c " + gitops.Pasteable(UpstreamKey+"="+shown) + " airlock start", without}
+	shown := scheme + "://" + user + ":PASSWORD@" + at
+	return []string{"git -c " + gitops.Pasteable(UpstreamKey+"="+shown) + " airlock start", "git -c " + UpstreamKey + "= airlock start  # without the proxy"}
 }
