@@ -91,7 +91,7 @@ func (w Way) Dial(ctx context.Context, target string) (net.Conn, error) {
 	defer cancel()
 	c, err := w.dial(ctx, target)
 	if err != nil {
-		return nil, fmt.Errorf("proxy %s: %w", w.Proxy, err)
+		return nil, fmt.Errorf("the proxy fails: %w (proxy %s)", err, w.Proxy) // the record cuts the end, which the user knows
 	}
 	return c, nil
 }
@@ -163,7 +163,7 @@ func (w Way) connect(ctx context.Context, c net.Conn, target string) (net.Conn, 
 	if err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
-	if answer.StatusCode != http.StatusOK {
+	if answer.StatusCode/100 != 2 { // each of these begins the tunnel, RFC 9110, section 9.3.6
 		return nil, fmt.Errorf("it answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	}
 	limited.N = math.MaxInt64
