@@ -95,7 +95,9 @@ func readUpstream(repo *gitops.Repository, settings []gitops.Setting) (proxy, pa
 		}
 		p, secret, err := upstream.Parse(s.Value)
 		if err == nil && secret != "" {
-			err = credential.CheckValue(secret)
+			if err = credential.CheckValue(secret); err != nil {
+				err = fmt.Errorf("the password: %w", err)
+			}
 		}
 		if err != nil {
 			return "", "", wrongProxy(s.Value, err)
