@@ -79,7 +79,7 @@ func (e *ClosedError) Unwrap() error { return e.cause }
 // Otherwise, an agent may have chosen the name, and the proxy gets the checked address instead.
 func (n *Internet) Connect(ctx context.Context, t Target) (net.Conn, error) {
 	addresses := []netip.Addr{t.To.Addr()}
-	named := t.Name != "" && t.Rules.entrusts(t.Name, t.To.Port())
+	named := t.Name != "" && t.Rules.Entrusts(t.Name, t.To.Port())
 	if t.Name != "" {
 		var err error
 		if addresses, err = n.lookup(ctx, t.Name); err != nil && (t.Way == nil || !named) {

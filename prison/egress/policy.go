@@ -251,8 +251,8 @@ func (p Policy) vet(name string, to netip.AddrPort, at netip.Addr) error {
 	return nil
 }
 
-// entrusts reports whether a proxy may look a name up: rules allow the name, and no private address of it.
-func (p Policy) entrusts(name string, port uint16) bool {
+// Entrusts reports whether a proxy may look a name up: rules allow the name, and no private address of it.
+func (p Policy) Entrusts(name string, port uint16) bool {
 	about := func(r Rule) bool { return r.Names(name, port) }
 	return slices.ContainsFunc(p.Allow, about) && !slices.ContainsFunc(p.Allow, func(r Rule) bool { return about(r) && r.addresses.IsValid() })
 }
