@@ -101,6 +101,41 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// TestBuildCopiesOnlyFiles builds with a context that has the names of Dockerfiles and of files beside them. The steps of the build are
+// executed, and the image has the context's files and no others.
+func TestBuildCopiesOnlyFiles(t *testing.T) {
+	b := need(t)
+	word := fmt.Sprintf("word%d", time.Now().UnixNano())
+	for _, c := range []struct{ ignores, want string }{
+		{"", ".build-steps .build-steps.dockerignore Dockerfile dockerfile folder"},
+		{"nothing", ".build-steps .build-steps.dockerignore .dockerignore Dockerfile dockerfile folder"},
+	} {
+		w := newBuild(t, word, "COPY . /"+word, `RUN cd /`+word+` && echo found $(ls -A)`)
+		w.Files = []image.File{{Name: "folder/.build-steps", Content: []byte("x"), Mode: 0o644}}
+		for _, name := range []string{".build-steps", "Dockerfile", "dockerfile"} {
+			w.Files = append(w.Files, image.File{Name: name, Content: []byte("FROM " + testImage() + "\nRUN echo other steps\n"), Mode: 0o644})
+		}
+		w.Files = append(w.Files, image.File{Name: ".build-steps.dockerignore", Content: []byte("*\n"), Mode: 0o644})
+		if c.ignores != "" {
+			w.Files = append(w.Files, image.File{Name: ".dockerignore", Content: []byte(c.ignores), Mode: 0o644})
+		}
+		var told []string
+		w.Progress = func(s image.Step) { told = append(told, s.Said) }
+		if err := b.BuildImage(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		found := slices.IndexFunc(told, func(s string) bool { return strings.HasPrefix(s, "found ") })
+		if found < 0 {
+			t.Fatalf("%q", told)
+		}
+		got := strings.Fields(told[found])[1:]
+		slices.Sort(got)
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("copied %q, want %s", got, c.want)
+		}
+	}
+}
+
 func TestBuildFails(t *testing.T) {
 	b := need(t)
 	word := fmt.Sprintf("word%d", time.Now().UnixNano())
@@ -172,6 +207,7 @@ func TestBuildOnPodman(t *testing.T) {
 	prisontest.Need(t, "podman", docker.New(docker.Options{Host: host}).CheckImage(t.Context(), testImage()))
 	t.Setenv("DOCKER_HOST", host)
 	t.Run("whole", TestBuild)
+	t.Run("copies", TestBuildCopiesOnlyFiles)
 	t.Run("fails", TestBuildFails)
 	t.Run("keeps", TestFailedBuildKeepsImages)
 	t.Run("stopped", TestBuildStopped)

@@ -129,7 +129,7 @@ func (s Store) BuildImage(ctx context.Context, w Build) error {
 
 // build builds an image once. lost reports that the build failed because the image of its last step had been removed.
 func (s Store) build(ctx context.Context, e engine, p *dialect.Platform, w Build) (lost bool, err error) {
-	context, dockerfile, err := w.context()
+	context, dockerfile, err := w.archive()
 	if err != nil {
 		return false, err
 	}
@@ -164,18 +164,6 @@ func (s Store) build(ctx context.Context, e engine, p *dialect.Platform, w Build
 		return lost && cleaned == nil, errors.Join(err, cleaned)
 	}
 	return false, errors.Join(e.Failed(ctx, "build image", err), cleaned)
-}
-
-// dockerfileName is a name that no file in a repository has.
-const dockerfileName = ".build-steps"
-
-func (w Build) context() (io.Reader, string, error) {
-	entries := []dialect.Entry{{Name: dockerfileName, Content: string(w.Dockerfile), Mode: 0o644}}
-	for _, f := range w.Files {
-		entries = append(entries, dialect.Entry{Name: f.Name, Content: string(f.Content), Link: f.Link, Mode: f.Mode})
-	}
-	archive, err := dialect.Pack(entries)
-	return archive, dockerfileName, err
 }
 
 // proxies returns the variables through which a step may need to reach the internet. The engine knows these

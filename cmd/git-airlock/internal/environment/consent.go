@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -22,12 +23,31 @@ func (s Setup) Wishes(container bool) (wishes []string) {
 	}
 	// Both requests are shown together, because consent to their common digest covers both.
 	if s.OS.Dockerfile != "" && (container || len(s.Env.Pass) > 0) {
-		wishes = append(wishes, "an image is built from "+gitops.Text(s.OS.Dockerfile).String())
+		wishes = append(wishes, "an image is built from "+gitops.Text(s.OS.Dockerfile).String()+s.copied())
 	}
 	if len(s.Env.Pass) > 0 {
 		wishes = append(wishes, "your variables are passed to the agent: "+strings.Join(s.Env.Pass, ", "))
 	}
 	return wishes
+}
+
+// maxNamed is how many copied files a question about consent names.
+const maxNamed = 8
+
+// copied names the files of the commit that the Dockerfile copies, since its steps can execute them.
+func (s Setup) copied() string {
+	if len(s.context) == 0 {
+		return ""
+	}
+	var names []string
+	for _, f := range s.context[:min(len(s.context), maxNamed)] {
+		names = append(names, gitops.Text(path.Join(s.OS.Context, f.Name)).String())
+	}
+	text := ", which copies " + strings.Join(names, ", ")
+	if more := len(s.context) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // Consents reports whether the user consents to the wishes of a setup. On a terminal it asks the user, once, and again when the
