@@ -141,6 +141,28 @@ func limitFindings() []prison.Finding {
 		}
 		findings = append(findings, f)
 	}
+	return append(findings, l.Rlimits.lowered()...)
+}
+
+// lowered reports the limits of this process that are lower than those of a prison. A prison gets the lower ones.
+func (r Rlimits) lowered() (findings []prison.Finding) {
+	for _, c := range []struct {
+		resource int
+		want     uint64
+		format   string
+	}{
+		{unix.RLIMIT_NPROC, r.PIDs, "at most %d processes (ulimit -Hu)"},
+		{unix.RLIMIT_DATA, r.Memory >> 10, "at most %d KiB for each process (ulimit -Hd)"},
+	} {
+		var now unix.Rlimit
+		err := unix.Getrlimit(c.resource, &now)
+		if c.resource == unix.RLIMIT_DATA {
+			now.Max >>= 10
+		}
+		if err == nil && now.Max < c.want {
+			findings = append(findings, prison.Finding{Name: "limit", Value: fmt.Sprintf(c.format, now.Max)})
+		}
+	}
 	return findings
 }
 

@@ -88,11 +88,22 @@ func (r Rlimits) Set() (weaker []prison.Weakness, err error) {
 		if resource == unix.RLIMIT_NOFILE {
 			l.Cur = min(limit, 1024) // select(2) fails beyond it
 		}
-		if err := unix.Setrlimit(resource, &l); err != nil {
+		if err := setAtMost(resource, l); err != nil {
 			return weaker, err
 		}
 	}
 	return weaker, nil
+}
+
+// setAtMost sets a limit, or keeps the hard limit that this process has already if that one is lower and may not be raised. Shared
+// machines give ordinary users such limits.
+func setAtMost(resource int, l unix.Rlimit) error {
+	err := unix.Setrlimit(resource, &l)
+	var now unix.Rlimit
+	if !errors.Is(err, unix.EPERM) || unix.Getrlimit(resource, &now) != nil || now.Max >= l.Max {
+		return err
+	}
+	return unix.Setrlimit(resource, &unix.Rlimit{Cur: min(l.Cur, now.Max), Max: now.Max})
 }
 
 // NoCores keeps the memory of this process, which has values of credentials, out of core dumps. If the limit cannot be set to 1, it is 0
