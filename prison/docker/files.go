@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -52,10 +53,30 @@ func (e *engine) openFolders(ctx context.Context, id string) error {
 	if err != nil || c.HostConfig == nil {
 		return e.Failed(ctx, "inspect container", err)
 	}
-	root := &inside.Container{Engine: e.Engine, ID: id, User: "0:0"}
 	folders := slices.DeleteFunc(slices.Sorted(maps.Keys(c.HostConfig.Tmpfs)), func(f string) bool { return f == inside.VariablesFolder })
-	_, err = root.Plain(ctx, append([]string{inside.Shell, "-c", `chmod 1777 "$@"`, "sh"}, folders...))
-	return err // if the image has no chmod, the folders stay closed
+	return e.openToAll(ctx, id, folders)
+}
+
+// openToAll makes folders that belong to root writable for everybody. If the image has no chmod, the folders stay closed.
+func (e *engine) openToAll(ctx context.Context, id string, folders []string) error {
+	root := &inside.Container{Engine: e.Engine, ID: id, User: "0:0"}
+	_, err := root.Plain(ctx, append([]string{inside.Shell, "-c", `chmod 1777 "$@"`, "sh"}, folders...))
+	return err
+}
+
+// openScratch makes the scratch folders writable if the image's are not. Some versions of runc give a new folder in memory the mode of the
+// image's folder below it, whatever mode the plan says. The engine reads the image's folders here, not those in memory.
+func (e *engine) openScratch(ctx context.Context, id string) error {
+	closed := slices.DeleteFunc([]string{"/tmp", "/var/tmp"}, func(folder string) bool {
+		bounded, cancel := dialect.Call(ctx)
+		defer cancel()
+		stat, err := e.ContainerStatPath(bounded, id, folder)
+		return err != nil || stat.Mode&fs.ModeSticky != 0 && stat.Mode.Perm() == fs.ModePerm
+	})
+	if len(closed) == 0 {
+		return nil
+	}
+	return e.openToAll(ctx, id, closed)
 }
 
 // lacksShell returns an error if a container could not be started because its image has no shell.

@@ -49,6 +49,42 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestClosedScratchFolders starts prisons from an image whose scratch folders only root may write to, as in an archive of a folder that
+// mkdir(1) made.
+func TestClosedScratchFolders(t *testing.T) {
+	onEach(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+		o.Image = image.BuiltName("0000"+fmt.Sprintf("%04x", os.Getpid()&0xffff), fmt.Sprintf("%024x", o.UID))
+		err := b.BuildImage(t.Context(), image.Build{Name: o.Image, Network: "none", Dockerfile: []byte("FROM " + testImage() +
+			"\nUSER root\nRUN chmod 0755 /tmp && chmod 0700 /var/tmp\nENV TMPDIR=/nowhere\n")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := b.RemoveImage(context.Background(), o.Image); err != nil {
+				t.Error(err)
+			}
+		})
+		s := prisontest.NewSpec(t, b, o)
+		if err := b.Prepare(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { // before the image is removed
+			if err := errors.Join(b.Stop(context.Background(), s), b.Wipe(context.Background(), s)); err != nil {
+				t.Error(err)
+			}
+		})
+		for range 2 { // the second start has the container of the first
+			p := again(t, b, s)
+			if status, out := sh(t, p, `touch /tmp/x /var/tmp/x && stat -c %a /tmp /var/tmp`); status != 0 || out != "1777\n1777\n" {
+				t.Errorf("status %d, %q", status, out)
+			}
+			if err := b.Stop(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // TestImageVolumes starts prisons from an image that declares volumes at the prison's own folders. Accounts and
 // home must be there, files must be kept or lost as in any other prison, and the engine must not have anonymous
 // volumes afterwards.

@@ -240,6 +240,8 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *state, s priso
 		if err := e.fillLate(ctx, r.Container, s); err != nil {
 			return err
 		}
+	} else if err := e.openScratch(ctx, r.Container); err != nil {
+		return err
 	}
 	if err := e.limitInside(ctx, p, r, s); err != nil {
 		return err

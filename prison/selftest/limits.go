@@ -19,7 +19,9 @@ const slack = 64
 // ends early even if a busy machine needs long to start them.
 func tryProcessLimit(ctx context.Context, s Subject) (seen, broken string, err error) {
 	limit := s.Spec.Limits.OrDefault().PIDs
-	script := fmt.Sprintf(`d=$(mktemp -d) && mkfifo "$d/pipe" && exec 3<>"$d/pipe" 4<"$d/pipe" && rm -r "$d" && echo begun || exit 0
+	// An image can name a missing folder in TMPDIR.
+	script := fmt.Sprintf(`for t in "$TMPDIR" /tmp /dev/shm "$HOME"; do d=$(TMPDIR=$t mktemp -d) && break; done
+		mkfifo "$d/pipe" && exec 3<>"$d/pipe" 4<"$d/pipe" && rm -r "$d" && echo begun || exit 0
 		i=0; while [ $i -lt %d ]; do { exec 3>&- >/dev/null; read -r line <&4; } & i=$((i+1)); done; echo all`, limit+slack)
 	out, err := s.read(ctx, "("+script+") 2>/dev/null; true")
 	if err != nil {
