@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -146,17 +147,28 @@ func Unreachable(err error) bool {
 func (e *Engine) down(err error) error {
 	const start = "sudo systemctl start docker"
 	if e.podman.Load() && !errors.Is(err, os.ErrPermission) {
-		return Unavailable("Podman's service at "+e.Host+" does not run", (&Platform{podman: true}).withRoot()...)
+		return Unavailable("Podman's service at "+e.Host+" does not run", startPodman...)
 	}
 	socket, isSocket := strings.CutPrefix(e.Host, "unix://")
 	switch _, statErr := os.Stat(socket); {
+	case errors.Is(err, os.ErrPermission) && (e.podman.Load() || path.Base(socket) != path.Base(client.DefaultDockerHost)):
+		return Unavailable("you may not use the engine at "+e.Host, withoutEngine) // group docker has no rights there
 	case errors.Is(err, os.ErrPermission):
 		return Unavailable("you may not use the engine at "+e.Host,
 			"sudo usermod -aG docker \"$USER\" # then log in again; members of this group are as powerful as root")
+	case isSocket && errors.Is(statErr, os.ErrNotExist) && e.Host != client.DefaultDockerHost && exists(client.DefaultDockerHost):
+		return Unavailable("there is no engine at "+e.Host, "export DOCKER_HOST="+client.DefaultDockerHost)
 	case isSocket && errors.Is(statErr, os.ErrNotExist):
 		return Unavailable("there is no engine at "+e.Host, "sudo apt-get install docker.io", start)
 	}
 	return Unavailable("the engine at "+e.Host+" does not run", start)
+}
+
+// exists reports whether an address is that of a socket that exists.
+func exists(address string) bool {
+	socket, ok := strings.CutPrefix(address, "unix://")
+	_, err := os.Stat(socket)
+	return ok && err == nil
 }
 
 // Expect sets the product of an engine that has not answered yet, as [Platform.Product] has named it earlier.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -112,7 +113,7 @@ func (p *Platform) refuse(host, runtime string) error {
 	case p.Security("userns"):
 		// A container could be excluded from the mapping, but the archives that the engine unpacks for us could not.
 		return Unavailable("the engine maps user ids (userns-remap): on the disk the phantom would be somebody else",
-			"git airlock start --backend native", "sudo \"${EDITOR:-vi}\" /etc/docker/daemon.json # take userns-remap out, then: sudo systemctl restart docker")
+			withoutEngine, "sudo \"${EDITOR:-vi}\" /etc/docker/daemon.json # take userns-remap out, then: sudo systemctl restart docker")
 	case runtime != "" && !known:
 		return Unavailable(fmt.Sprintf("the engine has no runtime %q, only %s", runtime, strings.Join(slices.Sorted(maps.Keys(p.Runtimes)), ", ")),
 			"sudo dockerd --validate --add-runtime "+runtime+"=/path/to/"+runtime+" # then the same in /etc/docker/daemon.json")
@@ -128,12 +129,21 @@ func (p *Platform) Product() string {
 	return "Docker"
 }
 
-// withRoot returns the commands that start an engine that can use every uid.
+// withoutEngine is the command for a prison that needs no engine.
+const withoutEngine = "git airlock start --backend native"
+
+// startPodman are the commands for Podman's service that can use every uid. Only root can use its socket.
+var startPodman = []string{"sudo systemctl start podman.socket", "export DOCKER_HOST=unix:///run/podman/podman.sock"}
+
+// withRoot returns the commands for a user whose engine cannot use every uid.
 func (p *Platform) withRoot() []string {
-	if p.podman {
-		return []string{"sudo systemctl start podman.socket", "export DOCKER_HOST=unix:///run/podman/podman.sock"}
+	switch {
+	case !p.podman:
+		return []string{"export DOCKER_HOST=" + client.DefaultDockerHost}
+	case os.Geteuid() != 0:
+		return []string{withoutEngine}
 	}
-	return []string{"export DOCKER_HOST=" + client.DefaultDockerHost}
+	return startPodman
 }
 
 // Security reports whether a name is among the engine's security options, as "name=seccomp,profile=default".

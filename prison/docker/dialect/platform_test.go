@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -40,6 +41,26 @@ func TestRefuse(t *testing.T) {
 		if (err == nil) != (c.reason == "") || err != nil && (!errors.As(err, &u) || !strings.Contains(u.Reason, c.reason) || len(u.Mend) == 0) {
 			t.Errorf("an engine that is %s: %v", what, err)
 		}
+	}
+}
+
+// TestDownMends checks that a hint fits the socket that cannot be used.
+func TestDownMends(t *testing.T) {
+	for host, want := range map[string]string{
+		"unix:///var/run/docker.sock":         "sudo usermod -aG docker",
+		"unix:///run/podman/podman.sock":      withoutEngine,
+		"unix:///run/user/1/podman/other":     withoutEngine,
+		"unix:///elsewhere/of/it/docker.sock": "sudo usermod -aG docker",
+	} {
+		var u *prison.Unavailable
+		e := &Engine{Host: host}
+		if err := e.down(syscall.EACCES); !errors.As(err, &u) || len(u.Mend) != 1 || !strings.HasPrefix(u.Mend[0], want) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	p := &Platform{podman: true}
+	if os.Geteuid() != 0 && !slices.Equal(p.withRoot(), []string{withoutEngine}) {
+		t.Errorf("an ordinary user with Podman: %q", p.withRoot())
 	}
 }
 
