@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
@@ -13,14 +15,16 @@ import (
 // serviceLogs is the folder for the output of [prestart] services, in the agent's home.
 const serviceLogs = ".cache/services"
 
-// serviceScript starts its arguments as services, each with its own log. It fails if a service ends at once with an error. Then it
-// prints the number of that service on standard output, and its log on standard error. On a busy machine a service needs longer to begin.
-// Shells that do nothing, and begin after the services, show how long.
+// serviceScript starts its arguments as services, each with its own log. The first argument is the number of services that run already. It
+// fails if a service ends at once with an error, and does not start the following ones. Then it prints the number of that service on
+// standard output, and its log on standard error. On a busy machine a service needs longer to begin. Shells that do nothing, and begin
+// after the service, show how long.
 const serviceScript = `
 folder=$HOME/` + serviceLogs + `
 mkdir -p "$folder" || exit
 session=$(command -v setsid)
-n=0
+n=$1
+shift "$((n + 1))"
 for command; do
 	n=$((n + 1))
 	rm -f "$folder/$n.exit"
@@ -28,14 +32,10 @@ for command; do
 		$session "${SHELL:-/bin/sh}" -c "$command"
 		echo $? >"$folder/$n.exit"
 	) >"$folder/$n.log" 2>&1 </dev/null &
-done
-for i in 1 2 3 4; do
-	$session "${SHELL:-/bin/sh}" -c :
-done
-sleep 0.3
-n=0
-for command; do
-	n=$((n + 1))
+	for i in 1 2 3 4; do
+		$session "${SHELL:-/bin/sh}" -c :
+	done
+	sleep 0.3
 	[ -e "$folder/$n.exit" ] || continue
 	read -r status <"$folder/$n.exit"
 	[ "$status" = 0 ] && continue
@@ -81,22 +81,41 @@ func (b Builder) inShell(ctx context.Context, box prison.Prison, command string)
 	})
 }
 
-// Serve starts the services of [prestart].
-func (b Builder) Serve(ctx context.Context, box prison.Prison, commands []string) error {
-	b.Report.Say("starting %s", words.Count(len(commands), "service"))
+// someServices begins the record of a prison in which a service has failed.
+const someServices = "services "
+
+// ServedSome returns the record of a prison in which a service has failed: how many services run, and the record from before.
+func ServedSome(running int, before string) string {
+	return fmt.Sprintf("%s%d %s", someServices, running, before)
+}
+
+// Served returns how many of the services run in a prison with this record, and the record without that.
+func Served(record string, services int) (running int, before string) {
+	rest, some := strings.CutPrefix(record, someServices)
+	if !some {
+		return services, record
+	}
+	number, before, _ := strings.Cut(rest, " ")
+	running, _ = strconv.Atoi(number) // 0 if it cannot be read: all services are started
+	return min(running, services), before
+}
+
+// Serve starts the services of [prestart], except the first ones, which run already. It returns the number of services that run.
+func (b Builder) Serve(ctx context.Context, box prison.Prison, commands []string, running int) (int, error) {
+	b.Report.Say("starting %s", words.Count(len(commands)-running, "service"))
 	which := prison.Capped{Max: maxSaid} // a service may write to it, too
 	out, flush := b.Report.Quoted()
 	defer flush()
 	status, err := box.Exec(ctx, prison.Process{
-		Argv: append([]string{"/bin/sh", "-c", serviceScript, "sh"}, commands...), Stdout: &which, Stderr: out,
+		Argv: append([]string{"/bin/sh", "-c", serviceScript, "sh", strconv.Itoa(running)}, commands...), Stdout: &which, Stderr: out,
 	})
 	if err != nil || status == 0 {
-		return err
+		return len(commands), err
 	}
 	failed := &CommandError{kind: "prestart", status: status}
-	if _, err := fmt.Sscanf(which.String(), "%d %d", &failed.number, &failed.status); err != nil || failed.number < 1 || failed.number > len(commands) {
-		return errors.New("the services of [prestart] cannot be started")
+	if _, err := fmt.Sscanf(which.String(), "%d %d", &failed.number, &failed.status); err != nil || failed.number <= running || failed.number > len(commands) {
+		return running, errors.New("the services of [prestart] cannot be started")
 	}
 	failed.command = commands[failed.number-1]
-	return Advise(failed, "git airlock visit", "git airlock stop && git airlock start")
+	return failed.number - 1, Advise(failed, "git airlock visit", "git airlock start  # starts this service and the following ones again")
 }

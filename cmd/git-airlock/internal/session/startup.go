@@ -33,15 +33,26 @@ func (s *Session) runStartup(ctx context.Context, r airlock.Record, setup enviro
 		return err
 	}
 	defer box.Close()
-	if started && len(setup.Prestart) > 0 {
-		if err := s.Environment().Serve(ctx, box, setup.Prestart); err != nil {
+	done, err := s.Store.Startup(r.ID)
+	if err != nil {
+		return err
+	}
+	running, done := environment.Served(done, len(setup.Prestart))
+	if started {
+		running = 0
+	}
+	if running < len(setup.Prestart) {
+		running, err := s.Environment().Serve(ctx, box, setup.Prestart, running)
+		if err != nil {
+			return errors.Join(err, s.Store.SetStartup(r.ID, environment.ServedSome(running, done)))
+		}
+		if err := s.Store.SetStartup(r.ID, done); err != nil {
 			return err
 		}
 	}
 	digest := environment.Digest([]byte(fmt.Sprintf("%q", setup.Startup)))
-	done, err := s.Store.Startup(r.ID)
-	if err != nil || done == digest {
-		return err
+	if done == digest {
+		return nil
 	}
 	if err := s.Environment().RunStartup(ctx, box, setup.Startup); err != nil {
 		return err
