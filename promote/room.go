@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/disk"
@@ -36,7 +35,7 @@ func (e *Engine) heldBesides(ctx context.Context, f facts, o ledger.Outcome) []l
 	if f.refs.tip == f.before.Onto {
 		holds = append(holds, f.before.Of(ledger.Conflict)...)
 		for _, h := range f.before.Of(ledger.Collision) {
-			if e.stillInTheWay(ctx, f.refs.tip, h.Paths) {
+			if hold.StillInTheWay(ctx, e.Repo, f.refs.tip, h.Paths) {
 				holds = append(holds, h)
 			}
 		}
@@ -56,23 +55,6 @@ func (e *Engine) stillHeld(f facts) bool {
 	return err == nil && slices.ContainsFunc(f.ledger.Tail, func(t ledger.Pair) bool {
 		return f.rules.decisions.DropOf(t.Inner) == nil && results.Of(t.Outer).Holds()
 	})
-}
-
-// stillInTheWay reports whether the user has changes at one of the escaped paths of a collision. It runs no filter.
-func (e *Engine) stillInTheWay(ctx context.Context, tip gitops.OID, paths []string) bool {
-	if len(paths) > gitops.PathspecLimit || slices.ContainsFunc(paths, func(p string) bool { return strings.Contains(p, `\`) }) {
-		return true // the changes may still be there
-	}
-	for _, args := range [][]string{
-		{"diff-index", "--name-only", "-z", "--ignore-submodules=all", string(tip)},
-		{"ls-files", "-z", "--others"},
-	} {
-		found, err := e.Repo.Records(ctx, gitops.Call{Args: append(append(args, "--"), paths...)})
-		if err != nil || len(found) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // room returns the hold for a full file system, or nil if there is room.

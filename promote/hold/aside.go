@@ -91,3 +91,20 @@ func InTheWay(ctx context.Context, r *gitops.Repository, next land.Landing, know
 	slices.Sort(known)
 	return slices.Compact(known)
 }
+
+// StillInTheWay reports whether the user has changes at one of the escaped paths of a collision. It runs no filter.
+func StillInTheWay(ctx context.Context, repo *gitops.Repository, tip gitops.OID, paths []string) bool {
+	if len(paths) > gitops.PathspecLimit || slices.ContainsFunc(paths, func(p string) bool { return strings.Contains(p, `\`) }) {
+		return true // the changes may still be there
+	}
+	for _, args := range [][]string{
+		{"diff-index", "--name-only", "-z", "--ignore-submodules=all", string(tip)},
+		{"ls-files", "-z", "--others"},
+	} {
+		found, err := repo.Records(ctx, gitops.Call{Args: append(append(args, "--"), paths...)})
+		if err != nil || len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
