@@ -72,10 +72,15 @@ func (e *Engine) draft(ctx context.Context, f facts, j judged, w *lazyBridge) (d
 		if windows == nil {
 			windows, err = ledger.ReadWindows(e.Dir(), f.ledger, j.pending, e.Egress)
 		}
-		if err != nil {
-			return d, nil, err
+		if err == nil {
+			notes[EgressRef] = windows.Notes(j.notes, f.refs.named[EgressRef] != "")
 		}
-		notes[EgressRef] = windows.Notes(j.notes, f.refs.named[EgressRef] != "")
+	}
+	if err == nil {
+		err = f.ledger.KeepFacts(j.notes, notes[EgressRef])
+	}
+	if err != nil {
+		return d, nil, err
 	}
 	d.notes = map[string]gitops.OID{}
 	for _, ref := range notesRefs {
@@ -142,11 +147,7 @@ func (e *Engine) announce(ctx context.Context, l *ledger.Ledger, at refs, d deli
 // release ends the protection of handed-over objects from the user's git gc. The caller knows that refs reach the objects now, or that
 // nothing needs them.
 func (e *Engine) release() error {
-	h, err := quarantine.OpenHandover(e.Repo, e.Dir())
-	if err == nil {
-		err = h.Release()
-	}
-	if err != nil {
+	if err := quarantine.Release(e.Repo, e.Dir()); err != nil {
 		return fmt.Errorf("end the hand-over of objects: %w", err)
 	}
 	return nil

@@ -229,6 +229,7 @@ func (e *Engine) noteAgain(ctx context.Context, f facts, taken []ledger.Pair, no
 	if notes[NotesRef] == nil {
 		notes[NotesRef] = map[gitops.OID]string{}
 	}
+	var made []quarantine.Note // the others have facts
 	for _, p := range taken {
 		c, err := f.inside.Commit(ctx, p.Inner)
 		if err != nil {
@@ -237,8 +238,12 @@ func (e *Engine) noteAgain(ctx context.Context, f facts, taken []ledger.Pair, no
 		author, _ := gitops.SplitIdent(c.Author)
 		result := cmp.Or(results.Last(p.Outer), &ledger.GateResult{Late: true})
 		if notes[NotesRef][p.Outer] == "" {
-			notes[NotesRef][p.Outer] = provenance.Note(e.Record, p, author, result, f.rules.decisions.ReviewOf(p.Inner), p.Without, f.now).Text
+			made = append(made, provenance.Note(e.Record, p, author, result, f.rules.decisions.ReviewOf(p.Inner), p.Without, f.now))
+			notes[NotesRef][p.Outer] = made[len(made)-1].Text
 		}
+	}
+	if err = f.ledger.KeepFacts(made, nil); err != nil {
+		return err
 	}
 	for ref, texts := range notes {
 		if len(texts) > 0 {

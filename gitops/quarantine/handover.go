@@ -52,6 +52,15 @@ func OpenHandover(r *gitops.Repository, dir string) (*Handover, error) {
 	return h, writeNew(h.file, []byte(h.mark))
 }
 
+// Release ends the hand-over of an airlock with the host state dir, see [Handover.Release].
+func Release(r *gitops.Repository, dir string) error {
+	h, err := OpenHandover(r, dir)
+	if err != nil {
+		return err
+	}
+	return h.Release()
+}
+
 // installed lists the files of a pack in the order in which they are created: git sees a pack when its index exists.
 var installed = []string{".pack", ".rev", ".idx"}
 

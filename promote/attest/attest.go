@@ -136,26 +136,28 @@ func (a Attester) landed(ctx context.Context, s *state) error {
 	if err != nil {
 		return err
 	}
+	known, err := a.readFacts()
+	if err != nil || text == "" {
+		return err
+	}
 	for group := range slices.Chunk(strings.Fields(text), groupSize) {
-		commits, err := a.Repo.Noted(ctx, promote.NotesRef, group, "--no-walk=unsorted")
+		commits, err := a.Repo.Noted(ctx, "", group, "--no-walk=unsorted") // the notes can be somebody else's
 		if err != nil {
 			return err
 		}
-		commits = slices.DeleteFunc(commits, func(n gitops.Noted) bool {
-			return !strings.Contains(n.Note, "\nAirlock-Session: "+a.Record.Session+"\n")
-		})
+		commits = slices.DeleteFunc(commits, func(n gitops.Noted) bool { return !known.landed(n.ID) })
 		if len(commits) == 0 {
 			continue
 		}
-		if err := a.attest(ctx, s, commits); err != nil {
+		if err := a.attest(ctx, s, commits, known); err != nil {
 			return err
 		}
 	}
-	return nil
+	return a.forget(known, strings.Fields(text))
 }
 
 // attest makes the statements about some commits and writes them in one change of the notes.
-func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) error {
+func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted, facts facts) error {
 	known, tip, err := a.around(ctx, commits)
 	if err != nil {
 		return err
@@ -176,17 +178,17 @@ func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted) 
 	}
 	notes := map[gitops.OID]string{}
 	for _, c := range commits {
-		if adopted, err := a.adopt(ctx, s, c.ID, c.Tree, known[evidence.NotesRef][c.ID]); err != nil {
+		if adopted, err := a.adopt(ctx, s, c.ID, c.Tree, known[c.ID]); err != nil {
 			return err
 		} else if adopted {
 			continue
 		}
-		landed := a.describe(c, known[promote.EgressRef][c.ID], here[c.Tree], patches[c.ID], runs)
+		landed := a.describe(c.ID, facts.of(c.ID), here[c.Tree], patches[c.ID], runs)
 		line, err := a.sign(ctx, s, c.ID, c.Tree, func(p *evidence.Predicate) { p.Landed = &landed })
 		if err != nil {
 			return err
 		}
-		add(notes, known[evidence.NotesRef], c.ID, c.Tree, line)
+		add(notes, known, c.ID, c.Tree, line)
 	}
 	return a.write(ctx, s, tip, noteList(notes))
 }
@@ -309,11 +311,7 @@ func (a Attester) give(ctx context.Context, tip gitops.OID, notes []quarantine.N
 	if err := a.Repo.UpdateRefs(ctx, "airlock: evidence", gitops.RefUpdate{Ref: evidence.NotesRef, Old: tip, New: drafted}); err != nil {
 		return err
 	}
-	h, err := quarantine.OpenHandover(a.Repo, a.dir())
-	if err == nil {
-		err = h.Release()
-	}
-	return err
+	return quarantine.Release(a.Repo, a.dir())
 }
 
 // noteList returns the notes, sorted by their objects.
@@ -324,17 +322,14 @@ func noteList(notes map[gitops.OID]string) (list []quarantine.Note) {
 	return list
 }
 
-// around reads the statements on commits and on their trees, and the notes about the network on the commits, by ref and by object. tip is
-// the commit of notes from which the statements were read.
-func (a Attester) around(ctx context.Context, commits []gitops.Noted) (notes map[string]map[gitops.OID]string, tip gitops.OID, err error) {
-	ids, trees := idsOf(commits), []gitops.OID{}
+// around reads the statements on commits and on their trees, by object. tip is the commit of notes from which they were read.
+func (a Attester) around(ctx context.Context, commits []gitops.Noted) (notes map[gitops.OID]string, tip gitops.OID, err error) {
+	on := idsOf(commits)
 	for _, c := range commits {
-		trees = append(trees, c.Tree)
+		on = append(on, c.Tree)
 	}
-	notes, tips, err := a.Repo.NotesOn(ctx, map[string][]gitops.OID{
-		evidence.NotesRef: slices.Concat(ids, trees), promote.EgressRef: ids,
-	})
-	return notes, tips[evidence.NotesRef], err
+	all, tips, err := a.Repo.NotesOn(ctx, map[string][]gitops.OID{evidence.NotesRef: on})
+	return all[evidence.NotesRef], tips[evidence.NotesRef], err
 }
 
 func idsOf(commits []gitops.Noted) (ids []gitops.OID) {

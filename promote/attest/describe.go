@@ -12,13 +12,14 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/evidence"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// describe collects the facts about a landed commit: from its provenance note, from the note about the network (egress), from the results
-// of checks of its tree, and from the runs in which it landed.
-func (a Attester) describe(c gitops.Noted, egress string, checked []checks.Result, patch string, runs Runs) evidence.Landed {
-	landed := evidence.Landed{PatchID: patch, Reached: reached(egress)}
-	for key, value := range fields(c.Note) {
+// describe collects the facts about a landed commit: those that the airlock kept when it wrote the notes, the results of checks of its tree, and
+// the runs in which it landed.
+func (a Attester) describe(commit gitops.OID, fact ledger.Fact, checked []checks.Result, patch string, runs Runs) evidence.Landed {
+	landed := evidence.Landed{PatchID: patch, Reached: reached(fact.Reached)}
+	for key, value := range fields(fact.Note) {
 		switch key {
 		case "Inner-Commit":
 			landed.Inner = gitops.OID(value)
@@ -28,7 +29,7 @@ func (a Attester) describe(c gitops.Noted, egress string, checked []checks.Resul
 			landed.Policy = value
 		case "Landed-At":
 			when, _ := time.Parse(time.RFC3339, value)
-			landed.Runs = runs(c.ID, when)
+			landed.Runs = runs(commit, when)
 		case "Without":
 			landed.Without = append(landed.Without, gitops.OID(value))
 		case "Reviewed-By":

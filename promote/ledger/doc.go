@@ -4,9 +4,10 @@
 //	outcome.json    the result of the last cycle: holds, counts, times
 //	gate.json       the policy gate's findings in waiting commits, and in landed commits with a flag
 //	decisions.json  the commits that the user accepted or dropped
+//	facts           what the notes on commits without evidence said when they were written
 //
-// Each file has a version and is replaced as a whole. The ledger is the exception: each cycle appends one synced
-// block to it. The airlock's refs decide which entries count. An entry counts as landed up to the commit that the ref
+// Each file has a version and is replaced as a whole. The ledger and the facts are exceptions: each cycle appends one synced
+// block to them. The airlock's refs decide which entries count. An entry counts as landed up to the commit that the ref
 // "promoted" names, and as pending up to the commit that the ref "pending" names. A torn last line is left by a crash
 // and is not an error.
 //
