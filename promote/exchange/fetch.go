@@ -50,7 +50,7 @@ const Checked = "fetch.fsckObjects=true"
 // Spec returns the refspec with which a notes ref is fetched. It replaces a value that a killed fetch may have left.
 func Spec(ref string) string { return "+" + ref + ":" + Fetched(ref) }
 
-// Fetch gets notes refs of a remote and merges them into the refs here. Either all refs move or none. who is the author of the merges.
+// Fetch gets notes refs of a remote and merges them into the refs here. Either all refs move that are not left out, or none. who is the author of the merges.
 func Fetch(ctx context.Context, r *gitops.Repository, remote string, who User, refs []string) (merged []Merged, err error) {
 	var specs []string
 	for _, ref := range refs {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -21,6 +20,19 @@ type Merged struct {
 	// Own is the number of fetched notes with a verdict under the user's own address that the notes here do not have. If it is not 0, nothing
 	// is merged: such a verdict would count as the user's, and whoever can push to the remote can write it.
 	Own int
+	// Left lists the notes of the remote that are left out, sorted by their objects. All others are merged.
+	Left []Left
+	// Fault is the reason why the whole ref of the remote is left out: it does not have the form of notes. It is nil if the ref has it.
+	Fault error
+	Moved bool // the ref here has another value now
+}
+
+// Left is a note of a remote that is left out.
+type Left struct {
+	On    gitops.OID
+	Path  string // of the note in the tree of the remote's notes
+	Known bool   // the notes here have a note on the same object, which stays
+	Why   error
 }
 
 // User is the person who fetches.
@@ -48,10 +60,13 @@ func merge(ctx context.Context, r *gitops.Repository, who User, refs []string, t
 			m.described = described
 		}
 		to, err := m.merge(ctx, r, who)
+		if fault, ok := errors.AsType[formError](err); ok {
+			m.done.Fault, to, err = fault.error, m.ours, nil // the other refs are not at fault
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s of the remote: %w", ref, err)
 		}
-		if to != m.ours {
+		if m.done.Moved = to != m.ours; m.done.Moved {
 			updates = append(updates, gitops.RefUpdate{Ref: ref, Old: m.ours, New: to})
 		}
 		all = append(all, m.done)
@@ -89,32 +104,62 @@ func (m *merging) merge(ctx context.Context, r *gitops.Repository, who User) (gi
 	if err != nil {
 		return "", fmt.Errorf("those here: %w", err)
 	}
-	for id := range theirs {
-		_, known := ours[id]
-		if _, described := m.described[id]; described && !known {
-			return "", fmt.Errorf("it has a note on commit %.12s, about which the notes here say that it reached nothing", id)
-		}
+	if err := m.leaveOut(ctx, r, ours, theirs); err != nil {
+		return "", err
 	}
 	if m.ref == review.NotesRef && who.Own != "" {
 		if m.done.Own, err = ownVerdicts(ctx, r, who.Own, ours, theirs); err != nil || m.done.Own > 0 {
 			return m.ours, err
 		}
 	}
-	if m.ours == "" {
+	if m.ours == "" && len(m.done.Left) == 0 {
 		m.done.Added = len(theirs)
-		return m.theirs, m.readable(ctx, r, slices.Collect(maps.Values(theirs)))
+		return m.theirs, nil
 	}
 	same, err := m.unite(ctx, r, ours, theirs)
 	if err != nil {
 		return "", err
 	}
-	if same && r.IsAncestor(ctx, m.ours, m.theirs) {
+	slices.SortFunc(m.done.Left, func(a, b Left) int { return strings.Compare(string(a.On), string(b.On)) })
+	if same && len(m.done.Left) == 0 && r.IsAncestor(ctx, m.ours, m.theirs) {
 		return m.theirs, nil
 	}
 	if who.Name == "" {
 		return "", ErrNobody
 	}
 	return r.MergeNotes(ctx, Fetched(m.ref), m.ours, m.theirs, who.Name, "airlock: fetch", m.added, m.changed)
+}
+
+// leaveOut removes the notes from theirs that must not come here, or that readers could not read completely. Whoever can push to the remote can
+// write one, and it must not keep the others from coming.
+func (m *merging) leaveOut(ctx context.Context, r *gitops.Repository, ours, theirs map[gitops.OID]note) error {
+	var unread []note // those that differ from ours
+	for id, n := range theirs {
+		our, known := ours[id]
+		switch _, described := m.described[id]; {
+		case described && !known:
+			m.leave(theirs, n, false, errNothing)
+		case our.blob != n.blob:
+			unread = append(unread, n)
+		}
+	}
+	large, err := unreadable(ctx, r, unread, OfLines(m.ref))
+	for _, n := range unread {
+		if why := large[n.path]; why != nil {
+			_, known := ours[n.on()]
+			m.leave(theirs, n, known, why)
+		}
+	}
+	return err
+}
+
+// errNothing reports a note about the network on a commit whose provenance note came without one.
+var errNothing = errors.New("the notes here say that the commit reached nothing")
+
+// leave removes a note from theirs.
+func (m *merging) leave(theirs map[gitops.OID]note, n note, known bool, why error) {
+	delete(theirs, n.on())
+	m.done.Left = append(m.done.Left, Left{On: n.on(), Path: n.path, Known: known, Why: why})
 }
 
 // notesAt returns the notes in a commit of our own notes ref. An empty name stands for a ref that does not exist, which has no notes.
@@ -125,27 +170,15 @@ func notesAt(ctx context.Context, r *gitops.Repository, at gitops.OID) (map[gito
 	return notesIn(ctx, r, at)
 }
 
-// readable returns an error if readers could not read one of the remote's notes completely.
-func (m *merging) readable(ctx context.Context, r *gitops.Repository, notes []note) error {
-	if err := small(ctx, r, notes); err != nil || !OfLines(m.ref) {
-		return err
-	}
-	return few(ctx, r, notes)
-}
-
 // ownVerdicts returns the number of notes of a remote with a verdict under an address that is not in our note on the same object.
 func ownVerdicts(ctx context.Context, r *gitops.Repository, address string, ours, theirs map[gitops.OID]note) (count int, err error) {
-	var changed []note
 	var pairs []gitops.OID // their note and our note in turn; their note twice where we have none
 	for id, n := range theirs {
 		if our, known := ours[id]; !known {
-			changed, pairs = append(changed, n), append(pairs, n.blob, n.blob)
+			pairs = append(pairs, n.blob, n.blob)
 		} else if our.blob != n.blob {
-			changed, pairs = append(changed, n), append(pairs, n.blob, our.blob)
+			pairs = append(pairs, n.blob, our.blob)
 		}
-	}
-	if err := small(ctx, r, changed); err != nil {
-		return 0, err
 	}
 	texts, err := read(ctx, r, pairs)
 	if err != nil {
@@ -176,17 +209,15 @@ var ErrNobody = errors.New("a merge of notes needs your name")
 // unite compares the notes of both sides. It reports whether the merged notes are those of the remote.
 func (m *merging) unite(ctx context.Context, r *gitops.Repository, ours, theirs map[gitops.OID]note) (same bool, err error) {
 	m.added, m.changed, same = map[string]gitops.OID{}, map[string]string{}, true
-	var unread []note      // theirs that differ from ours
-	var both []note        // ours
+	var both [][2]note     // our note and theirs
 	var pairs []gitops.OID // our note and their note in turn
 	for id, n := range theirs {
 		our, known := ours[id]
 		if known && our.blob == n.blob {
 			continue
 		}
-		unread = append(unread, n)
 		if known {
-			pairs, both = append(pairs, our.blob, n.blob), append(both, our)
+			pairs, both = append(pairs, our.blob, n.blob), append(both, [2]note{our, n})
 		} else {
 			m.added[n.path] = n.blob
 		}
@@ -197,20 +228,18 @@ func (m *merging) unite(ctx context.Context, r *gitops.Repository, ours, theirs 
 		}
 	}
 	m.done.Added = len(m.added)
-	if err := m.readable(ctx, r, unread); err != nil {
-		return false, err
-	}
 	texts, err := read(ctx, r, pairs)
 	if err != nil {
 		return false, err
 	}
-	for i, our := range both {
+	for i, of := range both {
 		text, err := m.united(texts[2*i], texts[2*i+1])
 		if err != nil {
-			return false, fmt.Errorf("the note on %s: %w", strings.ReplaceAll(our.path, "/", ""), err)
+			m.leave(theirs, of[1], true, err)
+			continue
 		}
 		if text != texts[2*i] {
-			m.changed[our.path] = text
+			m.changed[of[0].path] = text
 		} else if !OfLines(m.ref) {
 			m.done.Kept++
 		}

@@ -18,10 +18,11 @@ const (
 )
 
 var (
-	errLarge  = fmt.Errorf("more than %d MiB", gitops.NoteLimit>>20)
-	errCommit = errors.New("it is not a commit")
-	errMany   = fmt.Errorf("the list of its notes has more than %d MiB", listLimit>>20)
-	errAll    = fmt.Errorf("its notes have more than %d MiB", notesLimit>>20)
+	errLarge   = fmt.Errorf("more than %d MiB", gitops.NoteLimit>>20)
+	errMissing = errors.New("its text is missing")
+	errCommit  = errors.New("it is not a commit")
+	errMany    = fmt.Errorf("the list of its notes has more than %d MiB", listLimit>>20)
+	errAll     = fmt.Errorf("its notes have more than %d MiB", notesLimit>>20)
 )
 
 // note is one note in a tree of notes.
@@ -30,18 +31,24 @@ type note struct {
 	blob gitops.OID
 }
 
-// notesIn returns the notes in a commit, by their objects. It returns an error if the tree contains anything but notes.
+// on returns the object that a note is on.
+func (n note) on() gitops.OID { return gitops.OID(strings.ReplaceAll(n.path, "/", "")) }
+
+// formError reports that a ref does not have the form of notes.
+type formError struct{ error }
+
+// notesIn returns the notes in a commit, by their objects. It returns a [formError] if the tree contains anything but notes.
 func notesIn(ctx context.Context, r *gitops.Repository, commit gitops.OID) (map[gitops.OID]note, error) {
 	kind, err := r.Output(ctx, "cat-file", "-t", string(commit))
 	if err != nil {
 		return nil, err
 	}
 	if kind != "commit" {
-		return nil, fmt.Errorf("%w, but a %s", errCommit, kind)
+		return nil, formError{fmt.Errorf("%w, but a %s", errCommit, kind)}
 	}
 	entries, err := r.Records(ctx, gitops.Call{Args: []string{"ls-tree", "-r", "-z", "--full-tree", string(commit)}, Limit: listLimit})
 	if errors.Is(err, gitops.ErrOutput) {
-		err = errMany
+		err = formError{errMany}
 	}
 	if err != nil {
 		return nil, err
@@ -52,21 +59,23 @@ func notesIn(ctx context.Context, r *gitops.Repository, commit gitops.OID) (map[
 		id, err := gitops.ParseOID(strings.ReplaceAll(path, "/", ""))
 		fields := strings.Fields(about) // mode, type and name
 		if err != nil || len(id) != len(commit) || len(fields) != 3 || fields[0] != "100644" {
-			return nil, fmt.Errorf("%s in it is not a note", gitops.Pasteable(path))
+			return nil, formError{fmt.Errorf("%s in it is not a note", gitops.Pasteable(path))}
 		}
 		if _, twice := notes[id]; twice {
-			return nil, fmt.Errorf("it has two notes on %s", id)
+			return nil, formError{fmt.Errorf("it has two notes on %s", id)}
 		}
 		notes[id] = note{path, gitops.OID(fields[2])}
 	}
 	return notes, nil
 }
 
-// small returns an error if one of the notes is not a blob in the repository, or has more than [gitops.NoteLimit] bytes, or if all together
-// have more than notesLimit.
-func small(ctx context.Context, r *gitops.Repository, notes []note) error {
+// unreadable returns the notes that readers could not read completely, with the reasons, by their paths. Such a note is not a blob in the
+// repository, or has more than [gitops.NoteLimit] bytes, or, with lines, more than [gitops.NoteLines] lines. If all together have more than
+// notesLimit bytes, it returns a [formError].
+func unreadable(ctx context.Context, r *gitops.Repository, notes []note, lines bool) (map[string]error, error) {
+	unfit := map[string]error{}
 	if len(notes) == 0 {
-		return nil
+		return unfit, nil
 	}
 	var ask strings.Builder
 	for _, n := range notes {
@@ -75,39 +84,37 @@ func small(ctx context.Context, r *gitops.Repository, notes []note) error {
 	var out bytes.Buffer
 	call := gitops.Call{Args: []string{"cat-file", "--batch-check=%(objecttype) %(objectsize)", "--buffer"}, Stdin: strings.NewReader(ask.String()), Stdout: &out}
 	if err := r.Look(ctx, call); err != nil {
-		return err
+		return nil, err
 	}
 	var all int64
-	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	var blobs []gitops.OID // of the notes that are not too large
+	var paths []string
+	sizes := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	for i, n := range notes {
-		if i >= len(lines) {
-			return fmt.Errorf("git read %d of %d notes", i, len(notes))
+		if i >= len(sizes) {
+			return nil, fmt.Errorf("git read %d of %d notes", i, len(notes))
 		}
-		digits, isBlob := strings.CutPrefix(lines[i], "blob ")
+		digits, isBlob := strings.CutPrefix(sizes[i], "blob ")
 		size, err := strconv.ParseInt(digits, 10, 64)
-		id := strings.ReplaceAll(n.path, "/", "")
 		switch {
 		case !isBlob || err != nil:
-			return fmt.Errorf("the note on %s is missing", id)
+			unfit[n.path] = errMissing
 		case size > gitops.NoteLimit:
-			return fmt.Errorf("the note on %s: %w", id, errLarge)
+			unfit[n.path] = errLarge
+		default:
+			blobs, paths = append(blobs, n.blob), append(paths, n.path)
+			all += size
 		}
-		if all += size; all > notesLimit {
-			return errAll
+		if all > notesLimit {
+			return nil, formError{errAll}
 		}
 	}
-	return nil
-}
-
-// few returns an error if one of the notes has more than [gitops.NoteLines] lines.
-func few(ctx context.Context, r *gitops.Repository, notes []note) error {
-	blobs := make([]gitops.OID, len(notes))
-	for i, n := range notes {
-		blobs[i] = n.blob
+	if !lines {
+		return unfit, nil
 	}
-	return r.Blobs(ctx, blobs, gitops.NoteLimit, func(n int, head []byte, _ int64) error {
+	return unfit, r.Blobs(ctx, blobs, gitops.NoteLimit, func(n int, head []byte, _ int64) error {
 		if bytes.Count(head, []byte{'\n'}) > gitops.NoteLines {
-			return fmt.Errorf("the note on %s: %w", strings.ReplaceAll(notes[n].path, "/", ""), errLines)
+			unfit[paths[n]] = errLines
 		}
 		return nil
 	})

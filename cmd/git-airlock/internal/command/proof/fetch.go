@@ -25,8 +25,8 @@ func fetchCommand() *cli.Command {
 		Description: "Fetches the notes that \"git airlock share\" pushes from a remote (origin), and merges them into those here. Then it fetches\n" +
 			"records of runs, as \"git airlock runs fetch\" does. It prints the git commands. It fetches no tags, and removes nothing.\n\n" +
 			"Notes of JSON lines (evidence, checks, verdicts) then have the lines of both sides. Of other notes that differ, yours stay. Unlike\n" +
-			"\"git notes merge\", a merge also keeps notes that the remote has removed or changed. Notes that are too large or of another form\n" +
-			"are an error, and no ref moves then.\n\n" +
+			"\"git notes merge\", a merge also keeps notes that the remote has removed or changed. A note that is too large is left out, and so\n" +
+			"is one that says what a commit reached of which your notes say that it reached nothing. So is a ref that is not one of notes.\n\n" +
 			"Whoever can push to the remote can write any line. A fetched verdict does not count by itself: the team's policy names the people\n" +
 			"whose verdicts count, in addition to yours (git-airlock-policy(1)). A name in a line is a claim (git-airlock-colleagues(7)). If\n" +
 			"there are verdicts under your own address that are not here, no verdict is merged, unless the policy names you. A fetched\n" +
@@ -55,10 +55,11 @@ func fetchNotes(c *cli.Context, s *session.Session, remote string) error {
 		s.Report.Say("the remote has no new notes")
 		return nil
 	}
-	for _, line := range notesLines(remote, offer) {
-		s.Report.Say("%s", line)
-	}
+	s.Report.Say("%s", fetchLine(remote, offer))
 	if s.Dry {
+		for _, ref := range offer.Refs {
+			s.Report.Say("%s", mergeLine(ref, offer))
+		}
 		return nil
 	}
 	who := exchange.User{}
@@ -79,38 +80,77 @@ func fetchNotes(c *cli.Context, s *session.Session, remote string) error {
 		return cmdline.RemoteError(err, next)
 	}
 	for _, m := range merged {
+		sayMerge(s, m, offer)
+	}
+	for _, m := range merged {
 		reportMerged(s, gitops.Pasteable(remote), m)
 	}
 	return nil
 }
 
-// notesLines returns the commands that fetch and merge notes.
-func notesLines(remote string, offer exchange.Offered) []string {
+// fetchLine returns the command that fetches notes.
+func fetchLine(remote string, offer exchange.Offered) string {
 	fetch := "git -c " + exchange.Checked + " fetch --no-prune --no-tags " + gitops.Pasteable(remote)
-	var merges []string
 	for _, ref := range offer.Refs {
 		fetch += " " + exchange.Spec(ref)
-		strategy := "ours"
-		if exchange.OfLines(ref) {
-			strategy = "cat_sort_uniq"
-		}
-		line := fmt.Sprintf("git notes --ref=%s merge -s %s %s", strings.TrimPrefix(ref, "refs/notes/"), strategy, exchange.Fetched(ref))
-		if slices.Contains(offer.New, ref) {
-			line = fmt.Sprintf("git update-ref %s %s", ref, exchange.Fetched(ref))
-		}
-		merges = append(merges, line)
 	}
-	return append([]string{fetch}, merges...)
+	return fetch
+}
+
+// mergeLine returns the command that merges the fetched notes of a ref.
+func mergeLine(ref string, offer exchange.Offered) string {
+	if slices.Contains(offer.New, ref) {
+		return fmt.Sprintf("git update-ref %s %s", ref, exchange.Fetched(ref))
+	}
+	strategy := "ours"
+	if exchange.OfLines(ref) {
+		strategy = "cat_sort_uniq"
+	}
+	return fmt.Sprintf("git notes --ref=%s merge -s %s %s", strings.TrimPrefix(ref, "refs/notes/"), strategy, exchange.Fetched(ref))
+}
+
+// sayMerge prints the commands of a merge that was made. A ref can have been left out.
+func sayMerge(s *session.Session, m exchange.Merged, offer exchange.Offered) {
+	if !m.Moved {
+		return
+	}
+	s.Report.Say("%s", mergeLine(m.Ref, offer))
+	for i, l := range m.Left {
+		if !l.Known && i < leftNamed {
+			s.Report.Say("git notes --ref=%s remove --ignore-missing %s", strings.TrimPrefix(m.Ref, "refs/notes/"), l.On)
+		}
+	}
+}
+
+// leftNamed bounds the number of notes of a ref that are named as left out.
+const leftNamed = 5
+
+// reportLeft prints which notes of a ref were left out, and how to look at them.
+func reportLeft(s *session.Session, remote string, m exchange.Merged) {
+	for i, l := range m.Left {
+		if i == leftNamed {
+			s.Report.Say("%s: left out %s more of the remote", m.Ref, words.Count(len(m.Left)-i, "note"))
+			return
+		}
+		s.Report.Say("%s: left out the note of the remote on %s: %v", m.Ref, l.On, l.Why)
+		s.Report.Hint("git fetch " + remote + " " + m.Ref + " && git show FETCH_HEAD:" + gitops.Pasteable(l.Path) + "  # shows it")
+	}
 }
 
 // reportMerged prints what a merge has added, kept or left out.
 func reportMerged(s *session.Session, remote string, m exchange.Merged) {
+	if m.Fault != nil {
+		s.Report.Say("%s: left out, because that of the remote does not have the form of notes: %v", m.Ref, m.Fault)
+		s.Report.Hint("git ls-remote " + remote + " " + m.Ref + "  # names its object")
+		return
+	}
 	if m.Own > 0 {
 		s.Report.Say("%s: left out, because it has verdicts under your own address that are not here, on %s: anybody who can push there can write them",
 			m.Ref, words.Count(m.Own, "commit"))
 		s.Report.Hint("git fetch " + remote + " " + m.Ref + " && git notes --ref=" + strings.TrimPrefix(m.Ref, "refs/notes/") + " merge -s cat_sort_uniq FETCH_HEAD  # if they are yours")
 		return
 	}
+	reportLeft(s, remote, m)
 	s.Report.Say("%s: %s, %s with new lines", m.Ref, words.Count(m.Added, "new note"), words.Count(m.Changed, "note"))
 	if m.Kept > 0 {
 		s.Report.Say("%s: kept %s of which the remote has another text", m.Ref, words.Count(m.Kept, "note"))
