@@ -213,6 +213,10 @@ func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.De
 		}
 		d = d.Review(r, parent)
 	}
+	// The user may reject a commit by its number before a review lists it. If the numbers cannot be stored, the review gives them.
+	if n, err := ledger.ReadNumbers(s.e.Dir()); err == nil && n.Give(landed) && !s.e.Repo.Dry {
+		_ = n.Write(s.e.Dir())
+	}
 	return d, nil
 }
 
