@@ -45,23 +45,29 @@ func optionsOf(c *cli.Context, report session.Reporter) session.Options {
 	return session.Options{Dry: dry, Report: report, Now: ui.Now, Terminal: terminalLikeOurs(), Version: c.App.Version}
 }
 
-// InAnyRepository is like [InRepository], but also opens a bare repository. bare reports that it is one.
-func InAnyRepository(act func(c *cli.Context, s *session.Session, bare bool) error) cli.ActionFunc {
+// InAnyRepository is like [InRepository], but also opens a bare repository, and a copy of a repository whose airlock is in use. inert reports that
+// it is one of them: act must leave airlocks alone.
+func InAnyRepository(act func(c *cli.Context, s *session.Session, inert bool) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		s, err := Open(c)
-		bare := errors.Is(err, gitops.ErrBare)
-		if bare {
+		inert := true
+		switch {
+		case errors.Is(err, gitops.ErrBare):
 			s, err = session.OpenBare(c.Context, optionsOf(c, ui.Reporter{To: c.App.ErrWriter}))
+		case errors.Is(err, session.ErrCopy):
+			err = nil
+		default:
+			inert = false
 		}
 		if err != nil {
 			return err
 		}
-		if bare {
+		if inert {
 			ui.Know(c.App.ErrWriter, s.Config)
 		} else {
 			finishOver(c.Context, s)
 		}
-		return act(c, s, bare)
+		return act(c, s, inert)
 	}
 }
 

@@ -78,7 +78,11 @@ type Options struct {
 	Version  string           // of this program
 }
 
-// Open opens the repository of the current folder, and finishes interrupted work there.
+// ErrCopy reports a copy of a repository whose airlock is in use elsewhere.
+var ErrCopy = worktrees.ErrCopy
+
+// Open opens the repository of the current folder, and finishes interrupted work there. With an [ErrCopy] it returns a session, which
+// serves commands that leave airlocks alone.
 func Open(ctx context.Context, with Options) (*Session, error) {
 	cwd, err := workingFolder()
 	if err != nil {
@@ -108,7 +112,7 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 	}
 	KeepEnvironment(s.Config.With(s.Earlier().Settings).With(given))
 	if err := s.binding().Bind(ctx); err != nil {
-		return nil, err
+		return s, err
 	}
 	return s, s.recover(ctx)
 }

@@ -105,7 +105,10 @@ func (b Binding) adopt(ctx context.Context, r *airlock.Record) error {
 	return b.locate(r)
 }
 
-// notCopied returns an error for an airlock that came here with a copy of its repository. Its prison and workspace belong to the
+// ErrCopy reports a copy of a repository whose airlock is in use elsewhere.
+var ErrCopy = errors.New("this repository is a copy")
+
+// notCopied returns an [ErrCopy] for an airlock that came here with a copy of its repository. Its prison and workspace belong to the
 // original, and every command here would change them. A moved repository is the original, and is recognized by its inode. A
 // restored one (from a backup, or on another disk) continues with the airlock if no other repository uses it.
 func (b Binding) notCopied(ctx context.Context, r airlock.Record) error {
@@ -126,7 +129,7 @@ func (b Binding) notCopied(ctx context.Context, r airlock.Record) error {
 	if where == "" {
 		return nil
 	}
-	return environment.Advise(fmt.Errorf("this repository is a copy; its airlock %s is in use %s", r.ID, where),
+	return environment.Advise(fmt.Errorf("%w; its airlock %s is in use %s", ErrCopy, r.ID, where),
 		"rm -rf "+gitops.Pasteable(b.Store.Dir(r.ID))+"  # only in this copy",
 		"git airlock clear --remains="+r.ID+"  # removes the rest of it from the copy",
 	)

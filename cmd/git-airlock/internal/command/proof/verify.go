@@ -66,9 +66,10 @@ func verifyCommand() *cli.Command {
 	}, cmdline.Takes{Least: 1, Most: 1})
 }
 
-// verify verifies commits. Before, it makes the statements that are missing, except in a bare repository, which no airlock lands in.
-func verify(c *cli.Context, s *session.Session, bare bool) error {
-	if !bare {
+// verify verifies commits. Before, it makes the statements that are missing, except in a bare repository, which no airlock lands in, and in a
+// copy, whose airlock the original has.
+func verify(c *cli.Context, s *session.Session, inert bool) error {
+	if !inert {
 		s.Attest(c.Context)
 	}
 	v, err := verifierOf(c, s)
