@@ -256,13 +256,12 @@ func (g *Git) Change(ctx context.Context, c Call) error {
 	return g.run(ctx, c)
 }
 
-// withoutHooks returns a variable that switches off the hooks of the user's configuration if alwaysConfig does not. A configuration that cannot be
-// read stops the command, too.
+// withoutHooks returns a variable that switches off the hooks of the user's configuration if alwaysConfig does not.
 func (g *Git) withoutHooks(ctx context.Context) []string {
 	if !g.users || !hooksByName() {
 		return nil
 	}
-	records, _ := g.listConfig(ctx)
+	records, _ := g.listConfig(ctx) // if it cannot be read, the command ends, too
 	return []string{configParameters + "=" + confighook.Parameters(os.Getenv(configParameters), records)}
 }
 

@@ -11,7 +11,7 @@ import (
 // it is not empty if "git -c" gave the proxy with a password.
 const (
 	upstreamKey = "airlock.upstreamproxy"
-	typedKey    = "airlock.upstreamproxy.password"
+	typedKey    = upstreamKey + ".password"
 )
 
 // DropPassword removes the password of a proxy from settings that an airlock will keep, because its record is a file.

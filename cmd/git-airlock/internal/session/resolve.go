@@ -177,8 +177,7 @@ func (c *resolved) saySigner() {
 	}
 }
 
-// compareSetup checks whether the setup of a running prison has changed. It ignores errors, so that they do not stop the repair of
-// the airlock.
+// compareSetup checks whether the setup of a running prison has changed. It ignores errors, so that they do not stop the repair of the airlock.
 func (c *resolved) compareSetup(ctx context.Context) {
 	if !c.Recipe {
 		return

@@ -8,8 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
 
-// Scan searches for secrets in the files that a snapshot of the checked-out commit would contain. It returns the commit and the
-// findings.
+// Scan searches for secrets in the files that a snapshot of the checked-out commit would contain. It returns the commit and the findings.
 func (s *Session) Scan(ctx context.Context) (gitops.Head, scan.Report, error) {
 	head, err := s.base(ctx)
 	if err != nil {

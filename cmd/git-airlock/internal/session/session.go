@@ -210,8 +210,7 @@ func workingFolder() (string, error) {
 	return filepath.EvalSymlinks(cwd)
 }
 
-// insideWorkspace reports whether a folder is in a workspace. It does not run git there, because git would obey configuration that
-// an agent wrote.
+// insideWorkspace reports whether a folder is in a workspace. It does not run git there, because git would obey configuration that an agent wrote.
 func insideWorkspace(ctx context.Context, dir string) bool {
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		id, ok := identity.ParseWorkspaceName(filepath.Base(dir))
@@ -253,8 +252,7 @@ func (s *Session) recover(ctx context.Context) error {
 	return s.Engine(*r).Recover(ctx)
 }
 
-// Here returns the airlock of this worktree. It first finishes an interrupted clear. It fails with [ErrNoAirlock] if there is no
-// airlock.
+// Here returns the airlock of this worktree. It first finishes an interrupted clear. It fails with [ErrNoAirlock] if there is no airlock.
 func (s *Session) Here(ctx context.Context) (airlock.Record, error) {
 	r, err := s.Store.Here()
 	if err != nil {
