@@ -136,8 +136,11 @@ func (a Attester) landed(ctx context.Context, s *state) error {
 	if err != nil {
 		return err
 	}
+	if text == "" {
+		return nil
+	}
 	known, err := a.readFacts()
-	if err != nil || text == "" {
+	if err != nil {
 		return err
 	}
 	for group := range slices.Chunk(strings.Fields(text), groupSize) {
