@@ -156,19 +156,10 @@ func (e *Engine) down(err error) error {
 	case errors.Is(err, os.ErrPermission):
 		return Unavailable("you may not use the engine at "+e.Host,
 			"sudo usermod -aG docker \"$USER\" # then log in again; members of this group are as powerful as root")
-	case isSocket && errors.Is(statErr, os.ErrNotExist) && e.Host != client.DefaultDockerHost && exists(client.DefaultDockerHost):
-		return Unavailable("there is no engine at "+e.Host, "export DOCKER_HOST="+client.DefaultDockerHost)
 	case isSocket && errors.Is(statErr, os.ErrNotExist):
 		return Unavailable("there is no engine at "+e.Host, "sudo apt-get install docker.io", start)
 	}
 	return Unavailable("the engine at "+e.Host+" does not run", start)
-}
-
-// exists reports whether an address is that of a socket that exists.
-func exists(address string) bool {
-	socket, ok := strings.CutPrefix(address, "unix://")
-	_, err := os.Stat(socket)
-	return ok && err == nil
 }
 
 // Expect sets the product of an engine that has not answered yet, as [Platform.Product] has named it earlier.
