@@ -26,15 +26,7 @@ func originsOf(ctx context.Context, repo *gitops.Repository, airlocks airlock.St
 	if !slices.ContainsFunc(all, func(n gitops.Noted) bool { return n.Note == "" }) {
 		return nil, nil
 	}
-	ids, err := repo.NotedIDs(ctx, promote.NotesRef)
-	if err != nil {
-		return nil, err
-	}
-	noted, err := repo.Noted(ctx, promote.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
-	if err != nil {
-		return nil, err
-	}
-	unnoted, err := withoutNote(ctx, repo, airlocks, noted)
+	noted, unnoted, err := agentsCommits(ctx, repo, airlocks)
 	found, built := origins{}, map[string]bool{} // built has the keys of noted commits with their inner commits
 	for i, n := range noted {
 		for _, key := range keysOf(n) {
@@ -51,6 +43,19 @@ func originsOf(ctx context.Context, repo *gitops.Repository, airlocks airlock.St
 		}
 	}
 	return found, err
+}
+
+// agentsCommits returns all agents' commits: those with a note, and those without one.
+func agentsCommits(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store) (noted, unnoted []gitops.Noted, err error) {
+	ids, err := repo.NotedIDs(ctx, promote.NotesRef)
+	if err != nil {
+		return nil, nil, err
+	}
+	if noted, err = repo.Noted(ctx, promote.NotesRef, gitops.Names(ids), "--no-walk=unsorted"); err != nil {
+		return nil, nil, err
+	}
+	unnoted, err = withoutNote(ctx, repo, airlocks, noted)
+	return noted, unnoted, err
 }
 
 // withoutNote returns the agents' commits that have no note, because they were undone, rejected, dropped or built again. Each gets a

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
@@ -60,15 +59,7 @@ func treesOf(ctx context.Context, repo *gitops.Repository, objects []gitops.OID)
 
 // madeWith returns the agents' commits that have the trees, by tree.
 func madeWith(ctx context.Context, repo *gitops.Repository, airlocks airlock.Store, trees []gitops.OID) (map[gitops.OID][]gitops.OID, error) {
-	ids, err := repo.NotedIDs(ctx, promote.NotesRef)
-	if err != nil {
-		return nil, err
-	}
-	noted, err := repo.Noted(ctx, promote.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
-	if err != nil {
-		return nil, err
-	}
-	unnoted, err := withoutNote(ctx, repo, airlocks, noted)
+	noted, unnoted, err := agentsCommits(ctx, repo, airlocks)
 	with := map[gitops.OID][]gitops.OID{}
 	for _, n := range slices.Concat(noted, unnoted) {
 		if slices.Contains(trees, n.Tree) && len(fields(n.Note)["Version"]) > 0 {
