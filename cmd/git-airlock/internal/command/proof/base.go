@@ -22,7 +22,7 @@ const (
 )
 
 // relate sets the relation of the rows whose statement was found by tree or by patch-id. Such a statement can come from another repository,
-// because it names none. That is no fault: the base of a squashed or rebased branch is often a commit that only its author has.
+// because it names none. The row is then marked, and verify does not fail: the base of a squashed or rebased branch is often a commit that only its author has.
 func relate(ctx context.Context, repo *gitops.Repository, rows []row) error {
 	var bases []gitops.OID
 	for _, r := range rows {
