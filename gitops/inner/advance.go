@@ -119,9 +119,10 @@ at "$old" || exit 42
 trap 'end 1' HUP INT TERM
 seen=
 # ready compares the index and the files with the old commit, and leaves the new index in "$next". It ends with the obstacle if there is one.
-# If the index is the same as the last time, only files with other times are read.
+# If the index is the same as the last time, only files with other times are read. The agent's git may replace the index at any time, and cp fails
+# for a file that is replaced while it is opened.
 ready() {
-	cp "$dir/index" "$next.now" && now=$(g hash-object --no-filters -- "$next.now") || end 1
+	cat <"$dir/index" >"$next.now" && now=$(g hash-object --no-filters -- "$next.now") || end 1
 	[ "$now" = "$seen" ] || { mv -f "$next.now" "$next.fresh" && seen=$now; } || end 1
 	GIT_INDEX_FILE=$next.fresh g update-index -q --refresh --really-refresh >/dev/null
 	{ GIT_INDEX_FILE=$next.fresh g diff-index -z --name-only --ignore-submodules=none "$old" &&
@@ -174,7 +175,7 @@ own "$old" MT >"$next.old"
 own "$new" MT >"$next.new"
 { obstacles; own "$new" A; own "$old" D; grep -Fxf "$next.new" "$next.old"; } >"$next.files"
 if [ -s "$next.files" ]; then end 42; fi
-cp "$dir/index" "$next" && GIT_INDEX_FILE=$next g read-tree --reset "$new" && stage && write && end 0
+cat <"$dir/index" >"$next" && GIT_INDEX_FILE=$next g read-tree --reset "$new" && stage && write && end 0
 at "$new" && end 0
 end 42
 `

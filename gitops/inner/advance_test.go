@@ -291,3 +291,39 @@ func TestAdvanceLocksLate(t *testing.T) {
 		}
 	}
 }
+
+// TestAdvanceIndexReplaced moves main while the index is replaced all the time, as each command of git that writes it does.
+func TestAdvanceIndexReplaced(t *testing.T) {
+	t.Parallel()
+	p := newPulled(t)
+	p.sh("echo edit >>same; git update-index --assume-unchanged mod")
+	index := filepath.Join(p.dir, ".git", "index")
+	content, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	replaced := make(chan error)
+	go func() {
+		var err error
+		for err == nil && ctx.Err() == nil {
+			err = errors.Join(os.WriteFile(index+".other", content, 0o600), os.Rename(index+".other", index))
+		}
+		replaced <- err
+	}()
+	for range 30 {
+		w := p.workspace("")
+		w.Scratch = filepath.Join(t.TempDir(), "scratch")
+		var refused *Refused
+		if err := w.Advance(t.Context(), p.old, p.new); !errors.As(err, &refused) || refused.Obstacle != Uncommitted {
+			t.Errorf("beside a changing index: %v", err)
+		}
+		if n, err := w.Uncommitted(t.Context()); n != 1 || err != nil {
+			t.Errorf("count beside a changing index: %d, %v", n, err)
+		}
+	}
+	end()
+	if err := <-replaced; err != nil {
+		t.Error(err)
+	}
+}

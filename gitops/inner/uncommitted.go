@@ -59,7 +59,7 @@ export GIT_DIR="$d"
 case "
 $(git -c core.fsmonitor=false ls-files -v)" in *"
 "[a-z]" "*)
-	cp "$g/index" "$d/index.own"
+	cat <"$g/index" >"$d/index.own" # cp fails if git replaces the index meanwhile
 	export GIT_INDEX_FILE="$d/index.own"
 	git -c core.hooksPath=/dev/null -c core.fsmonitor=false update-index -q --really-refresh >"$d/stale" || [ $? = 1 ] ;;
 esac
