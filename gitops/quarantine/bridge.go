@@ -102,13 +102,17 @@ func (b *Bridge) Make(kind string, content []byte) gitops.OID {
 // madeHeld bounds the bytes of new objects in memory: each of the agent's messages may have a megabyte.
 const madeHeld = 32 << 20
 
-// writeLoose writes an object to the bridge's store as a loose object.
+// writeLoose writes an object to the bridge's store as a loose object. Git may have written the same one, to a file that nobody may open for writing.
 func (b *Bridge) writeLoose(id gitops.OID, kind string, content []byte) error {
 	dir := filepath.Join(b.dir, string(id[:2]))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, string(id[2:])), packing.Loose(kind, content), 0o600)
+	name := filepath.Join(dir, string(id[2:]))
+	if err := os.WriteFile(name+".new", packing.Loose(kind, content), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
 }
 
 // makeMerged creates a tree of a merge that was made in process. Git needs it only if it makes one of the next merges, or signs.

@@ -224,4 +224,18 @@ func TestMergeOnAMerge(t *testing.T) {
 	if want := f.tree(t, on, gitopstest.Files{"a": "2\n", "b": "2\n", "d/n": "n\n", "e/e": "e\n", "d/lines": "first\n" + mergeLines + "last\n"}); patched != want {
 		t.Errorf("the patch made %s, want %s", patched, want)
 	}
+
+	// Both make the tree that git has made, and git needs it.
+	changed := func(a, b string) gitops.OID {
+		return f.tree(t, on, gitopstest.Files{"a": a, "b": b, "d/n": "n\n", "d/lines": "first\n" + mergeLines + "last\n"})
+	}
+	same, _, err := b.Merge(t.Context(), Merge{Base: changed("1\n", "1\n"), Ours: changed("2\n", "1\n"), Theirs: changed("1\n", "2\n")})
+	gitopstest.Check(t, err)
+	if same != want {
+		t.Fatalf("tree %s, want %s", same, want)
+	}
+	_, conflicts, err = b.Merge(t.Context(), Merge{Base: first.Base, Ours: same, Theirs: f.tree(t, on, gitopstest.Files{"d/lines": "other\n" + mergeLines})})
+	if err != nil || len(conflicts) != 1 {
+		t.Errorf("merge on a tree made twice: conflicts %q, %v", conflicts, err)
+	}
 }
