@@ -65,6 +65,9 @@ g() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.untrackedC
 end() { rm -rf "$next" "$next".* ${held:+"$lock"}; exit "$1"; }
 # hold locks the index. It fails if the index is locked.
 hold() { echo "$new $$ staging" >"$next.lock" && ln "$next.lock" "$lock" 2>/dev/null && held=1 && rm -f "$next.lock"; }
+# take copies the index, which the agent's git may replace at any time: cp fails for a file that is replaced while it is opened. Git compares the
+# content of files that are not older than the index, so the copy must not be newer than the index.
+take() { : >"$next.time" && touch -r "$dir/index" "$next.time" && cat <"$dir/index" >"$1" && touch -r "$next.time" "$1"; }
 cd "$GIT_WORK_TREE" || exit 1
 changed() { g diff-tree -r -z --no-renames --no-ext-diff --ignore-submodules=none --name-only "$@" "$old" "$new"; }
 operation() {
@@ -101,7 +104,7 @@ write() {
 		case $p in */*) [ -d "${p%/*}" ] || mkdir -p -- "${p%/*}" ;; esac
 		if [ -L "$p" ]; then rm -f -- "$p"; elif [ -d "$p" ]; then rmdir -- "$p"; fi && mv -f -- "$STAGE/$p" "$p" || exit 255
 	done' sh || return 1
-	cp "$next" "$next.done" && mv -f "$next.done" "$dir/index" && g update-ref -m 'pull: Fast-forward' refs/heads/main "$new" "$old" || return 1
+	cp -p "$next" "$next.done" && mv -f "$next.done" "$dir/index" && g update-ref -m 'pull: Fast-forward' refs/heads/main "$new" "$old" || return 1
 	# A refreshed index only saves the agent's git time.
 	GIT_INDEX_FILE=$next g update-index -q --refresh >/dev/null
 	mv -f "$next" "$dir/index"
@@ -119,10 +122,9 @@ at "$old" || exit 42
 trap 'end 1' HUP INT TERM
 seen=
 # ready compares the index and the files with the old commit, and leaves the new index in "$next". It ends with the obstacle if there is one.
-# If the index is the same as the last time, only files with other times are read. The agent's git may replace the index at any time, and cp fails
-# for a file that is replaced while it is opened.
+# If the index is the same as the last time, only files with other times are read.
 ready() {
-	cat <"$dir/index" >"$next.now" && now=$(g hash-object --no-filters -- "$next.now") || end 1
+	take "$next.now" && now=$(g hash-object --no-filters -- "$next.now") || end 1
 	[ "$now" = "$seen" ] || { mv -f "$next.now" "$next.fresh" && seen=$now; } || end 1
 	GIT_INDEX_FILE=$next.fresh g update-index -q --refresh --really-refresh >/dev/null
 	{ GIT_INDEX_FILE=$next.fresh g diff-index -z --name-only --ignore-submodules=none "$old" &&
@@ -130,7 +132,7 @@ ready() {
 	if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end 44; fi
 	obstacles >"$next.files" || end 1
 	if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end 45; fi
-	cp "$next.fresh" "$next" && GIT_INDEX_FILE=$next g read-tree -m "$new" || end 1
+	cp -p "$next.fresh" "$next" && GIT_INDEX_FILE=$next g read-tree -m "$new" || end 1
 }
 ready
 stage || end 1
@@ -175,7 +177,7 @@ own "$old" MT >"$next.old"
 own "$new" MT >"$next.new"
 { obstacles; own "$new" A; own "$old" D; grep -Fxf "$next.new" "$next.old"; } >"$next.files"
 if [ -s "$next.files" ]; then end 42; fi
-cat <"$dir/index" >"$next" && GIT_INDEX_FILE=$next g read-tree --reset "$new" && stage && write && end 0
+take "$next" && GIT_INDEX_FILE=$next g read-tree --reset "$new" && stage && write && end 0
 at "$new" && end 0
 end 42
 `

@@ -327,3 +327,27 @@ func TestAdvanceIndexReplaced(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAdvanceSeesChangesOfTheSameSecond changes a file in the second in which git compared it, and leaves its size. Only the time of the index tells
+// git to compare it again.
+func TestAdvanceSeesChangesOfTheSameSecond(t *testing.T) {
+	t.Parallel()
+	p := newPulled(t)
+	p.sh(`git update-index --assume-unchanged mod
+second=
+while [ "$(date +%s)" != "$second" ]; do
+	second=$(date +%s)
+	echo same >same; git update-index -q --refresh; echo edit >same
+done
+sleep 1.1`)
+	w := p.workspace("")
+	w.Scratch = filepath.Join(t.TempDir(), "scratch")
+	if n, err := w.Uncommitted(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d uncommitted files, %v", n, err)
+	}
+	var refused *Refused
+	if err := w.Advance(t.Context(), p.old, p.new); !errors.As(err, &refused) || refused.Obstacle != Uncommitted || !slices.Equal(refused.Paths, []string{"same"}) {
+		t.Errorf("moved over a change: %v", err)
+	}
+	p.sh(`test "$(cat same)" = edit; git status --porcelain | grep -q ' M same'`)
+}

@@ -27,7 +27,8 @@ var statusKeys = []string{
 // reads standard input.
 //
 // Git takes the agent's word for files that are marked as assume-unchanged or skip-worktree. With core.sparseCheckout it does so for
-// a skipped file only while the file is absent. The other mark is removed from changed files in a copy of the index.
+// a skipped file only while the file is absent. The other mark is removed from changed files in a copy of the index, which is made as take of
+// [advance] does.
 const statusScript = `set -e
 w=$1 d=$2 g=$1/.git from=$3
 shift 3
@@ -59,7 +60,10 @@ export GIT_DIR="$d"
 case "
 $(git -c core.fsmonitor=false ls-files -v)" in *"
 "[a-z]" "*)
-	cat <"$g/index" >"$d/index.own" # cp fails if git replaces the index meanwhile
+	: >"$d/time"
+	touch -r "$g/index" "$d/time"
+	cat <"$g/index" >"$d/index.own"
+	touch -r "$d/time" "$d/index.own"
 	export GIT_INDEX_FILE="$d/index.own"
 	git -c core.hooksPath=/dev/null -c core.fsmonitor=false update-index -q --really-refresh >"$d/stale" || [ $? = 1 ] ;;
 esac
