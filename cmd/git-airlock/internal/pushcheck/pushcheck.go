@@ -82,19 +82,15 @@ func Made(ctx context.Context, s *session.Session) ([]outgoing.Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return made(ctx, s, head.Commit)
+	return MadeOn(ctx, s, head.Commit)
 }
 
-// MadeOn is [Made] for a branch, which another worktree may have checked out, or for a commit. The caller knows that pushes need a review.
-func MadeOn(ctx context.Context, s *session.Session, branch string) ([]outgoing.Commit, error) {
-	tip, err := s.Repo.Commit(ctx, branch)
-	if err != nil {
-		return nil, err
+// MadeOn is [Made] for the tip of a branch, which another worktree may have checked out, or for a commit. There are no commits without a tip,
+// as on a branch that does not exist any more. The caller knows that pushes need a review.
+func MadeOn(ctx context.Context, s *session.Session, tip gitops.OID) ([]outgoing.Commit, error) {
+	if tip == "" {
+		return nil, nil
 	}
-	return made(ctx, s, tip)
-}
-
-func made(ctx context.Context, s *session.Session, tip gitops.OID) ([]outgoing.Commit, error) {
 	return outgoing.Find(ctx, s.Repo, s.Store, outgoing.Range{Tips: []gitops.OID{tip}, Remote: "*"}, Reviewers(ctx, s))
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/hold"
-	"github.com/git-airlock/git-airlock/promote/outgoing"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/verdict"
@@ -123,18 +122,27 @@ func reviewOf(ctx context.Context, s *session.Session, r airlock.Record) (ui.Rev
 	defer engine.Close()
 	n, err := verdict.Summary(ctx, engine, mode)
 	if mode == review.Push && err == nil {
-		var made []outgoing.Commit
-		made, err = pushcheck.MadeOn(ctx, s, r.Branch)
-		for _, c := range made {
-			if !c.Passes() {
-				n.Add(c.State())
-			}
-		}
+		err = addLanded(ctx, s, r.Branch, &n)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.Report.Say("count the commits to review: %s", err)
 	}
 	return ui.Review{Mode: string(mode), Waiting: n.Waiting, Approved: n.Approved, Asked: n.Asked, Rejected: n.Rejected, Undone: n.Undone, Blocked: n.Blocked}, nil
+}
+
+// addLanded adds the landed commits of a branch that wait for a review.
+func addLanded(ctx context.Context, s *session.Session, branch string, to *review.Counts) error {
+	tip, err := s.Repo.Ref(ctx, branch)
+	if err != nil {
+		return err
+	}
+	made, err := pushcheck.MadeOn(ctx, s, tip)
+	for _, c := range made {
+		if !c.Passes() {
+			to.Add(c.State())
+		}
+	}
+	return err
 }
 
 // readStatus reads the status once, with its messages.

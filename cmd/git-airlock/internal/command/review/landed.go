@@ -152,7 +152,7 @@ func landedIn(ctx context.Context, s *session.Session, wanted verdict.Request) (
 		return chosen, rest, bad // the landed commits before a pending one do not wait for it
 	} else {
 		rest.UpTo = ""
-		made, err = pushcheck.MadeOn(ctx, s, string(last.ID))
+		made, err = pushcheck.MadeOn(ctx, s, last.ID)
 	}
 	for _, x := range made {
 		if !x.Passes() && (wanted.Word == "" || x.Last().Word == "") { // a list shows rejected ones, too
