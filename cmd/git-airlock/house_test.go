@@ -59,7 +59,7 @@ var rooms = map[string][]string{
 	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "gitops/killpoint", "snapshot", "prison", "promote", "promote/record"},
 	checkingRoom:    {prisonsRoom, environmentRoom, "gitops", "identity", "prison", "promote", "snapshot"},
 	programsRoom:    {prisonsRoom, environmentRoom, "gitops", "prison", "promote", "promote/record"},
-	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "gitops/killpoint", "identity", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "promote/record/store", "snapshot"},
+	runsRoom:        {launchedRoom, prisonsRoom, environmentRoom, "gitops", "gitops/killpoint", "identity", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "promote/record/store", "snapshot"},
 	pushcheckRoom:   {environmentRoom, sessionRoom, "gitops", "identity", "promote"},
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},

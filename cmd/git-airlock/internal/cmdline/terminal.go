@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/launched"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison"
 )
@@ -54,25 +55,20 @@ func ConnectTerminal(p *prison.Process) (restore func(), err error) {
 	}, nil
 }
 
-// Keys passes on what the user types at a terminal, and notes which keys were typed that end a command.
+// Keys passes on what the user types at a terminal, and notes which of the [launched.EndingKeys] were typed.
 type Keys struct {
 	io.Reader
-	interrupted, quit atomic.Bool
+	// First is called before such a key is passed on for the first time. May be nil.
+	First func(name string)
+	typed [len(launched.EndingKeys)]atomic.Bool
 }
-
-// The keys as MakeRaw passes them on, and their names.
-const (
-	interruptKey, interruptName = 0x03, "^C"
-	quitKey, quitName           = 0x1c, `^\`
-)
 
 func (k *Keys) Read(p []byte) (int, error) {
 	n, err := k.Reader.Read(p)
-	if bytes.IndexByte(p[:n], interruptKey) >= 0 {
-		k.interrupted.Store(true)
-	}
-	if bytes.IndexByte(p[:n], quitKey) >= 0 {
-		k.quit.Store(true)
+	for i, key := range launched.EndingKeys {
+		if bytes.IndexByte(p[:n], key.Code) >= 0 && !k.typed[i].Swap(true) && k.First != nil {
+			k.First(key.Name)
+		}
 	}
 	return n, err
 }
@@ -80,14 +76,12 @@ func (k *Keys) Read(p []byte) (int, error) {
 // EndedWith is as [EndedWith], and marks the error if a key was typed whose signal the status names. A command that ends by itself
 // with that status after the key counts as ended by the key, too: a shell ends so if the key has ended its command.
 func (k *Keys) EndedWith(status int) error {
-	switch err := EndedWith(status); {
-	case status == 128+int(syscall.SIGINT) && k.interrupted.Load():
-		return typedEnd{err, interruptName}
-	case status == 128+int(syscall.SIGQUIT) && k.quit.Load():
-		return typedEnd{err, quitName}
-	default:
-		return err
+	for i, key := range launched.EndingKeys {
+		if key.Status == status && k.typed[i].Load() {
+			return typedEnd{EndedWith(status), key.Name}
+		}
 	}
+	return EndedWith(status)
 }
 
 // terminalLikeOurs returns the terminal for a launched command, with the type and size of the outer terminal if there is one.

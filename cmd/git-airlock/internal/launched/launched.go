@@ -3,6 +3,7 @@ package launched
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -19,6 +20,8 @@ type Note struct {
 	Words []string `json:"words"`
 	// Size is the size of the command's terminal, zero if it was never known.
 	Size prison.Size `json:"size"`
+	// Typed has the names of the [EndingKeys] that were typed at the terminals that had joined the command's.
+	Typed []string `json:"typed,omitempty"`
 }
 
 // Read returns the note in the host state of an airlock. Without a note, ok is false.
@@ -40,6 +43,26 @@ func Resize(dir string, size prison.Size) error {
 	}
 	n.Size = size
 	return n.Write(dir)
+}
+
+// Type notes that one of the [EndingKeys] is typed at a terminal that has joined the command's.
+func Type(dir, name string) error {
+	n, ok, err := Read(dir)
+	if err != nil || !ok || slices.Contains(n.Typed, name) {
+		return err
+	}
+	n.Typed = append(n.Typed, name)
+	return n.Write(dir)
+}
+
+// EndedBy returns the name of the key that has ended the command, given the command's exit status, and an empty string if no key has.
+func (n Note) EndedBy(status int) string {
+	for _, key := range EndingKeys {
+		if key.Status == status && slices.Contains(n.Typed, key.Name) {
+			return key.Name
+		}
+	}
+	return ""
 }
 
 // Again returns the command line that launches the command again.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/launched"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/identity"
@@ -133,7 +134,11 @@ func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known
 		}
 		result.At, result.Stopped = k.Now().UTC(), !runs && (l == nil || l.Status == killed)
 		if l != nil {
-			result.Exit = &l.Status
+			note, _, err := launched.Read(k.dir())
+			if err != nil {
+				return result, false, err
+			}
+			result.Exit, result.Key = &l.Status, note.EndedBy(l.Status)
 		}
 		if line := k.measure(ctx); line != "" { // a limit may have ended it since the last time
 			k.sample(slot, line)
