@@ -2,7 +2,6 @@ package recipe
 
 import (
 	"encoding/json"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -53,7 +52,7 @@ const (
 // CheckDockerfile refuses a Dockerfile that would take too long to analyse.
 func CheckDockerfile(file string, content []byte) error {
 	wrong := func(most int, what string) error {
-		return Errors{{File: printable(file), Message: fmt.Sprintf("more than %d %s", most, what)}}
+		return Mistake(file, "more than %d %s", most, what)
 	}
 	sources, stages := 0, 0
 	for line := range strings.Lines(continued().ReplaceAllString(string(content), " ")) {

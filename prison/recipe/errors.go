@@ -31,6 +31,11 @@ func tooMuch(file string, err error) *Error {
 	return &Error{File: printable(file), Line: limit.Line, Message: limit.Error()}
 }
 
+// Mistake returns the error for a file as a whole: one that cannot be used, or that is not there.
+func Mistake(file, format string, values ...any) error {
+	return Errors{{File: printable(file), Message: fmt.Sprintf(format, values...)}}
+}
+
 // Errors are all mistakes in a recipe, from top to bottom. There is at least one.
 type Errors []*Error
 

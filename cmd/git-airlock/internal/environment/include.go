@@ -35,7 +35,7 @@ func (b Builder) Include(ctx context.Context) ([]inner.UserFile, error) {
 		return nil, err
 	}
 	if n := bytes.Count(list, []byte("\n")); n > maxIncludeLines {
-		return nil, fmt.Errorf("%s: %d lines, more than %d", IncludeName, n, maxIncludeLines)
+		return nil, recipe.Mistake(IncludeName, "%d lines, more than %d", n, maxIncludeLines)
 	}
 	names, err := b.Repo.Untracked(ctx, filepath.Join(b.Repo.Top, IncludeName))
 	if err != nil {
@@ -110,11 +110,11 @@ func (b Builder) ReadOwn(name string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case info.Mode()&fs.ModeSymlink != 0:
-		return nil, fmt.Errorf("%s is a symbolic link, which is not followed", name)
+		return nil, recipe.Mistake(name, "a symbolic link, which is not followed")
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", name)
+		return nil, recipe.Mistake(name, "not a regular file")
 	case info.Size() > recipe.MaxSize:
-		return nil, fmt.Errorf("%s has more than %d bytes", name, recipe.MaxSize)
+		return nil, recipe.Mistake(name, "more than %d bytes", recipe.MaxSize)
 	}
 	content, err := os.ReadFile(path)
 	return append([]byte{}, content...), err

@@ -116,7 +116,7 @@ func (s *Setup) readDockerfile(t treeFiles) (err error) {
 		return err
 	}
 	if s.dockerfile == nil {
-		return fmt.Errorf("the commit has no file %q", s.OS.Dockerfile)
+		return recipe.Mistake(s.OS.Dockerfile, "the commit has no such file")
 	}
 	if err := recipe.CheckDockerfile(s.OS.Dockerfile, s.dockerfile); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (s *Setup) readDockerfile(t treeFiles) (err error) {
 	err = t.walk(s.OS.Context, func(name string, e gitops.TreeEntry) error {
 		within := strings.TrimPrefix(strings.TrimPrefix(name, s.OS.Context), "/")
 		if compared += len(within) * (sources.Length() + ignored.Length()); compared > maxCompared {
-			return fmt.Errorf("%s and its .dockerignore name too many patterns for a context of so many files (%s)", s.OS.Dockerfile, gitops.Text(name))
+			return recipe.Mistake(s.OS.Dockerfile, "it and its .dockerignore name too many patterns for a context of so many files (%s)", gitops.Text(name))
 		}
 		if !sources.Has(within) || e.Mode == gitops.ModeGitlink {
 			return nil
@@ -144,7 +144,7 @@ func (s *Setup) readDockerfile(t treeFiles) (err error) {
 			return err
 		}
 		if left -= size; left < 0 {
-			return fmt.Errorf("%s copies more than %d bytes", s.OS.Dockerfile, maxContext)
+			return recipe.Mistake(s.OS.Dockerfile, "it copies more than %d bytes", maxContext)
 		}
 		f := image.File{Name: within, Content: content, Mode: 0o644}
 		switch e.Mode {
@@ -230,11 +230,11 @@ func (t treeFiles) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	if !e.Regular() {
-		return nil, fmt.Errorf("%s is not a regular file", name)
+		return nil, recipe.Mistake(name, "not a regular file")
 	}
 	content, _, err := t.look.Blob(t.ctx, e.OID, recipe.MaxSize+1)
 	if err == nil && len(content) > recipe.MaxSize {
-		err = fmt.Errorf("%s has more than %d bytes", name, recipe.MaxSize)
+		err = recipe.Mistake(name, "more than %d bytes", recipe.MaxSize)
 	}
 	return append([]byte{}, content...), err
 }
