@@ -1,5 +1,5 @@
-// Package inbound brings into an airlock's workspace what the user has for the agent: the newer commits of the branch. It searches
-// what goes in for secrets. Git runs there as the agent. Nothing on the host writes into the workspace.
+// Package inbound brings into an airlock's workspace what the user has for the agent: the commit of its snapshot, and newer commits of the
+// branch. It searches what goes in for secrets. Git runs there as the agent. Nothing on the host writes into the workspace.
 package inbound
 
 import (

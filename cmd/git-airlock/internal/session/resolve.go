@@ -33,7 +33,7 @@ type situation struct {
 // situation reads the present state. here is nil for no airlock.
 func (s *Session) situation(ctx context.Context, here *airlock.Record) (now situation, err error) {
 	if here == nil {
-		now.base, err = s.base(ctx)
+		now.base, err = inbound.Base(ctx, s.Repo, s.Config)
 		now.tree = now.base.Tree
 		return now, err
 	}
@@ -43,6 +43,15 @@ func (s *Session) situation(ctx context.Context, here *airlock.Record) (now situ
 	}
 	now.tree, err = treeOf(ctx, s.Repo, here.Branch)
 	return now, err
+}
+
+// treeOf returns the tree of a branch's tip. It is empty if the branch does not exist any more.
+func treeOf(ctx context.Context, repo *gitops.Repository, branch string) (gitops.OID, error) {
+	tip, err := repo.Ref(ctx, branch)
+	if err != nil || tip == "" {
+		return "", err
+	}
+	return repo.Tree(ctx, tip)
 }
 
 // resolved is a request with all decisions made for a situation. It is made before the lock is taken, because it may require an

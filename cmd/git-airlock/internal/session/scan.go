@@ -10,7 +10,7 @@ import (
 
 // Scan searches for secrets in the files that a snapshot of the checked-out commit would contain. It returns the commit and the findings.
 func (s *Session) Scan(ctx context.Context) (gitops.Head, scan.Report, error) {
-	head, err := s.base(ctx)
+	head, err := inbound.Base(ctx, s.Repo, s.Config)
 	if err != nil {
 		return head, scan.Report{}, err
 	}

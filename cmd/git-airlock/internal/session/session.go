@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/worktrees"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -334,7 +335,7 @@ func (s *Session) Environment() environment.Builder {
 
 // CommittedSetup returns the setup of the checked-out commit.
 func (s *Session) CommittedSetup(ctx context.Context) (environment.Setup, error) {
-	head, err := s.base(ctx)
+	head, err := inbound.Base(ctx, s.Repo, s.Config)
 	if err != nil {
 		return environment.Setup{}, err
 	}
