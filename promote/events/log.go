@@ -134,15 +134,15 @@ func torn(f *os.File) bool {
 	return err == nil && last[0] != '\n'
 }
 
-// Read returns the events of a log from a time on, oldest first. Lines that cannot be read are left out. Without a log there
+// Read returns the events of a log, oldest first. Lines that cannot be read are left out. Without a log there
 // are no events.
-func Read(dir string, since time.Time) (all []record.Event, err error) {
+func Read(dir string) (all []record.Event, err error) {
 	for _, name := range []string{older(dir), File(dir)} {
 		content, err := readFile(name, 0)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, decode(content, since)...)
+		all = append(all, decode(content)...)
 	}
 	return all, nil
 }
@@ -160,13 +160,8 @@ func readFile(name string, from int64) ([]byte, error) {
 	return io.ReadAll(io.NewSectionReader(f, from, 2*maxFile))
 }
 
-func decode(content []byte, since time.Time) (all []record.Event) {
-	events, _ := record.DecodeLines[record.Event](record.EventsName, content) // a line that a crash cut is not an error
-	for _, e := range events {
-		if !e.Time.Before(since) {
-			all = append(all, e)
-		}
-	}
+func decode(content []byte) []record.Event {
+	all, _ := record.DecodeLines[record.Event](record.EventsName, content) // a line that a crash cut is not an error
 	return all
 }
 
@@ -211,5 +206,5 @@ func (f *Follower) from(name string) ([]record.Event, error) {
 	content, err := readFile(name, f.at)
 	content = content[:bytes.LastIndexByte(content, '\n')+1]
 	f.at += int64(len(content))
-	return decode(content, time.Time{}), err
+	return decode(content), err
 }

@@ -42,7 +42,7 @@ func (k Keeper) ledgerDir() (dir string, ok bool) {
 // the record of programs, which it reads as well, once that has all programs. Nothing is left out that happened after the first event of the
 // result, although the clock may have been set back meanwhile.
 func (k Keeper) Events(ctx context.Context, since time.Time) ([]record.Event, error) {
-	all, err := events.Read(k.dir(), time.Time{})
+	all, err := events.Read(k.dir())
 	if err == nil {
 		err = k.completePrograms(ctx)
 	}
