@@ -174,15 +174,26 @@ func (c *resolved) checkKeys() error {
 		return nil
 	}
 	c.session.Report.Say("%s gets no key: it takes one from %s", a.Name, strings.Join(a.Keys, ", "))
-	command := fmt.Sprintf("export %s=KEY  # and type the command again: the key stays outside", a.Keys[0])
-	if c.Isolation.Network != prison.NetworkAllowlist.String() {
-		command = fmt.Sprintf("git airlock start %s --env %s  # the agent can read it", a.Name, a.Keys[0])
-		if a.Asks {
-			command = fmt.Sprintf("git airlock run %s --env %s -p TASK  # the agent can read it", a.Name, a.Keys[0])
-		}
-	}
-	c.session.Report.Hint(command)
+	c.session.Report.Hint(c.withKey())
 	return nil
+}
+
+// withKey returns the command that gives the agent a key. If this start launches the agent without one, it must be stopped before: an
+// airlock runs one launched command at a time.
+func (c *resolved) withKey() string {
+	a := c.Agent
+	outside := c.Isolation.Network == prison.NetworkAllowlist.String()
+	switch launches := !a.Asks && !c.session.Dry; {
+	case outside && launches:
+		return fmt.Sprintf("export %s=KEY && git airlock stop  # and type the command again: the key stays outside", a.Keys[0])
+	case outside:
+		return fmt.Sprintf("export %s=KEY  # and type the command again: the key stays outside", a.Keys[0])
+	case launches:
+		return fmt.Sprintf("git airlock stop && git airlock start %s --env %s  # the agent can read it", a.Name, a.Keys[0])
+	case a.Asks:
+		return fmt.Sprintf("git airlock run %s --env %s -p TASK  # the agent can read it", a.Name, a.Keys[0])
+	}
+	return fmt.Sprintf("git airlock start %s --env %s  # the agent can read it", a.Name, a.Keys[0])
 }
 
 // hasValue reports whether the value of a credential was read.
