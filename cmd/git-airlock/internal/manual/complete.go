@@ -54,10 +54,12 @@ type offer struct {
 	from Offered
 	word string // the typed part of the word
 	stem string // the part of the word before the completed part
+
+	arguments []string // of the command, before the word
 }
 
 func (e *offer) candidate(text, about string) {
-	if strings.HasPrefix(text, e.word) {
+	if strings.HasPrefix(text, e.word) && !slices.Contains(e.arguments, text) {
 		fmt.Fprintf(e.out, "%s%s\t%s\n", e.stem, text, about)
 	}
 }
@@ -92,6 +94,8 @@ func (e *offer) complete(p Page, words []string) {
 				e.log(words[i+1 : last])
 				return
 			}
+		default:
+			e.arguments = append(e.arguments, w)
 		}
 	}
 	name, value, valued := strings.Cut(e.word, "=")
@@ -111,14 +115,14 @@ func (e *offer) complete(p Page, words []string) {
 	}
 }
 
-// argument offers values for the first argument of a command, as each line of its synopsis has it.
+// argument offers values for the next argument of a command, as each line of its synopsis has it.
 func (e *offer) argument(p Page) {
 	if len(p.Commands) > 0 {
 		return
 	}
 	seen := map[string]bool{}
 	for _, line := range p.Synopsis {
-		word := e.firstArgument(strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), p.Name)))
+		word := e.argumentAt(len(e.arguments), strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), p.Name)))
 		if !seen[word] {
 			e.all(word)
 		}
@@ -126,15 +130,19 @@ func (e *offer) argument(p Page) {
 	}
 }
 
-// firstArgument returns the first word of a synopsis that is neither an option nor the value of one.
-func (e *offer) firstArgument(synopsis []string) string {
+// argumentAt returns the word of a synopsis for an argument, counted from 0. Options and their values are no arguments. A word with "..." is
+// also for the arguments after it.
+func (e *offer) argumentAt(n int, synopsis []string) string {
 	ofOption := false
 	for _, word := range synopsis {
 		option := strings.HasPrefix(strings.TrimLeft(word, "[("), "-")
-		if !option && !ofOption && word != "|" {
-			if e.from.Values[word] == nil {
-				word = strings.Trim(word, "[].")
-			}
+		argument := !option && !ofOption && word != "|"
+		switch {
+		case argument && n > 0 && !strings.Contains(word, "..."):
+			n--
+		case argument && e.from.Values[word] == nil:
+			return strings.Trim(word, "[].")
+		case argument:
 			return word
 		}
 		ofOption = option && !strings.HasSuffix(word, "]")
@@ -156,15 +164,16 @@ func (e *offer) unlisted(command string, p Page) {
 	}
 }
 
-// inside completes the words after "--": a command for the prison, and its arguments.
+// inside completes the words after "--": a command for the prison and its arguments, or paths.
 func (e *offer) inside(p Page, nth int) {
-	if !strings.Contains(strings.Join(p.Synopsis, " "), "-- COMMAND") {
-		return
-	}
-	if nth == 1 {
+	synopsis := strings.Join(p.Synopsis, " ")
+	command := strings.Contains(synopsis, "-- COMMAND")
+	if command && nth == 1 {
 		e.shell(shellPrograms)
 	}
-	e.shell(shellFiles)
+	if command || strings.Contains(synopsis, "-- PATH") {
+		e.shell(shellFiles)
+	}
 }
 
 func (e *offer) log(before []string) {
