@@ -33,9 +33,10 @@ func visitCommand() *cli.Command {
 			"a moment. With an AGENT, visit opens that agent's interface, see git-airlock-agents(1).\n\n" +
 			"If its terminal is closed, or a signal ends visit or run, the command gets SIGHUP, and is killed two seconds later.\n\n" +
 			"With --attach, visit joins the terminal of the command that \"git airlock start -- COMMAND\" launched, and returns the\n" +
-			"command's status. On a terminal ^] detaches, and the command keeps running. With --log, visit prints what that terminal\n" +
-			"shows, and above it what has left the terminal at its top, as plain text: from the last megabyte or two of the command's\n" +
-			"output, also after it has ended or the prison was stopped.",
+			"command's status. On a terminal ^] detaches, and the command keeps running. Several terminals can join. The command gets the\n" +
+			"size of the one that joined or was resized last, so a smaller one beside it shows lines that are too long.\n\n" +
+			"With --log, visit prints what that terminal shows, and above it what has left the terminal at its top, as plain text: from\n" +
+			"the last megabyte or two of the command's output, also after it has ended or the prison was stopped.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "attach", Usage: "join the terminal of the launched command"},
 			&cli.BoolFlag{Name: "log", Usage: "print what the launched command's terminal shows, and its latest output"},
