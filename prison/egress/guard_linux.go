@@ -98,14 +98,7 @@ func (e *Engine) dial(ctx context.Context, f *flow) (net.Conn, error) {
 }
 
 // way returns the proxy that connections go through, or nil.
-func (e *Engine) way() *upstream.Way {
-	p := e.current().proxy
-	if p == (upstream.Proxy{}) {
-		return nil
-	}
-	password, _, _ := e.credentials.Get(control.ProxyPassword)
-	return &upstream.Way{Proxy: p, Password: password, Roots: e.roots}
-}
+func (e *Engine) way() *upstream.Way { return e.proxy.Way(e.current().proxy, e.roots) }
 
 // note records why a flow was refused. It ignores other errors, which reach has recorded.
 func (e *Engine) note(f *flow, err error) {
@@ -244,6 +237,7 @@ func (e *Engine) obey(o control.Order) {
 		e.credentials.Continue(u.Name, u.Requests, u.Today, u.Last)
 	}
 	if o.Values != nil {
+		e.proxy.Take(o.Values)
 		e.credentials.Set(o.Values)
 		e.changed()
 	}

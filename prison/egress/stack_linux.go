@@ -90,6 +90,7 @@ type Engine struct {
 	roots   func() (*x509.CertPool, error)
 	// credentials has the values that requests get. stale receives the names of credentials that a server has refused.
 	credentials credential.Store
+	proxy       upstream.Access
 	shares      share.Shares
 	stale       chan string
 	ctx         context.Context // ends with the engine

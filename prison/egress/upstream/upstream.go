@@ -17,7 +17,10 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/net/proxy"
 )
@@ -27,6 +30,8 @@ const (
 	patience = 20 * time.Second
 	// maxAnswer bounds the answer of a proxy to CONNECT, in bytes.
 	maxAnswer = 64 << 10
+	// maxWord and maxSocksWord bound the user and the password, in bytes. Those of SOCKS 5 have a length of one byte (RFC 1929).
+	maxWord, maxSocksWord = 16 << 10, 255
 )
 
 // schemes are the schemes of a proxy's URL. With each of them, the proxy looks names up.
@@ -54,11 +59,33 @@ func Parse(text string) (p Proxy, password string, err error) {
 	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
 		return p, "", errors.New("nothing may follow the port")
 	}
-	if u.User != nil {
-		p.user = u.User.Username()
-		password, _ = u.User.Password()
+	if u.User == nil {
+		return p, "", nil
 	}
-	return p, password, nil
+	p.user = u.User.Username()
+	password, _ = u.User.Password()
+	if err := p.checkWord("user", p.user); err != nil {
+		return p, "", err
+	}
+	return p, password, p.checkWord("password", password)
+}
+
+// checkWord returns an error for a user or a password that the proxy cannot get: it is UTF-8 without control characters (RFC 7617, section
+// 2.1). The error does not contain the word.
+func (p Proxy) checkWord(kind, word string) error {
+	most := maxWord
+	if p.scheme == "socks5h" {
+		most = maxSocksWord
+	}
+	switch {
+	case !utf8.ValidString(word):
+		return fmt.Errorf("the %s is not UTF-8", kind)
+	case strings.ContainsFunc(word, unicode.IsControl):
+		return fmt.Errorf("the %s has control characters", kind)
+	case len(word) > most:
+		return fmt.Errorf("the %s is longer than %d bytes", kind, most)
+	}
+	return nil
 }
 
 func isPort(text string) bool {

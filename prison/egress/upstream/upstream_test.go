@@ -40,6 +40,27 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestParsePassword has passwords that RFC 7617 allows, and some that no proxy can get. The error names the part, and not the password.
+func TestParsePassword(t *testing.T) {
+	long := strings.Repeat("x", 256)
+	for text, want := range map[string]string{
+		"http://ada:p%C3%A4ss%20word@h:1": "p\u00e4ss word", "http://ada:%20%3A%2F%40~@h:1": " :/@~", "http://ada:@h:1": "", "https://ada:" + long + "@h:1": long,
+	} {
+		if _, password, err := Parse(text); password != want || err != nil {
+			t.Errorf("%s: %q, %v", text, password, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"http://ada:s3cret%0Aword@h:1": "the password has control characters", "http://ada:s3cret%C2%85@h:1": "the password has control characters",
+		"http://ada:s3cret%E4@h:1": "the password is not UTF-8", "socks5h://ada:" + long + "@h:1": "the password is longer than 255 bytes",
+		"http://a%00da:s3cret@h:1": "the user has control characters",
+	} {
+		if _, _, err := Parse(text); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
 // serve answers each connection by h, and returns the address.
 func serve(t *testing.T, h func(net.Conn)) string {
 	t.Helper()

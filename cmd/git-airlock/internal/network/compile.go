@@ -10,7 +10,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
-	"github.com/git-airlock/git-airlock/prison/egress/credential"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
@@ -94,11 +93,6 @@ func readUpstream(repo *gitops.Repository, settings []gitops.Setting) (proxy, pa
 				Next: []string{"git config --show-origin --get-all " + UpstreamKey}}
 		}
 		p, secret, err := upstream.Parse(s.Value)
-		if err == nil && secret != "" {
-			if err = credential.CheckValue(secret); err != nil {
-				err = fmt.Errorf("the password: %w", err)
-			}
-		}
 		if err != nil {
 			return "", "", wrongProxy(s.Value, err)
 		}
