@@ -84,6 +84,7 @@ func (e *Engine) dial(ctx context.Context, f *flow) (net.Conn, error) {
 		return nil, d.refusal()
 	}
 	far, err := e.world.Connect(ctx, Target{Network: f.network, Name: f.name, To: f.to, Rules: e.current(), Keep: f.at(), Way: e.way()})
+	e.changed() // perhaps the state of the proxy
 	if closed, ok := errors.AsType[*ClosedError](err); ok {
 		return nil, &deniedError{reason: closed.Error(), told: "its address is not open", final: closed.Final, at: closed.Address}
 	}
@@ -317,7 +318,7 @@ func (e *Engine) state() control.State {
 		}
 	}
 	slices.SortFunc(s.Flows, func(a, b control.Flow) int { return int(a.ID) - int(b.ID) })
-	s.Names = e.known.count() + e.others.count()
+	s.Names, s.Proxy = e.known.count()+e.others.count(), e.proxy.Failed(e.current().proxy)
 	for _, c := range e.current().credentials {
 		u := e.credentials.Used(c.Name)
 		_, _, known := e.credentials.Get(c.Name)

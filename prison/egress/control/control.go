@@ -141,6 +141,16 @@ type State struct {
 	Authorities string `json:"authorities,omitempty"`
 	// Credentials describes the use of the credentials of the rules in force.
 	Credentials []CredentialUse `json:"credentials,omitempty"`
+	// Proxy is the result of the last connection through [Rules.Proxy], if it failed.
+	Proxy *ProxyFailure `json:"proxy,omitempty"`
+}
+
+// ProxyFailure describes a failure of a proxy. It has no password.
+type ProxyFailure struct {
+	Reason string    `json:"reason"`          // begins with the cause
+	Login  bool      `json:"login,omitempty"` // the proxy does not accept the user or the password
+	Target string    `json:"target"`          // HOST:PORT of the connection
+	Time   time.Time `json:"time"`
 }
 
 // CredentialUse describes the use of a credential by a running network.

@@ -28,7 +28,7 @@ import (
 const (
 	// patience is the time until a connection through the proxy must be made.
 	patience = 20 * time.Second
-	// maxAnswer bounds the answer of a proxy to CONNECT, in bytes.
+	// maxAnswer bounds the answers of a proxy to CONNECT, in bytes.
 	maxAnswer = 64 << 10
 	// maxWord and maxSocksWord bound the user and the password, in bytes. Those of SOCKS 5 have a length of one byte (RFC 1929).
 	maxWord, maxSocksWord = 16 << 10, 255
@@ -105,20 +105,33 @@ func (p Proxy) String() string {
 	return u.String()
 }
 
+// User returns the user of the proxy; empty for none.
+func (p Proxy) User() string { return p.user }
+
+// WithoutUser returns the proxy without its user.
+func (p Proxy) WithoutUser() Proxy {
+	p.user = ""
+	return p
+}
+
 // Way is a proxy with the secrets and certificates for connections through it.
 type Way struct {
 	Proxy
 	Password string
 	Roots    func() (*x509.CertPool, error) // the certificates that this machine trusts, for a proxy with TLS
+	Access   *Access                        // gets the result of each connection; nil for none
 }
 
 // Dial connects to HOST:PORT through the proxy. The remote address of the connection is that text.
 func (w Way) Dial(ctx context.Context, target string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := w.dial(ctx, target)
+	c, err := w.dial(limited, target)
+	if ctx.Err() == nil || err == nil { // otherwise the caller has ended it
+		w.Access.note(w.Proxy, target, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("the proxy fails: %w (proxy %s)", err, w.Proxy) // the record cuts the end, which the user knows
+		return nil, &failure{err}
 	}
 	return c, nil
 }
@@ -186,15 +199,33 @@ func (w Way) connect(ctx context.Context, c net.Conn, target string) (net.Conn, 
 	}
 	limited := &io.LimitedReader{R: c, N: maxAnswer}
 	from := bufio.NewReaderSize(limited, 4<<10)
-	answer, err := http.ReadResponse(from, r) //nolint:bodyclose // what follows is the connection
-	if err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
-	}
-	if answer.StatusCode/100 != 2 { // each of these begins the tunnel, RFC 9110, section 9.3.6
-		return nil, fmt.Errorf("it answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+	switch status, err := readStatus(from, r); {
+	case limited.N <= 0:
+		return nil, errors.New("its answer is too long")
+	case err != nil:
+		return nil, err
+	case status/100 != 2: // each of these begins the tunnel, RFC 9110, section 9.3.6
+		return nil, statusError(status)
 	}
 	limited.N = math.MaxInt64
 	return &conn{Conn: c, from: from, target: target}, ctx.Err()
+}
+
+// readStatus reads answers up to the final one, and returns its status. Interim answers come before it (RFC 9110, section 15.2).
+func readStatus(from *bufio.Reader, r *http.Request) (int, error) {
+	for {
+		answer, err := http.ReadResponse(from, r) //nolint:bodyclose // what follows is the connection
+		_, isNetwork := errors.AsType[net.Error](err)
+		switch {
+		case isNetwork || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return 0, err
+		case err != nil:
+			return 0, errNotHTTP
+		}
+		if answer.StatusCode/100 != 1 || answer.StatusCode == http.StatusSwitchingProtocols {
+			return answer.StatusCode, nil
+		}
+	}
 }
 
 // conn is a connection through a proxy.

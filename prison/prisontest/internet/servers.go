@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func Serve(folder string) {
 		case "80", "8080":
 			go (&http.Server{Handler: handler, ErrorLog: quiet}).Serve(l)
 		case "3128":
-			go (&http.Server{Handler: proxy(logOf(folder, "proxy")), ErrorLog: quiet}).Serve(l)
+			go (&http.Server{Handler: proxy(folder, logOf(folder, "proxy")), ErrorLog: quiet}).Serve(l)
 		case "9418":
 			go serveGit(l, filepath.Join(folder, "www"))
 		default:
@@ -159,10 +160,16 @@ func pages(folder string) http.Handler {
 }
 
 // proxy connects each request, for any host name, to the server at its port in this network namespace, and logs it.
-func proxy(asked *log.Logger) http.Handler {
+// If the file proxy-status is in the folder, its number is the status of the answer instead.
+func proxy(folder string, asked *log.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
 		asked.Print(r.Host, " ", user, ":", password)
+		if status, err := os.ReadFile(filepath.Join(folder, "proxy-status")); err == nil {
+			n, _ := strconv.Atoi(strings.TrimSpace(string(status)))
+			w.WriteHeader(n)
+			return
+		}
 		_, port, _ := net.SplitHostPort(r.Host)
 		far, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err != nil || r.Method != http.MethodConnect {

@@ -53,6 +53,14 @@ func RefusedCredentials(recent network.Recent) []ui.NetworkCredential {
 	return slices.DeleteFunc(Credentials(recent.Rules.Rules, recent.Uses), func(c ui.NetworkCredential) bool { return !c.Refused && !c.Lost })
 }
 
+// FailingProxy describes the proxy of a network for a document, or returns nil if its last connection did not fail.
+func FailingProxy(proxy string, f *control.ProxyFailure) *ui.FailingProxy {
+	if proxy == "" || f == nil {
+		return nil
+	}
+	return &ui.FailingProxy{Proxy: gitops.Text(proxy).String(), Reason: gitops.Text(f.Reason).String(), Target: gitops.Text(f.Target).String(), Time: f.Time, Next: network.ProxyNext(proxy, *f)}
+}
+
 // Holds returns holds for a document of an airlock whose prison runs, or does not.
 func Holds(holds []ledger.Hold, runs bool) []ui.Hold {
 	all := []ui.Hold{}

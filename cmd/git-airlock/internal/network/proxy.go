@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 )
 
@@ -50,11 +51,36 @@ func (e *LostPassword) Error() string {
 
 // Next returns the next commands.
 func (e *LostPassword) Next() []string {
-	scheme, host, _ := strings.Cut(e.Proxy, "://")
-	user, at, some := strings.Cut(host, "@")
+	return []string{startWithPassword(e.Proxy, ""), "git -c " + UpstreamKey + "= airlock start  # without the proxy"}
+}
+
+// startWithPassword returns the command that starts an airlock with the password of a proxy. user stands for a user that the proxy lacks.
+func startWithPassword(proxy, user string) string {
+	scheme, host, _ := strings.Cut(proxy, "://")
+	named, at, some := strings.Cut(host, "@")
 	if !some {
-		user, at = "", host
+		named, at = user, host
 	}
-	shown := scheme + "://" + user + ":PASSWORD@" + at
-	return []string{"git -c " + gitops.Pasteable(UpstreamKey+"="+shown) + " airlock start", "git -c " + UpstreamKey + "= airlock start  # without the proxy"}
+	return "git -c " + gitops.Pasteable(UpstreamKey+"="+scheme+"://"+named+":PASSWORD@"+at) + " airlock start"
+}
+
+// ProxyNext returns the commands after a failure of a proxy: those that give it another password, or else the one that tries the proxy from
+// this machine and shows what it answers.
+func ProxyNext(proxy string, f control.ProxyFailure) []string {
+	p, _, err := upstream.Parse(proxy)
+	switch {
+	case err != nil:
+		return nil
+	case f.Login:
+		return []string{"git airlock stop && " + startWithPassword(proxy, "USER"),
+			"git config --show-origin --name-only --get-regexp '^" + upstreamKey + "$'  # names the file of the setting"}
+	}
+	command, scheme := "curl -sSpo /dev/null -x "+gitops.Pasteable(p.WithoutUser().String()), "https://"
+	if p.User() != "" {
+		command += " -U " + gitops.Pasteable(p.User())
+	}
+	if strings.HasSuffix(f.Target, ":80") {
+		scheme = "http://"
+	}
+	return []string{command + " " + gitops.Pasteable(scheme+f.Target) + "  # tries the proxy from here"}
 }

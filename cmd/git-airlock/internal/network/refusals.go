@@ -100,11 +100,12 @@ const recentWindow = time.Hour
 // shownRefusals bounds the refused hosts that are shown.
 const shownRefusals = 5
 
-// Recent lists the recent refusals of a network, with its current rules.
+// Recent lists the recent refusals and failures of a network, with its current rules.
 type Recent struct {
 	Rules   Rules
 	Records []control.Record // one a host, the newest first, with the number of attempts; without what is allowed by now
 	Uses    []control.CredentialUse
+	Proxy   *control.ProxyFailure // nil unless the last connection through the proxy failed
 }
 
 // RecentRefusals returns what a network has refused in the last hour. If its files cannot be read, it returns none.
@@ -120,7 +121,7 @@ func RecentRefusals(dir string, open bool, now time.Time) Recent {
 	rules := Rules{read, open}
 	recent := Recent{Rules: rules, Records: Refusals(records, rules, now.Add(-recentWindow), now, shownRefusals)}
 	if state, err := control.ReadState(dir); err == nil { // it is missing while no prison runs
-		recent.Uses = state.Credentials
+		recent.Uses, recent.Proxy = state.Credentials, state.Proxy
 	}
 	return recent
 }

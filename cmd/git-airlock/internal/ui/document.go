@@ -48,6 +48,8 @@ type Document struct {
 
 	// RefusedCredentials are those whose value a server refused last, or the network has lost.
 	RefusedCredentials []NetworkCredential `json:"refused_credentials"`
+	// FailingProxy is the proxy of the network, if the last connection through it failed.
+	FailingProxy *FailingProxy `json:"failing_proxy"`
 
 	Mend   []string   `json:"-"` // commands after a failure
 	Named  int        `json:"-"` // commits that the ref pending names

@@ -30,6 +30,33 @@ type NetworkDocument struct {
 	Failure    string        `json:"failure,omitempty"`
 
 	Credentials []NetworkCredential `json:"credentials"`
+
+	FailingProxy *FailingProxy `json:"failing_proxy"` // null unless the last connection through the proxy failed
+}
+
+// FailingProxy is a proxy through which the last connection failed.
+type FailingProxy struct {
+	Proxy  string    `json:"proxy"`  // its URL, without the password
+	Reason string    `json:"reason"` // begins with the cause
+	Target string    `json:"target"` // HOST:PORT of the connection
+	Time   time.Time `json:"time"`
+	Next   []string  `json:"next"`
+}
+
+// Text describes the failure, with the cause in front.
+func (f FailingProxy) Text(now time.Time) string {
+	return fmt.Sprintf("%s (%s, for %s, %s)", f.Reason, f.Proxy, f.Target, ago(f.Time, now))
+}
+
+// failingProxy prints a proxy through which the last connection failed, with what to do.
+func (p *statusText) failingProxy(f *FailingProxy) {
+	if f == nil {
+		return
+	}
+	p.alarm("proxy", "%s", f.Text(p.now))
+	for _, command := range f.Next {
+		p.next(command)
+	}
 }
 
 // NetworkCredential is a credential whose value stays outside.
@@ -161,6 +188,7 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 	if d.Proxy != "" {
 		p.line("proxy", "%s", gitops.Text(d.Proxy).String())
 	}
+	p.failingProxy(d.FailingProxy)
 	for _, r := range d.Deny {
 		p.line("deny", "%s", r.text(now))
 	}

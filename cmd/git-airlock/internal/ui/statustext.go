@@ -38,6 +38,7 @@ func (d Document) Print(w io.Writer, p Paint, now time.Time) error {
 	pic.airlock(d)
 	pic.promotion(d)
 	pic.inside(d)
+	pic.failingProxy(d.FailingProxy)
 	pic.refusedCredentials(d.RefusedCredentials)
 	pic.refusals(d.Refusals)
 	pic.advice(d)

@@ -19,8 +19,8 @@ const refusalPoll = 3 * time.Second
 // time limit.
 var errSpent = fmt.Errorf("the limit of requests: %w", cmdline.EndedWith(124))
 
-// noticeRefusals calls act. If a server keeps refusing a credential meanwhile, it prints a message, because some agents try again for
-// minutes and show nothing. If the limit of the agent's own credential is used up, it ends act and returns [errSpent]. It also returns
+// noticeRefusals calls act. If a server keeps refusing a credential meanwhile, or the proxy keeps failing, it prints a message, because some
+// agents try again for minutes and show nothing. If the limit of the agent's own credential is used up, it ends act and returns [errSpent]. It also returns
 // [errSpent] if the agent then fails by itself: the network writes a refusal down before the agent learns of it, so the last look at
 // the refusals finds it.
 func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, agent *session.Agent, act func(context.Context) error) error {
@@ -40,11 +40,21 @@ func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, a
 				last = true
 			}
 			now := map[string]string{}
-			for _, c := range cmdline.RefusedCredentials(s.RecentRefusals(r)) {
-				why, _ := c.Refusal()
-				now[c.Name] = why
-				if said[c.Name] != why && (last || before[c.Name] == why) {
-					said[c.Name] = why
+			lasts := func(name, why string) bool { // it was not said before
+				now[name] = why
+				if said[name] == why || !last && before[name] != why {
+					return false
+				}
+				said[name] = why
+				return true
+			}
+			recent := s.RecentRefusals(r)
+			if f := cmdline.FailingProxy(recent.Rules.Proxy, recent.Proxy); f != nil && lasts(f.Proxy, f.Reason) {
+				s.Report.Say("the proxy %s: %s", f.Proxy, f.Reason)
+				s.Report.Hint(f.Next...)
+			}
+			for _, c := range cmdline.RefusedCredentials(recent) {
+				if why, _ := c.Refusal(); lasts(c.Name, why) {
 					c.Anew = s.Store.StopsAfterUse(r.ID)
 					sayRefused(s, c)
 					if c.Spent() && agent != nil && agent.TakesFrom(c.Variables) {

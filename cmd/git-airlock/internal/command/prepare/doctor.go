@@ -40,6 +40,7 @@ func doctorCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			d.FailingProxy = failingProxy(c.Context)
 			if c.Bool(cmdline.JSONFlag.Name) {
 				err = ui.PrintJSON(c.App.Writer, d)
 			} else {
@@ -77,6 +78,22 @@ type diagnosis struct {
 	Backends []backendDiagnosis `json:"backends"`
 	Auto     *autoDiagnosis     `json:"auto"` // null: none works
 	Host     hostSide           `json:"environment"`
+	// FailingProxy is the proxy of the network of this worktree's airlock, if the last connection through it failed.
+	FailingProxy *ui.FailingProxy `json:"failing_proxy"`
+}
+
+// failingProxy describes the proxy of the network of this worktree's airlock, if the last connection through it failed.
+func failingProxy(ctx context.Context) *ui.FailingProxy {
+	s := session.Peek(ctx, session.Options{Report: ui.Reporter{To: io.Discard}, Now: ui.Now})
+	if s == nil {
+		return nil
+	}
+	r, err := s.Store.Here()
+	if err != nil || r == nil {
+		return nil
+	}
+	recent := s.RecentRefusals(*r)
+	return cmdline.FailingProxy(recent.Rules.Proxy, recent.Proxy)
 }
 
 type gitDiagnosis struct {
@@ -188,6 +205,10 @@ func (d diagnosis) print(w io.Writer, p ui.Paint) {
 		fmt.Fprintf(w, "  problem: %s\n", gitops.Text(d.Git.Problem))
 	}
 	d.Host.print(w, p)
+	if f := d.FailingProxy; f != nil {
+		fmt.Fprintf(w, "proxy: %s %s\n", p.Red("fails:"), f.Text(ui.Now()))
+		mend(f.Next)
+	}
 	for _, b := range d.Backends {
 		if b.Works {
 			fmt.Fprintf(w, "%s: %s\n", b.Name, p.Green("works"))
