@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/git-airlock/git-airlock/prison/egress/lookup"
 )
 
 const (
@@ -25,7 +27,7 @@ const (
 )
 
 // ErrNoName reports that a name does not exist.
-var ErrNoName = errors.New("no such name")
+var ErrNoName = lookup.ErrNoName
 
 // A resolver answers the DNS questions that come out of a prison.
 type resolver struct {

@@ -3,47 +3,33 @@ package egress
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/git-airlock/git-airlock/prison/egress/lookup"
 	"github.com/git-airlock/git-airlock/prison/egress/route"
+	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 )
 
-const (
-	// connectPatience is how long connecting to one address may take, lookupPatience a look-up.
-	connectPatience = 10 * time.Second
-	lookupPatience  = 10 * time.Second
-)
+// connectPatience is how long connecting to one address may take.
+const connectPatience = 10 * time.Second
 
 // Internet is the [World] of public addresses. It refuses addresses of private networks, unless a rule opens them, and of this machine.
 type Internet struct {
-	lookup func(ctx context.Context, name string) ([]netip.Addr, error)
-	check  func(netip.Addr) error // returns an error for an address that is this machine's own at this moment
+	lookup  func(ctx context.Context, name string) ([]netip.Addr, error)
+	shortly func(ctx context.Context, name string) ([]netip.Addr, error) // of a name that a proxy may look up
+	check   func(netip.Addr) error                                       // returns an error for an address that is this machine's own at this moment
 }
 
 // newInternet returns an Internet that uses the resolver and the routes of this machine.
-func newInternet() *Internet { return &Internet{lookup: lookup, check: route.Check} }
-
-// lookup asks the resolver of this machine for an absolute name, to which it appends no search domain.
-func lookup(ctx context.Context, name string) ([]netip.Addr, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
-	defer cancel()
-	r := net.Resolver{PreferGo: true} // the resolver of libc loads libraries, which a confined process cannot
-	found, err := r.LookupNetIP(ctx, "ip", name+".")
-	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
-		return nil, ErrNoName
-	}
-	return found, err
+func newInternet() *Internet {
+	var r lookup.Resolver
+	return &Internet{lookup: r.LookUp, shortly: r.LookUpShortly, check: route.Check}
 }
 
 // Exists implements [World].
@@ -75,14 +61,18 @@ func (e *ClosedError) Unwrap() error { return e.cause }
 // again just before it connects. If an earlier connection of the same flow led to a private address, a later one leads to no other: the
 // rules about some requests may open one of them only.
 //
-// A proxy looks names up itself. It gets a name only if a rule of the user allows the name; this machine need not be able to look it up.
-// Otherwise, an agent may have chosen the name, and the proxy gets the checked address instead.
+// A proxy looks names up itself. It gets a name only if a rule of the user allows the name; this machine need not be able to look it up, and
+// does not wait for long. Otherwise, an agent may have chosen the name, and the proxy gets the checked address instead.
 func (n *Internet) Connect(ctx context.Context, t Target) (net.Conn, error) {
 	addresses := []netip.Addr{t.To.Addr()}
 	named := t.Name != "" && t.Rules.Entrusts(t.Name, t.To.Port())
 	if t.Name != "" {
+		find := n.lookup
+		if t.Way != nil && named {
+			find = n.shortly
+		}
 		var err error
-		if addresses, err = n.lookup(ctx, t.Name); err != nil && (t.Way == nil || !named) {
+		if addresses, err = find(ctx, t.Name); err != nil && (t.Way == nil || !named) {
 			return nil, err
 		}
 	}
@@ -133,74 +123,9 @@ func dial(ctx context.Context, network string, to netip.AddrPort, check func(net
 	return d.DialContext(ctx, network, to.String())
 }
 
-// resolverFile names the resolvers of this machine, see resolv.conf(5).
-const resolverFile = "/etc/resolv.conf"
-
-// Forward implements [World]. It returns the answer of the first resolver of this machine that gives one.
+// Forward implements [World].
 func (*Internet) Forward(ctx context.Context, question []byte) ([]byte, error) {
-	content, err := os.ReadFile(resolverFile)
-	if err != nil {
-		return nil, err
-	}
-	err = fmt.Errorf("%s names no resolver", resolverFile)
-	for _, server := range nameServers(string(content)) {
-		var answer []byte
-		if answer, err = exchange(ctx, "udp", server, question); err == nil && len(answer) > 2 && answer[2]&truncated != 0 {
-			answer, err = exchange(ctx, "tcp", server, question)
-		}
-		if err == nil {
-			return answer, nil
-		}
-	}
-	return nil, err
-}
-
-// nameServers returns the addresses that questions are sent to, at most three, see resolv.conf(5).
-func nameServers(content string) (servers []string) {
-	for line := range strings.Lines(content) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 || fields[0] != "nameserver" || len(servers) == 3 {
-			continue
-		}
-		if a, err := netip.ParseAddr(fields[1]); err == nil {
-			servers = append(servers, netip.AddrPortFrom(a, 53).String())
-		}
-	}
-	return servers
-}
-
-// truncated is the bit in the third byte of a DNS message that says that the whole message needs TCP.
-const truncated = 2
-
-// exchange sends a question to a resolver and returns the answer.
-func exchange(ctx context.Context, network, server string, question []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, dnsPatience/4)
-	defer cancel()
-	c, err := (&net.Dialer{}).DialContext(ctx, network, server)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	end, _ := ctx.Deadline()
-	c.SetDeadline(end)
-	if network == "udp" {
-		if _, err := c.Write(question); err != nil {
-			return nil, err
-		}
-		buf := make([]byte, maxAnswer)
-		n, err := c.Read(buf)
-		return buf[:n], err
-	}
-	if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(question))), question...)); err != nil {
-		return nil, err
-	}
-	var head [2]byte
-	if _, err := io.ReadFull(c, head[:]); err != nil {
-		return nil, err
-	}
-	answer := make([]byte, binary.BigEndian.Uint16(head[:]))
-	_, err = io.ReadFull(c, answer)
-	return answer, err
+	return lookup.Forward(ctx, question)
 }
 
 // VetAddress returns an error for an address of the rule to which the engine would not connect.
@@ -222,7 +147,12 @@ func (r Rule) VetAddress(text string) error {
 // LookUp looks the name of a question up, and decides about each address. It does not connect. vetted has an error, or nil, for each
 // address.
 func (p Policy) LookUp(ctx context.Context, q Question) (addresses []string, vetted []error, err error) {
-	found, err := lookup(ctx, q.Host)
+	var r lookup.Resolver
+	find := r.LookUp
+	if p.proxy != (upstream.Proxy{}) && p.Entrusts(q.Host, q.Port) {
+		find = r.LookUpShortly
+	}
+	found, err := find(ctx, q.Host)
 	for _, a := range found {
 		q.At = a
 		d, err := p.Ask(q)

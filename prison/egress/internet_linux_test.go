@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +75,11 @@ func TestConnectThroughProxy(t *testing.T) {
 		}
 		return []netip.Addr{netip.MustParseAddr(known[name])}, nil
 	}}
+	short := 0
+	n.shortly = func(ctx context.Context, name string) ([]netip.Addr, error) {
+		short++
+		return n.lookup(ctx, name)
+	}
 	for i, c := range []struct{ name, rule, to, want string }{
 		{"public.test", "public.test", "198.18.0.1:443", "public.test:443"}, {"www.public.test", "*.public.test", "198.18.0.1:443", "www.public.test:443"},
 		{"unknown.test", "unknown.test:22", "198.18.0.1:22", "unknown.test:22"}, {"own.test", "own.test =10.9.9.9", "198.18.0.1:80", "10.9.9.9:80"},
@@ -96,6 +100,10 @@ func TestConnectThroughProxy(t *testing.T) {
 		case got = <-asked:
 		default:
 		}
+		if entrusted := c.rule != "" && !strings.Contains(c.rule, "=") && c.name != ""; (short == 1) != entrusted {
+			t.Errorf("%d, %+v: %d short look-ups", i, c, short)
+		}
+		short = 0
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%d, %+v: asked for %q, %v", i, c, got, err)
 		}
@@ -127,12 +135,5 @@ func TestClosedAddressIsRecorded(t *testing.T) {
 		if r.Address != address || r.Final() != (name != "lan.test") {
 			t.Errorf("%+v", r)
 		}
-	}
-}
-
-func TestNameServers(t *testing.T) {
-	got := nameServers("# nameserver 192.0.2.1\nnameserver 192.0.2.2\n\tnameserver fe80::1%eth0 \nsearch a.test\nnameserver x\nnameserver ::1\nnameserver 192.0.2.4\n")
-	if want := []string{"192.0.2.2:53", "[fe80::1%eth0]:53", "[::1]:53"}; !slices.Equal(got, want) {
-		t.Errorf("%q", got)
 	}
 }
