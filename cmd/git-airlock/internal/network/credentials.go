@@ -296,13 +296,39 @@ func valueOf(ctx context.Context, c control.Credential, lookup func(name string)
 	}
 	if variable != "" {
 		s.Value, _ = lookup(variable)
-	} else if s.Value, err = s.Source.Read(ctx); err != nil {
+	} else if s.Value, err = s.Source.Read(ctx); err != nil && len(s.Source.Argv) > 0 {
+		return s, &ProgramError{Source: s.Source, Err: err}
+	} else if err != nil {
 		return s, err
 	}
 	if err = credential.CheckValue(s.Value); err == nil && credential.IsShort(s.Value) {
 		err = errors.New("the value is too short to be a secret")
 	}
 	return s, err
+}
+
+// ProgramError reports that a program has printed no value. The program had no terminal, and its own words are not shown, because they may
+// contain a value.
+type ProgramError struct {
+	Source secret.Source
+	Err    error
+}
+
+func (e *ProgramError) Error() string { return e.Err.Error() }
+
+func (e *ProgramError) Unwrap() error { return e.Err }
+
+// Next returns the command that runs the program at a terminal, where it can ask, and shows no value.
+func (e *ProgramError) Next() []string {
+	var words []string
+	for _, word := range e.Source.Argv {
+		words = append(words, gitops.Pasteable(word))
+	}
+	input := ""
+	if e.Source.Input != "" {
+		input = "printf '" + strings.ReplaceAll(e.Source.Input, "\n", `\n`) + "' | "
+	}
+	return []string{input + strings.Join(words, " ") + " >/dev/null  # at a terminal it can ask, and says what fails"}
 }
 
 // HostsOf returns the hosts of a credential, separated by commas.

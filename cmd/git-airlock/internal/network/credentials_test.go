@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,6 +110,31 @@ func TestPlaceholders(t *testing.T) {
 	}
 	if len(env) != 2 || env[0] != env[1] || !strings.HasPrefix(env[0], "OPENAI_API_KEY=sk-") || strings.Contains(env[0], value) {
 		t.Errorf("%q", env)
+	}
+}
+
+// TestProgramError checks the next command after a program that failed: it runs the program at a terminal, and shows no value. Other
+// failures have none.
+func TestProgramError(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"pass", "git"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho secret-word-0123 >&2\nexit 2\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	for source, want := range map[string]string{
+		"pass:my keys/openai": dir + "/pass show 'my keys/openai' >/dev/null", "git": `printf 'protocol=https\nhost=a.test\n\n' | ` + dir + "/git credential fill >/dev/null",
+		"file:" + dir + "/missing": "", "command:missing": "",
+	} {
+		_, problems := Values(t.Context(), []control.Credential{{Name: "a", Rules: []string{"a.test:443"}, Source: source}}, nil)
+		if len(problems) != 1 {
+			t.Fatalf("%s: %v", source, problems)
+		}
+		wrong, is := errors.AsType[*ProgramError](problems[0])
+		if is != (want != "") || is && !strings.HasPrefix(wrong.Next()[0], want+"  # ") || strings.Contains(problems[0].Error(), "secret-word") {
+			t.Errorf("%s: %v, %v", source, problems[0], wrong)
+		}
 	}
 }
 

@@ -54,7 +54,6 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 	if s.Dry {
 		return nil
 	}
-	var problems []error
 	password, err := network.ProxyPassword(ctx, s.Repo, s.Config, c.kept())
 	if lost, ok := errors.AsType[*network.LostPassword](err); ok {
 		return &environment.Refusal{Text: lost.Error(), Next: lost.Next()}
@@ -62,15 +61,16 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c.keys, problems = network.Values(ctx, c.rules.Credentials, hostVariable)
-	s.knowsValues = s.knowsValues || slices.ContainsFunc(c.keys, func(k secret.Secret) bool { return !k.Source.Fixed() })
-	c.keys = append(c.keys, password...)
+	keys, problems := network.Values(ctx, c.rules.Credentials, hostVariable)
+	s.knowsValues = s.knowsValues || slices.ContainsFunc(keys, func(k secret.Secret) bool { return !k.Source.Fixed() })
+	c.keys = append(keys, password...)
 	for _, p := range problems {
 		if ended := new(secret.Ended); c.Agent != nil && errors.As(p, &ended) && ended.Program == c.Agent.Program {
 			c.ended = p // checkKeys refuses the start unless the agent has another key
 			continue
 		}
 		s.Report.Say("%s", p)
+		s.Report.Hint(Next(p)...)
 	}
 	for _, cred := range c.rules.Credentials {
 		if c.hasValue(cred) {
