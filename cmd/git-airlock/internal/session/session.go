@@ -42,20 +42,14 @@ type Reporter = environment.Reporter
 
 // Session is the work of one caller in one repository.
 type Session struct {
+	Options
 	Repo   *gitops.Repository
 	Store  airlock.Store
 	Config gitops.Config
 	// Settings are the values of Config with their files.
 	Settings []gitops.Setting
-	Dry      bool // only print the actions
-	Report   Reporter
-	Now      func() time.Time
-	// Terminal describes the terminal of a launched command. It is like the caller's.
-	Terminal *prison.Terminal
 	// Recorder keeps records of runs. May be nil.
 	Recorder Recorder
-	// Version is the version of this program.
-	Version string
 
 	knowsValues bool // this process has read values of credentials from where the user keeps them
 }
@@ -71,10 +65,10 @@ type Recorder interface {
 
 // Options are the options of a session.
 type Options struct {
-	Dry      bool
+	Dry      bool // only print the actions
 	Report   Reporter
 	Now      func() time.Time
-	Terminal *prison.Terminal // for a launched command
+	Terminal *prison.Terminal // of a launched command; it is like the caller's
 	Sudo     int              // the uid of the user who called sudo; 0 for none
 	Version  string           // of this program
 }
@@ -100,7 +94,7 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 		return nil, err
 	}
 	store := airlock.Open(repo).WithWaiting(daemon.Waiting(with.Report.Say))
-	s := &Session{Repo: repo, Store: store, Settings: settings, Config: gitops.ConfigOf(settings), Dry: with.Dry, Report: with.Report, Now: with.Now, Terminal: with.Terminal, Version: with.Version}
+	s := &Session{Options: with, Repo: repo, Store: store, Settings: settings, Config: gitops.ConfigOf(settings)}
 	if err := worktrees.CheckOwner(repo, s.Store, with.Sudo); err != nil {
 		return nil, err
 	}
@@ -131,7 +125,7 @@ func OpenBare(ctx context.Context, with Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Repo: repo, Store: airlock.Open(repo), Dry: with.Dry, Report: with.Report, Now: with.Now, Terminal: with.Terminal, Version: with.Version}
+	s := &Session{Options: with, Repo: repo, Store: airlock.Open(repo)}
 	if s.Settings, err = repo.Settings(ctx); err != nil {
 		return nil, err
 	}
@@ -176,12 +170,12 @@ func PeekBeside(ctx context.Context, with Options) *Session {
 
 func peek(ctx context.Context, with Options, repo *gitops.Repository) *Session {
 	repo.DryRun()
-	s := &Session{Repo: repo, Store: airlock.Open(repo), Dry: true, Report: with.Report, Now: with.Now}
-	var err error
-	if s.Config, err = repo.Config(ctx); err != nil {
+	with.Dry = true
+	config, err := repo.Config(ctx)
+	if err != nil {
 		return nil
 	}
-	return s
+	return &Session{Options: with, Repo: repo, Store: airlock.Open(repo), Config: config}
 }
 
 // CurrentConfig returns the configuration that git would use in the current folder, inside or outside of a repository. It is empty
