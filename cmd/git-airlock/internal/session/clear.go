@@ -99,7 +99,7 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 		}
 	}
 	r.Phase = airlock.Clearing
-	if err := save(s.Store, r); err != nil {
+	if err := s.saveClearing(r); err != nil {
 		return fmt.Errorf("%s is stopped, but nothing was removed: %w", r.ID, err)
 	}
 	s.attest(context.WithoutCancel(ctx), r, attest.Attester.Close) // nothing more lands, so the session gets no more statements
@@ -155,9 +155,9 @@ func (s *Session) tellUndone(ctx context.Context, r airlock.Record) {
 	}
 }
 
-// save writes the progress of clearing to the record. It ignores a full disk, because the workspace may be what fills it.
-func save(store airlock.Store, r airlock.Record) error {
-	if err := store.Save(r); !gitops.NoRoom(err) {
+// saveClearing writes the progress of clearing to the record. It ignores a full disk, because the workspace may be what fills it.
+func (s *Session) saveClearing(r airlock.Record) error {
+	if err := s.Store.Save(r); !gitops.NoRoom(err) {
 		return err
 	}
 	return nil
@@ -191,7 +191,7 @@ func (s *Session) haltWithoutLoss(ctx context.Context, r *airlock.Record) error 
 	// Look for losses again: the agent may have committed until Halt ended it.
 	if r.Phase == airlock.Running {
 		r.Phase = airlock.Stopped
-		if err := save(s.Store, *r); err != nil {
+		if err := s.saveClearing(*r); err != nil {
 			return err
 		}
 		events.Stopped(s.Store.Dir(r.ID), r.Session)
@@ -271,17 +271,17 @@ func (l landing) landFirst(ctx context.Context) (lost string) {
 	outcome, err := l.drain(soon, promote.Options{Unchecked: true})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, airlock.ErrBusy):
-		l.report.Say("nothing more is landed: that takes longer than %s", landFirstTime)
+		l.session.Report.Say("nothing more is landed: that takes longer than %s", landFirstTime)
 	case ctx.Err() != nil:
 		return ""
 	case err != nil:
-		l.report.Say("nothing more is landed: %s", err)
+		l.session.Report.Say("nothing more is landed: %s", err)
 	}
 	soon, cancel = context.WithTimeout(ctx, countTime)
 	defer cancel()
 	state, _ := l.engine.State(soon) // after an error, only the numbers of the outcome are printed
 	if soon.Err() != nil && ctx.Err() == nil {
-		l.report.Say("more may be discarded than is listed: counting it takes longer than %s", countTime)
+		l.session.Report.Say("more may be discarded than is listed: counting it takes longer than %s", countTime)
 	}
 	state.Pending = max(outcome.Pending, state.Pending)
 	return lostIn(state)
@@ -327,7 +327,7 @@ func (s *Session) repairLanding(ctx context.Context, r *airlock.Record) error {
 		refused = &environment.Refusal{Text: fmt.Sprintf("it can be neither finished nor taken back in %s", mendTime),
 			Next: []string{"git config --get-regexp '^filter[.]'  # a filter that does not end?"}}
 	case ctx.Err() == nil && !errors.Is(err, airlock.ErrBusy):
-		refused = cannotRepair(s.Repo, err)
+		refused = s.cannotRepair(err)
 	}
 	if refused != nil {
 		if len(refused.Next) == 0 { // the same command would be refused again
@@ -341,13 +341,13 @@ func (s *Session) repairLanding(ctx context.Context, r *airlock.Record) error {
 		s.Report.Say("%s on %s is stopped; %s was removed", r.ID, r.BranchName(), removed)
 		events.Stopped(s.Store.Dir(r.ID), r.Session)
 	}
-	return errors.Join(err, save(s.Store, *r))
+	return errors.Join(err, s.saveClearing(*r))
 }
 
 // cannotRepair returns the refusal for an interrupted landing that cannot be finished or rolled back, with the next commands.
-func cannotRepair(repo *gitops.Repository, err error) *environment.Refusal {
+func (s *Session) cannotRepair(err error) *environment.Refusal {
 	if gitops.NoRoom(err) {
-		return &environment.Refusal{Text: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(repo.CommonDir)}}
+		return &environment.Refusal{Text: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(s.Repo.CommonDir)}}
 	}
 	return &environment.Refusal{Text: gitops.Text(err.Error()).String()}
 }

@@ -104,8 +104,8 @@ const (
 
 // startDaemon starts the daemon of an airlock, if none is running, and returns when it holds its lock. The daemon has its own
 // process session, so that it outlives the terminal.
-func startDaemon(repo *gitops.Repository, store airlock.Store, now func() time.Time, r airlock.Record) error {
-	pid, err := daemon.PID(store, r.ID)
+func (s *Session) startDaemon(r airlock.Record) error {
+	pid, err := daemon.PID(s.Store, r.ID)
 	if errors.Is(err, daemon.ErrElsewhere) {
 		return nil // a daemon is running where this process cannot see it
 	}
@@ -116,7 +116,7 @@ func startDaemon(repo *gitops.Repository, store airlock.Store, now func() time.T
 	if err != nil {
 		return err
 	}
-	logFile, err := daemon.OpenLog(promote.LogFile(store.Dir(r.ID)))
+	logFile, err := daemon.OpenLog(promote.LogFile(s.Store.Dir(r.ID)))
 	if err != nil {
 		return err
 	}
@@ -127,21 +127,21 @@ func startDaemon(repo *gitops.Repository, store airlock.Store, now func() time.T
 	}
 	defer ready.Close()
 	process, err := apart.Start(self, []string{self, "daemon"}, &os.ProcAttr{
-		Dir: repo.Top, Env: repo.Environment(), Files: []*os.File{nil, logFile, logFile, said}, // said is readyDescriptor
+		Dir: s.Repo.Top, Env: s.Repo.Environment(), Files: []*os.File{nil, logFile, logFile, said}, // said is readyDescriptor
 	})
 	said.Close()
 	if err != nil {
 		return fmt.Errorf("start the daemon: %w", err)
 	}
 	defer func() { _ = process.Release() }()
-	_ = ready.SetReadDeadline(now().Add(readyTime))
+	_ = ready.SetReadDeadline(s.Now().Add(readyTime))
 	if text, _ := io.ReadAll(ready); string(text) == "ready" {
 		return nil
 	}
-	if pid, err := daemon.PID(store, r.ID); err == nil && pid != 0 {
+	if pid, err := daemon.PID(s.Store, r.ID); err == nil && pid != 0 {
 		return nil // another command has started it
 	}
-	if later, err := store.Load(r.ID); err == nil && later.Phase != airlock.Running {
+	if later, err := s.Store.Load(r.ID); err == nil && later.Phase != airlock.Running {
 		return nil // another command has stopped it meanwhile
 	}
 	return environment.Advise(fmt.Errorf("the daemon did not start; its log is %q", logFile.Name()), "git airlock start")
@@ -152,7 +152,7 @@ func (s *Session) Heal(_ context.Context, r airlock.Record) error {
 	if s.Dry || r.Phase != airlock.Running {
 		return nil
 	}
-	return startDaemon(s.Repo, s.Store, s.Now, r)
+	return s.startDaemon(r)
 }
 
 // daemonConfig returns the configuration of an airlock's daemon: an engine, and a guard of its prison.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -60,16 +59,11 @@ func (s *Session) Promote(ctx context.Context, r airlock.Record, p Promotion) er
 
 // landing promotes the commits of an airlock and prints the result.
 type landing struct {
-	engine *promote.Engine // the caller closes it
-	store  airlock.Store
-	dry    bool
-	report Reporter
-	inside prisons.Prisons
+	session *Session
+	engine  *promote.Engine // the caller closes it
 }
 
-func (s *Session) landing(r airlock.Record) landing {
-	return landing{s.Engine(r), s.Store, s.Dry, s.Report, s.Prisons()}
-}
+func (s *Session) landing(r airlock.Record) landing { return landing{s, s.Engine(r)} }
 
 // land runs cycles until no more commits can land. It prints the number of commits landed since the total was before, because the
 // daemon may have landed some of them.
@@ -91,13 +85,13 @@ func (l landing) wouldLand(ctx context.Context, options promote.Options, decided
 	if state.Pending > 0 && len(state.Holds) > 0 && !decided {
 		return l.held(ledger.Outcome{Holds: state.Holds, Pending: state.Pending})
 	}
-	l.report.Say("would promote %s to %s", words.Count(state.Pending, "commit"), l.engine.Record.BranchName())
+	l.session.Report.Say("would promote %s to %s", words.Count(state.Pending, "commit"), l.engine.Record.BranchName())
 	return nil
 }
 
 // drain promotes all commits that can land, and returns the outcome.
 func (l landing) drain(ctx context.Context, options promote.Options) (ledger.Outcome, error) {
-	step, end := l.report.Begin("looking for commits")
+	step, end := l.session.Report.Begin("looking for commits")
 	defer end()
 	l.engine.Progress = step
 	return l.engine.Drain(ctx, options)
@@ -107,12 +101,12 @@ func (l landing) drain(ctx context.Context, options promote.Options) (ledger.Out
 func (l landing) tellLanded(o ledger.Outcome, before int) error {
 	branch, landed := l.engine.Record.BranchName(), o.Total-before
 	if landed > 0 {
-		l.report.Say("landed %s on %s", words.Count(landed, "commit"), branch)
+		l.session.Report.Say("landed %s on %s", words.Count(landed, "commit"), branch)
 	}
-	HintAtNotes(l.store, l.report, l.engine.Record.ID, o.Total)
+	HintAtNotes(l.session.Store, l.session.Report, l.engine.Record.ID, o.Total)
 	if len(o.Holds) == 0 && o.Pending == 0 {
 		if landed <= 0 {
-			l.report.Say("nothing is left to land on %s", branch)
+			l.session.Report.Say("nothing is left to land on %s", branch)
 		}
 		return nil
 	}
@@ -138,7 +132,7 @@ func (l landing) runs() bool {
 	if l.engine.Record.Phase != airlock.Running {
 		return false
 	}
-	runs, err := l.inside.Runs(context.Background(), l.engine.Record)
+	runs, err := l.session.Prisons().Runs(context.Background(), l.engine.Record)
 	return runs || err != nil
 }
 
@@ -212,11 +206,11 @@ func (l landing) decide(ctx context.Context, p Promotion) error {
 
 // tellDecided prints what was decided on each commit, or would be in a dry run.
 func (l landing) tellDecided(what, would string, commits []promote.Decided) {
-	if l.dry {
+	if l.session.Dry {
 		what = would
 	}
 	for _, d := range commits {
-		l.report.Say("%s: %.12s %s", what, d.Commit, d.Subject)
+		l.session.Report.Say("%s: %.12s %s", what, d.Commit, d.Subject)
 	}
 }
 
@@ -247,8 +241,8 @@ func (l landing) addElsewhere(ctx context.Context, ref string, promoted error) e
 		return promoted // it has landed, with --from
 	}
 	if held != nil {
-		l.report.Say("%s", held.Text)
-		l.report.Hint(held.Next...)
+		l.session.Report.Say("%s", held.Text)
+		l.session.Report.Hint(held.Next...)
 	}
 	w := state.OtherRefs[i]
 	return &environment.Refusal{

@@ -141,7 +141,7 @@ func (s *Session) renewDaemon(ctx context.Context, r airlock.Record) error {
 	if err != nil {
 		return err
 	}
-	return startDaemon(s.Repo, s.Store, s.Now, r)
+	return s.startDaemon(r)
 }
 
 // tooLate reports the options that a running prison ignores.

@@ -178,7 +178,7 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 		return err
 	}
 	trusted := inBackground(func() (any, error) { return nil, c.session.Prisons().Trust(ctx, *r, c.session.Now()) })
-	err = startDaemon(c.session.Repo, c.session.Store, c.session.Now, *r)
+	err = c.session.startDaemon(*r)
 	_, trustErr := trusted()
 	return errors.Join(err, trustErr)
 }

@@ -42,7 +42,7 @@ func (s *Session) Status(ctx context.Context, r airlock.Record) (Status, error) 
 		there.Report = later
 		d, err := there.statusNow(ctx, r)
 		if d.State == Broken {
-			letFinish(ctx, s.Store) // another command may be stopping it
+			s.letFinish(ctx) // another command may be stopping it
 		}
 		now, gone := s.Current(r)
 		if gone != nil {
@@ -77,11 +77,11 @@ func (d *delayed) flush() {
 }
 
 // letFinish waits a moment for another start, stop or clear.
-func letFinish(ctx context.Context, store airlock.Store) {
+func (s *Session) letFinish(ctx context.Context) {
 	const moment = 10 * time.Second // a stop ends a prison in an instant, unless the machine is busy
 	waiting, cancel := context.WithTimeout(ctx, moment)
 	defer cancel()
-	if unlock, err := store.LockAfter(waiting); err == nil {
+	if unlock, err := s.Store.LockAfter(waiting); err == nil {
 		unlock()
 	}
 }
@@ -93,7 +93,7 @@ func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, erro
 	}
 	if s.Store.WorkspaceGone(r) {
 		d.Lost = r.Workspace
-	} else if err := warnTracked(ctx, s.Repo, s.Report, r); err != nil {
+	} else if err := s.warnTracked(ctx, r); err != nil {
 		return d, err
 	}
 	pid, err := daemon.PID(s.Store, r.ID)
@@ -160,14 +160,14 @@ func (d *Status) seePromotion(ctx context.Context, engine *promote.Engine, repor
 
 // warnTracked prints a warning if the user has added the workspace to the index. Git then reads a repository that an agent
 // writes.
-func warnTracked(ctx context.Context, repo *gitops.Repository, report Reporter, r airlock.Record) error {
-	if !r.Inside || r.Worktree != repo.WorktreeID() {
+func (s *Session) warnTracked(ctx context.Context, r airlock.Record) error {
+	if !r.Inside || r.Worktree != s.Repo.WorktreeID() {
 		return nil
 	}
-	tracked, err := repo.Tracks(ctx, r.Workspace)
+	tracked, err := s.Repo.Tracks(ctx, r.Workspace)
 	if tracked {
-		report.Say("the workspace %s was added to the index: git status now runs git inside it", r.Workspace)
-		report.Hint("git rm -r -f -q --cached " + r.Workspace)
+		s.Report.Say("the workspace %s was added to the index: git status now runs git inside it", r.Workspace)
+		s.Report.Hint("git rm -r -f -q --cached " + r.Workspace)
 	}
 	return err
 }
