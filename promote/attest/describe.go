@@ -40,14 +40,9 @@ func (a Attester) describe(commit gitops.OID, fact ledger.Fact, checked []checks
 		}
 	}
 	for _, r := range checked {
-		landed.Checks = append(landed.Checks, CheckOf(r))
+		landed.Checks = append(landed.Checks, evidence.Check{Command: r.Command, Tree: r.Tree, System: gitops.Text(r.System).String(), Exit: r.Exit, At: r.At})
 	}
 	return landed
-}
-
-// CheckOf converts the result of a check to the form in statements.
-func CheckOf(r checks.Result) evidence.Check {
-	return evidence.Check{Command: r.Command, Tree: r.Tree, System: gitops.Text(r.System).String(), Exit: r.Exit, At: r.At}
 }
 
 // fields iterates over the trailers of a note, without the "Airlock-" of their names.

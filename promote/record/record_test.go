@@ -96,7 +96,11 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(samples, []Sample{{1000, 20, 1 << 30, 5, -1, 4}, {2000, 30, 1, 2, 3, 4}}) {
 		t.Error(samples, err)
 	}
-	header, cast, err := again.Terminal()
+	terminal, err := again.Text(TerminalName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, cast, err := DecodeCast(terminal)
 	if err != nil || header.Width != 80 || !reflect.DeepEqual(cast, []CastEvent{{time.Second / 4, "a\r\n"}, {time.Second, "\x1b[1m"}}) {
 		t.Error(header, cast, err)
 	}
@@ -315,7 +319,7 @@ func FuzzOpen(f *testing.F) {
 		DecodeManifest(content) // it must only not panic
 		r.Execs()
 		r.Egress()
-		r.Terminal()
+		DecodeCast(content)
 		samples, _ := r.Samples()
 		if again, err := decodeSamples(EncodeSamples(samples)); err != nil || !reflect.DeepEqual(samples, again) {
 			t.Errorf("%v became %v, %v", samples, again, err)

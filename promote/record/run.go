@@ -189,14 +189,5 @@ func (r Run) Commits() ([]Commit, error) {
 	return DecodeCommits(content)
 }
 
-// Terminal returns the output of the launched command's terminal. The error is [ErrAbsent] if it had none.
-func (r Run) Terminal() (CastHeader, []CastEvent, error) {
-	content, err := r.file(TerminalName)
-	if err != nil {
-		return CastHeader{}, nil, err
-	}
-	return DecodeCast(content)
-}
-
 // Text returns a file of plain bytes, such as [ChangesName] or [StdoutName].
 func (r Run) Text(name string) ([]byte, error) { return r.file(name) }

@@ -224,7 +224,6 @@ func (p *planner) remove(path string, now *node) {
 type Restored struct {
 	IDs
 	Failed []string // operations that failed, with reasons
-	Taken  Taken    // the state after the restore, if it is not exactly the checkpoint's
 }
 
 // Restore does the planned operations, and computes the ids of the workspace. The error is [ErrDiffers] if they are not the planned ones:

@@ -17,7 +17,7 @@ const (
 )
 
 // golang returns the answers of Go's proxy, with the module standin.test/m, and of a checksum database with one record. As in reality,
-// the proxy does not serve the database. The database has another key than the real one: [SumKey].
+// the proxy does not serve the database.
 func golang() map[string]files {
 	prefix := goModule + "@" + goVersion + "/"
 	sources := []file{{prefix + "go.mod", goMod}, {prefix + "m.go", "package m\n\nconst Name = \"standin\"\n"}}
@@ -57,12 +57,6 @@ func verifier() (string, uint32) {
 	key := "\x01" + string(sumKey().Public().(ed25519.PublicKey))
 	sum := sha256.Sum256([]byte(sumHost + "\n" + key))
 	return key, binary.BigEndian.Uint32(sum[:4])
-}
-
-// SumKey returns the key of the checksum database in the form of GOSUMDB.
-func SumKey() string {
-	key, number := verifier()
-	return fmt.Sprintf("%s+%08x+%s", sumHost, number, base64.StdEncoding.EncodeToString([]byte(key)))
 }
 
 // signed returns a text in the form of a signed note.
