@@ -66,14 +66,14 @@ func opening(kind, path string, flags int, want outcomes) action {
 	return row(kind, fmt.Sprintf("open %s, flags %#x", path, flags), want, unix.SYS_OPENAT, unix.AT_FDCWD, path, flags, 0o600)
 }
 
-// pair makes an action with two paths. The second path begins in the middle of the data.
-func pair(kind, name string, want outcomes, number uintptr, first, second string, flags int) action {
+// pair makes an action that gives a system file a second path, which begins in the middle of the data. The call's flags are 0.
+func pair(name string, want outcomes, number uintptr, second string) action {
 	const middle = 100
 	data := make([]byte, 2*middle)
-	copy(data, first)
+	copy(data, "/etc/passwd")
 	copy(data[middle:], second)
-	a := row(kind, name, want, number, unix.AT_FDCWD, data, unix.AT_FDCWD)
-	a.call.Args[3], a.call.Args[4] = calls.Pointer+middle, uintptr(flags) //nolint:gosec // a small number
+	a := row("write", name, want, number, unix.AT_FDCWD, data, unix.AT_FDCWD)
+	a.call.Args[3] = calls.Pointer + middle
 	return a
 }
 
@@ -98,8 +98,8 @@ func (x *box) actions(hostPID, port int, socket string) []action {
 		row("write", "chmod /usr/bin", readOnly, unix.SYS_FCHMODAT, unix.AT_FDCWD, "/usr/bin", 0o777),
 		row("write", "chown to root", append(readOnly, unix.EINVAL), unix.SYS_FCHOWNAT, unix.AT_FDCWD, "/workspace", 0, 0, 0),
 		row("write", "truncate a program", readOnly, unix.SYS_TRUNCATE, "/bin/sh", 0),
-		pair("write", "hard link of a system file", outcomes{unix.EXDEV, unix.EROFS, unix.EPERM}, unix.SYS_LINKAT, "/etc/passwd", "/workspace/linked", 0),
-		pair("write", "rename a system file", append(readOnly, unix.EXDEV), unix.SYS_RENAMEAT2, "/etc/passwd", "/tmp/renamed", 0),
+		pair("hard link of a system file", outcomes{unix.EXDEV, unix.EROFS, unix.EPERM}, unix.SYS_LINKAT, "/workspace/linked"),
+		pair("rename a system file", append(readOnly, unix.EXDEV), unix.SYS_RENAMEAT2, "/tmp/renamed"),
 
 		opening("read", "/etc/shadow", unix.O_RDONLY, append(denied, absent...)),
 		opening("read", "/proc/1/environ", unix.O_RDONLY, denied).unless(ofItsOwn),

@@ -152,15 +152,15 @@ func (c Conn) wait(ready func(syscall.RawConn, func(fd uintptr) bool) error, cal
 	return result
 }
 
-// viaDirectory calls f with a short path of a name in dir: unix(7) limits the path of a socket to 108 bytes, and
+// viaDirectory calls f with a short path of the socket in dir: unix(7) limits the path of a socket to 108 bytes, and
 // the path of a state directory may be longer.
-func viaDirectory(dir, name string, f func(path string) error) error {
+func viaDirectory(dir string, f func(path string) error) error {
 	d, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: dir, Err: err}
 	}
 	defer unix.Close(d)
-	return f(filepath.Join("/proc/self/fd", strconv.Itoa(d), name))
+	return f(filepath.Join("/proc/self/fd", strconv.Itoa(d), SocketName))
 }
 
 // SocketName is the name of the prison's socket in Spec.Dir.
@@ -168,7 +168,7 @@ const SocketName = "control"
 
 // Listen creates the prison's socket in dir, and replaces one that an earlier prison left.
 func Listen(dir string) (l *os.File, err error) {
-	err = viaDirectory(dir, SocketName, func(path string) error {
+	err = viaDirectory(dir, func(path string) error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -182,7 +182,7 @@ func Listen(dir string) (l *os.File, err error) {
 
 // Dial connects to init of the prison whose directory is dir.
 func Dial(dir string) (c Conn, err error) {
-	err = viaDirectory(dir, SocketName, func(path string) error {
+	err = viaDirectory(dir, func(path string) error {
 		c, err = dialUnix(unix.SOCK_STREAM, path)
 		return err
 	})
