@@ -123,7 +123,7 @@ func (backend) Prepare(ctx context.Context, s prison.Spec) error {
 	return nil
 }
 
-// ensureFolders creates folders that a start needs and that are missing after a Wipe or from an older version.
+// ensureFolders creates folders that a start needs and that are missing after a Wipe.
 func ensureFolders(ctx context.Context, s prison.Spec) error {
 	t, err := missingFolders(s)
 	if err != nil || len(t.Make) == 0 {

@@ -15,8 +15,8 @@ import (
 const formerKept = 2 << 20
 
 // formerFile returns the name of the file with former pending commits. Each line has an outer commit, its inner commit and the rest of its
-// entry, but lines of older versions have only the two ids. After a landing or a verdict, the inner commits that still wait get other outer
-// commits, but the user may still type the ids that earlier output showed.
+// entry. After a landing or a verdict, the inner commits that still wait get other outer commits, but the user may still type the ids that
+// earlier output showed.
 func formerFile(dir string) string { return filepath.Join(dir, "former") }
 
 // keepFormer adds pairs that are not pending any more to the file. It reports no error: a failure to write the file must not keep commits
@@ -67,9 +67,7 @@ func former(dir, prefix string) (pairs []Pair, err error) {
 			if !strings.HasPrefix(line, prefix) || len(fields) < 2 || !strings.HasSuffix(line, "\n") {
 				continue
 			}
-			if fields[0], fields[1] = fields[1], fields[0]; len(fields) == 2 {
-				fields = append(fields, mergedTree) // which claims less
-			}
+			fields[0], fields[1] = fields[1], fields[0]
 			if p, err := parsePair(fields); err == nil {
 				pairs = append(pairs, p)
 			}

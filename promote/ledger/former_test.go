@@ -40,7 +40,7 @@ func TestFormer(t *testing.T) {
 	if err := l.SetTail(nil); err != nil || l.Former(name("4")) != "" || l.Former(name("6")) != name("c") || l.Former("") != "" {
 		t.Errorf("%v, 4: %s, 6: %s", err, l.Former(name("4")), l.Former(name("6")))
 	}
-	file, torn := formerFile(dir), string(name("7"))+" "+string(name("a"))
+	file, torn := formerFile(dir), string(name("7"))+" "+string(name("a"))+" exact"
 	if err := os.WriteFile(file, []byte("\n1 2 3\n"+torn), 0o600); err != nil || l.Former(name("7")) != "" {
 		t.Errorf("%v, torn: %s", err, l.Former(name("7")))
 	}
