@@ -23,6 +23,14 @@ type Kept struct {
 // folder returns the folder of the packs.
 func (k Kept) folder() string { return filepath.Join(k.Repo.CommonDir, "objects", "pack") }
 
+// NewName returns a name that no pack has or had. A running repack removes the packs that it has listed by their names, so a name must not be
+// used twice.
+func NewName(format string) string {
+	name := make([]byte, HashSize(format))
+	_, _ = rand.Read(name) // it never fails
+	return "pack-" + hex.EncodeToString(name)
+}
+
 // half returns the temporary name of an index that is being written. The name must not begin with tmp_, because git prune removes such files.
 func (k Kept) half(name string) string { return filepath.Join(k.folder(), k.Mark+"-"+name) }
 
@@ -38,10 +46,7 @@ func (k Kept) Store(objects []Object, names []gitops.OID) error {
 	if err := os.MkdirAll(k.folder(), 0o777); err != nil {
 		return err
 	}
-	// A running repack removes the packs that it has listed by their names, so a name must not be used twice.
-	random := make([]byte, HashSize(k.Repo.Format))
-	_, _ = rand.Read(random) // it never fails
-	name := "pack-" + hex.EncodeToString(random)
+	name := NewName(k.Repo.Format)
 	base := filepath.Join(k.folder(), name)
 	if err := k.write(base+".keep", []byte(k.Mark+"\n")); err != nil {
 		return err

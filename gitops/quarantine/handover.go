@@ -2,7 +2,6 @@ package quarantine
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -67,17 +66,9 @@ var installed = []string{".pack", ".rev", ".idx"}
 // store returns the folder of the outer repository's packs.
 func (h *Handover) store() string { return filepath.Join(h.outer.CommonDir, "objects", "pack") }
 
-// newName returns a name that no pack has or had. A running repack removes the packs that it has listed by their
-// names, so a name must not be used twice.
-func (h *Handover) newName() string {
-	name := make([]byte, packing.HashSize(h.outer.Format))
-	_, _ = rand.Read(name) // it never fails
-	return "pack-" + hex.EncodeToString(name)
-}
-
 // install moves the pack base, a path in h.dir without extension, into the outer store and returns its new name.
 func (h *Handover) install(ctx context.Context, base string) (name string, err error) {
-	name = h.newName()
+	name = packing.NewName(h.outer.Format)
 	store := h.store()
 	if err := os.MkdirAll(store, 0o777); err != nil {
 		return "", err
