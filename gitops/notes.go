@@ -60,25 +60,25 @@ func unexpected(is bool, command string) error {
 
 // NotedIDs returns the commits that have a note in a ref.
 func (g *Git) NotedIDs(ctx context.Context, ref string) ([]OID, error) {
-	text, err := g.Output(ctx, "notes", "--ref="+ref, "list")
-	var ids []OID
-	for line := range strings.Lines(text) {
-		_, id, _ := strings.Cut(strings.TrimSpace(line), " ")
-		ids = append(ids, OID(id))
-	}
+	_, ids, err := g.listNotes(ctx, ref)
 	return ids, err
+}
+
+// listNotes returns the blobs of all notes of a ref, and the objects that have them.
+func (g *Git) listNotes(ctx context.Context, ref string) (blobs, objects []OID, err error) {
+	text, err := g.Output(ctx, "notes", "--ref="+ref, "list")
+	for line := range strings.Lines(text) {
+		blob, object, _ := strings.Cut(strings.TrimSpace(line), " ")
+		blobs, objects = append(blobs, OID(blob)), append(objects, OID(object))
+	}
+	return blobs, objects, err
 }
 
 // AllNotes returns all notes of a ref, by the objects that have them. It cuts a note that is longer than [NoteLimit].
 func (g *Git) AllNotes(ctx context.Context, ref string) (map[OID]string, error) {
-	text, err := g.Output(ctx, "notes", "--ref="+ref, "list")
+	blobs, objects, err := g.listNotes(ctx, ref)
 	if err != nil {
 		return nil, err
-	}
-	var blobs, objects []OID
-	for line := range strings.Lines(text) {
-		blob, object, _ := strings.Cut(strings.TrimSpace(line), " ")
-		blobs, objects = append(blobs, OID(blob)), append(objects, OID(object))
 	}
 	notes := map[OID]string{}
 	return notes, g.Blobs(ctx, blobs, NoteLimit, func(n int, head []byte, _ int64) error {
