@@ -103,6 +103,11 @@ func (p Prisons) Attach(ctx context.Context, r airlock.Record) (prison.Prison, e
 		return nil, fmt.Errorf("the workspace %s is gone: %w", r.Workspace, prison.ErrNotRunning)
 	}
 	return p.attachAnyway(ctx, r)
+	return call(ctx, p, r, prison.Backend.Attach)
+}
+
+// call calls a method of an airlock's backend with the specification of its prison.
+func call[T any](ctx context.Context, p Prisons, r airlock.Record, method func(prison.Backend, context.Context, prison.Spec) (T, error)) (none T, err error) {
 }
 
 func (p Prisons) attachAnyway(ctx context.Context, r airlock.Record) (prison.Prison, error) {
@@ -246,20 +251,12 @@ func (p Prisons) Erase(ctx context.Context, r airlock.Record) error {
 
 // Launched returns the state of the launched command, nil if there was none.
 func (p Prisons) Launched(ctx context.Context, r airlock.Record) (*prison.Launched, error) {
-	spec, err := p.Spec(r)
-	if err != nil {
-		return nil, err
-	}
-	return p.Backend(r).Launched(ctx, spec)
+	return call(ctx, p, r, prison.Backend.Launched)
 }
 
 // Shown returns the latest output of the launched command.
 func (p Prisons) Shown(ctx context.Context, r airlock.Record) (io.ReadCloser, error) {
-	spec, err := p.Spec(r)
-	if err != nil {
-		return nil, err
-	}
-	return p.Backend(r).Shown(ctx, spec)
+	return call(ctx, p, r, prison.Backend.Shown)
 }
 
 const (
