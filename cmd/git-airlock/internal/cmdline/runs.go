@@ -16,24 +16,17 @@ import (
 
 // Runs returns the keeper of an airlock's run records.
 func Runs(s *session.Session, r airlock.Record) runs.Keeper {
-	k := runs.Keeper{Prisons: s.Prisons(), Record: r, Now: s.Now, Checkpoint: func(ctx context.Context) int {
+	return runs.Keeper{Prisons: s.Prisons(), Record: r, Now: s.Now, Program: s.Version, Checkpoint: func(ctx context.Context) int {
 		all, _, err := Checkpoints(s, r).List(ctx)
 		if err != nil || len(all) == 0 {
 			return 0
 		}
 		return all[len(all)-1].Number
 	}}
-	if of, ok := s.Recorder.(recorder); ok {
-		k.Program = of.version
-	}
-	return k
 }
 
 // recorder keeps the records of a session's runs.
-type recorder struct {
-	session *session.Session
-	version string // of the program
-}
+type recorder struct{ session *session.Session }
 
 // Launching implements [session.Recorder].
 func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string, agent *session.Agent) (failed func(error) error, err error) {

@@ -35,7 +35,7 @@ func openAs(c *cli.Context, report session.Reporter) (*session.Session, error) {
 	s, err := session.Open(c.Context, with)
 	if err == nil {
 		ui.Know(c.App.ErrWriter, s.Config)
-		s.Recorder = recorder{s, c.App.Version}
+		s.Recorder = recorder{s}
 	}
 	return s, err
 }
