@@ -150,10 +150,7 @@ func fileState(name string) string {
 	return contentState(content)
 }
 
-func contentState(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}
+func contentState(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
 // Tracked returns those paths that are in the user's index. It may return other paths of the index, too.
 func (i *Rules) Tracked(ctx context.Context, paths []string) ([]string, error) {

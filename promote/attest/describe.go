@@ -3,6 +3,7 @@ package attest
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -63,8 +64,7 @@ func reached(note string) *evidence.Reached {
 	if note == "" {
 		return nil
 	}
-	sum := sha256.Sum256([]byte(note))
-	r := &evidence.Reached{Note: hex.EncodeToString(sum[:])}
+	r := &evidence.Reached{Note: fmt.Sprintf("%x", sha256.Sum256([]byte(note)))}
 	for key, value := range fields(note) {
 		if key != "Reached" {
 			continue

@@ -5,7 +5,6 @@ package checks
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -79,7 +78,4 @@ func Read(ctx context.Context, repo *gitops.Repository, config gitops.Config) (C
 
 // Digest returns the SHA-256 of a command, which identifies it in the notes. The command itself may contain private
 // names, and notes are shared.
-func Digest(command string) string {
-	sum := sha256.Sum256([]byte(command))
-	return hex.EncodeToString(sum[:])
-}
+func Digest(command string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(command))) }

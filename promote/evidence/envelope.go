@@ -3,7 +3,6 @@ package evidence
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -94,10 +93,7 @@ func linesOf(payload []byte, sig *sshsig.Signature) (lines [][]byte, err error) 
 	return lines, nil
 }
 
-func digestOf(line []byte) string {
-	sum := sha256.Sum256(line)
-	return hex.EncodeToString(sum[:])
-}
+func digestOf(line []byte) string { return fmt.Sprintf("%x", sha256.Sum256(line)) }
 
 // ErrForm reports a line that is not an envelope in the exact form in which Seal writes it. An envelope has no other form than those of its signature,
 // which have one digest, so nobody can make a second statement of the same content.

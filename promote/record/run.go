@@ -3,7 +3,6 @@ package record
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -86,8 +85,7 @@ func sums(files map[string][]byte) []byte {
 	var b bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if name != SumsName {
-			sum := sha256.Sum256(files[name])
-			fmt.Fprintf(&b, "%s  %s\n", hex.EncodeToString(sum[:]), name)
+			fmt.Fprintf(&b, "%x  %s\n", sha256.Sum256(files[name]), name)
 		}
 	}
 	return b.Bytes()

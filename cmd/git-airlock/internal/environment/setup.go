@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -74,10 +73,7 @@ func (b Builder) Read(ctx context.Context, tree gitops.OID) (Setup, error) {
 func unixLines(content []byte) []byte { return bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")) }
 
 // Digest returns the SHA-256 of content, in hexadecimal digits.
-func Digest(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}
+func Digest(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
 // sumLine returns the line of sha256sum(1) for a file. A name with a newline or a backslash is escaped, and the line then begins
 // with a backslash, so that no name looks like several lines.
