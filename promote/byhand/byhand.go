@@ -9,8 +9,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// OwnMoves is the beginning of the message that the reflog has for each move of the branch by this program.
-const OwnMoves = "airlock: "
+// ownMoves is the beginning of the message that the reflog has for each move of the branch by this program.
+const ownMoves = "airlock: "
 
 // Branch is the user's branch, and what an airlock knows about its commits.
 type Branch struct {
@@ -23,7 +23,7 @@ type Branch struct {
 
 // still reports whether there is nothing to find: the branch is gone, or its last move is our own, so that an earlier cycle has seen all moves
 // before it.
-func (b Branch) still() bool { return b.Tip == "" || b.Repo.LastMoved(b.Name, b.Tip, OwnMoves) }
+func (b Branch) still() bool { return b.Tip == "" || b.Repo.LastMoved(b.Name, b.Tip, ownMoves) }
 
 // Waiting returns the pending commits that the user has merged, or fast-forwarded to. These are the commits that the branch reaches, or has
 // reached before the user reset the branch or amended a commit. Several such moves may have happened since the last cycle. The commits need not
@@ -33,7 +33,7 @@ func (b Branch) Waiting(ctx context.Context) (taken []ledger.Pair, onLine bool, 
 	if len(b.Ledger.Tail) == 0 || b.still() {
 		return nil, false, nil
 	}
-	past, err := b.Repo.PastBesides(ctx, b.Name, OwnMoves)
+	past, err := b.Repo.PastBesides(ctx, b.Name, ownMoves)
 	if err != nil {
 		return nil, false, err
 	}

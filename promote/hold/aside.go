@@ -14,8 +14,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 )
 
-// PathsNamed bounds the number of paths in a command of a hold. For more paths, the command reads them from a file.
-const PathsNamed = 50
+// pathsNamed bounds the number of paths in a command of a hold. For more paths, the command reads them from a file.
+const pathsNamed = 50
 
 // PutAside returns the commands that move paths out of the way: git stash for all paths that it can take, preceded by
 // the commands that make it take them, and mv for the rest. dir is the folder for the files with many paths.
@@ -57,7 +57,7 @@ func PutAside(ctx context.Context, repo *gitops.Repository, dir string, paths []
 			continue
 		}
 		arguments := " --" + quoted(c.paths)
-		if len(c.paths) > PathsNamed && !repo.Dry {
+		if len(c.paths) > pathsNamed && !repo.Dry {
 			if name, err := list(dir, c.paths); err == nil {
 				arguments = c.from + gitops.Pasteable(name)
 			}

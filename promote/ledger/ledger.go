@@ -50,7 +50,7 @@ func Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) 
 		}
 	}
 	if landed == 0 && promoted != base.Outer {
-		last, err := LastLanded(dir, base.Outer)
+		last, err := lastLanded(dir, base.Outer)
 		if err != nil {
 			return nil, err
 		}

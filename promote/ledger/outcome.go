@@ -85,9 +85,9 @@ func (e *RefError) Next() []string {
 	return next
 }
 
-// LastLanded returns the last landed outer commit at the end of the last cycle, or the base. It works even if the ref that names this commit is
+// lastLanded returns the last landed outer commit at the end of the last cycle, or the base. It works even if the ref that names this commit is
 // gone.
-func LastLanded(dir string, base gitops.OID) (gitops.OID, error) {
+func lastLanded(dir string, base gitops.OID) (gitops.OID, error) {
 	total, err := TotalLanded(dir)
 	if err != nil || total == 0 {
 		return base, err

@@ -105,12 +105,12 @@ func parseLine(line string) (v Verdict, ok bool) {
 
 // IsBy reports whether an address is the author's of a verdict.
 func (v Verdict) IsBy(address string) bool {
-	own := Address(v.By)
-	return own != "" && strings.EqualFold(own, Address(address))
+	own := addressOf(v.By)
+	return own != "" && strings.EqualFold(own, addressOf(address))
 }
 
-// Address returns the address in "Name <address>", or the text itself if it has no brackets.
-func Address(by string) string {
+// addressOf returns the address in "Name <address>", or the text itself if it has no brackets.
+func addressOf(by string) string {
 	_, address, bracketed := strings.Cut(by, "<")
 	if !bracketed {
 		return strings.TrimSpace(by)

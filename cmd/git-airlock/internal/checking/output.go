@@ -114,8 +114,8 @@ type logged struct {
 	At      time.Time  `json:"at"`
 }
 
-// LogFile returns the file with the last output of the newest check of an airlock.
-func LogFile(store airlock.Store, id string) string { return filepath.Join(store.Dir(id), logName) }
+// logFile returns the file with the last output of the newest check of an airlock.
+func logFile(store airlock.Store, id string) string { return filepath.Join(store.Dir(id), logName) }
 
 // writeLog writes the last output into the log of the airlock. A check without an airlock has no log.
 func (j job) writeLog(done checks.Result, tail []byte) error {
@@ -129,12 +129,12 @@ func (j job) writeLog(done checks.Result, tail []byte) error {
 	if cut := len(tail) - tailSize; cut > 0 {
 		tail = tail[cut:]
 	}
-	return gitops.WriteFile(LogFile(j.Prisons.Store, j.record.ID), append(append(head, '\n'), tail...), 0o600)
+	return gitops.WriteFile(logFile(j.Prisons.Store, j.record.ID), append(append(head, '\n'), tail...), 0o600)
 }
 
 // Log returns the last output of a check of an airlock, escaped. It is empty if the log has the output of another check.
 func Log(store airlock.Store, id string, of checks.Result) (text string, err error) {
-	content, err := os.ReadFile(LogFile(store, id))
+	content, err := os.ReadFile(logFile(store, id))
 	if err != nil {
 		return "", gitops.Unless(err, fs.ErrNotExist)
 	}
