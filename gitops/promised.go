@@ -3,6 +3,7 @@ package gitops
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,12 +14,9 @@ const fetchTime = time.Minute
 // Partial reports whether a repository with this configuration is a partial clone: a remote only promises some of its objects (partialclone in
 // git's technical documentation).
 func (c Config) Partial() bool {
-	for _, key := range c.Keys() {
-		if strings.HasPrefix(key, "remote.") && strings.HasSuffix(key, ".promisor") {
-			return true
-		}
-	}
-	return c["extensions.partialclone"] != ""
+	return c["extensions.partialclone"] != "" || slices.ContainsFunc(c.Keys(), func(key string) bool {
+		return strings.HasPrefix(key, "remote.") && strings.HasSuffix(key, ".promisor")
+	})
 }
 
 // FetchPromised fetches promised objects of a commit's tree, except those that are also in the tree of the commit

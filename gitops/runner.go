@@ -276,11 +276,7 @@ func (g *Git) run(ctx context.Context, c Call) (err error) {
 	var stderr Stderr
 	cmd.Stderr = &stderr
 	if c.Stdout != nil {
-		limit := c.Limit
-		if limit == 0 {
-			limit = outputLimit
-		}
-		capped := &cappedWriter{c.Stdout, limit}
+		capped := &cappedWriter{c.Stdout, cmp.Or(c.Limit, outputLimit)}
 		cmd.Stdout = capped
 		defer func() {
 			if err != nil && capped.left < 0 { // git may have died of the closed pipe

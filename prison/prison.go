@@ -7,6 +7,7 @@ package prison
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,16 +125,7 @@ var DefaultLimits = Limits{Memory: 4 << 30, CPUs: 2, PIDs: 512}
 
 // OrDefault returns l with the zero fields filled from [DefaultLimits].
 func (l Limits) OrDefault() Limits {
-	if l.Memory == 0 {
-		l.Memory = DefaultLimits.Memory
-	}
-	if l.CPUs == 0 {
-		l.CPUs = DefaultLimits.CPUs
-	}
-	if l.PIDs == 0 {
-		l.PIDs = DefaultLimits.PIDs
-	}
-	return l
+	return Limits{cmp.Or(l.Memory, DefaultLimits.Memory), cmp.Or(l.CPUs, DefaultLimits.CPUs), cmp.Or(l.PIDs, DefaultLimits.PIDs)}
 }
 
 // Sockets returns how many bytes all sockets together may hold. It is for systems that count them separately from other memory.

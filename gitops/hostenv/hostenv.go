@@ -1,6 +1,7 @@
 package hostenv
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -124,10 +125,7 @@ func cleanPath(walk *Walk, value string, trees []Tree) (kept string, gone []stri
 		switch {
 		// "", "." and other paths relative to the working directory, which is the work tree
 		case !filepath.IsAbs(entry):
-			if entry == "" {
-				entry = "."
-			}
-			gone = append(gone, entry)
+			gone = append(gone, cmp.Or(entry, "."))
 		case touches(walk, entry, trees) || lends(walk, entry, trees, &checked):
 			gone = append(gone, entry)
 		default:

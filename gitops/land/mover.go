@@ -1,6 +1,7 @@
 package land
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -75,10 +76,7 @@ func (m *mover) place(c gitops.Change) error {
 		}
 		return os.MkdirAll(filepath.Join(m.r.Top, c.Path), 0o777)
 	}
-	from := m.from[c.Path]
-	if from == "" {
-		from = filepath.Join(treeOf(m.dir), c.Path)
-	}
+	from := cmp.Or(m.from[c.Path], filepath.Join(treeOf(m.dir), c.Path))
 	info, err := os.Lstat(from)
 	if err != nil {
 		return gitops.Unless(err, fs.ErrNotExist) // git wrote no file: the path is outside of the sparse checkout

@@ -90,10 +90,7 @@ func (r *running) ping(ctx context.Context) error {
 func newRequest(kind string, p prison.Process) wire.Request {
 	q := wire.Request{Kind: kind, Argv: p.Argv, Env: p.Env, Dir: p.Dir, Frozen: p.Frozen, Bare: p.Bare}
 	if t := p.Terminal; t != nil {
-		q.Terminal = &wire.Terminal{Rows: t.Size.Rows, Cols: t.Size.Cols, Term: t.Term}
-		if q.Terminal.Term == "" {
-			q.Terminal.Term = "xterm-256color"
-		}
+		q.Terminal = &wire.Terminal{Rows: t.Size.Rows, Cols: t.Size.Cols, Term: cmp.Or(t.Term, "xterm-256color")}
 	}
 	return q
 }

@@ -1,6 +1,7 @@
 package prisontest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -42,10 +43,7 @@ func OrdinaryUser(t *testing.T) *user.User {
 	if os.Geteuid() != 0 {
 		t.Skip("not root: every test has run as an ordinary user")
 	}
-	name := os.Getenv("AIRLOCK_TEST_USER")
-	if name == "" {
-		name = "airlock-test"
-	}
+	name := cmp.Or(os.Getenv("AIRLOCK_TEST_USER"), "airlock-test")
 	account, err := user.Lookup(name)
 	if err != nil {
 		hint := "sudo useradd -m " + name + "; then see that it has a range in /etc/subuid and /etc/subgid"

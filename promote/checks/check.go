@@ -3,6 +3,7 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -47,10 +48,7 @@ type Wanted struct {
 // otherwise the user could weaken the policy.
 func Of(config gitops.Config, rules policy.Settings) (c Check, err error) {
 	command, hold := rules.Check()
-	c = Check{Command: command, Hold: hold}
-	if c.Command == "" {
-		c.Command = strings.TrimSpace(config.String(Key, ""))
-	}
+	c = Check{Command: cmp.Or(command, strings.TrimSpace(config.String(Key, ""))), Hold: hold}
 	switch gate := config.String(GateKey, "off"); gate {
 	case "off":
 	case "hold":

@@ -53,12 +53,7 @@ func (v Verdict) Verified() bool { return len(v.Faults) == 0 }
 
 // Missing reports whether the commit is not verified only because something is missing.
 func (v Verdict) Missing() bool {
-	for _, err := range v.Faults {
-		if !Missing(err) {
-			return false
-		}
-	}
-	return len(v.Faults) > 0
+	return len(v.Faults) > 0 && !slices.ContainsFunc(v.Faults, func(err error) bool { return !Missing(err) })
 }
 
 // Verifier verifies commits.

@@ -172,11 +172,7 @@ func (s *standing) remoteWith(ctx context.Context, o operation.Operation) (strin
 	if err != nil {
 		return "", err
 	}
-	others := []gitops.OID{o.Before}
-	for _, id := range remotes {
-		others = append(others, id)
-	}
-	left, err := s.e.Repo.Unreached(ctx, []gitops.OID{o.After}, others)
+	left, err := s.e.Repo.Unreached(ctx, []gitops.OID{o.After}, slices.AppendSeq([]gitops.OID{o.Before}, maps.Values(remotes)))
 	if err != nil || len(left) == len(own) {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -78,12 +79,8 @@ func isTemplate(name string) bool {
 			return true
 		}
 	}
-	for _, w := range strings.FieldsFunc(lower, func(r rune) bool { return r == '.' || r == '-' || r == '_' }) {
-		if templateWords()[w] {
-			return true
-		}
-	}
-	return false
+	words := strings.FieldsFunc(lower, func(r rune) bool { return r == '.' || r == '-' || r == '_' })
+	return slices.ContainsFunc(words, func(w string) bool { return templateWords()[w] })
 }
 
 // wordsOf splits a name at characters that are neither letters nor digits, and before a capital letter.

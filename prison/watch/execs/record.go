@@ -2,6 +2,7 @@ package execs
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -76,15 +77,7 @@ func Read(dir string) ([]Record, error) {
 
 // merge sorts records, and removes those that a later record with the same number replaces.
 func merge(all []Record) []Record {
-	slices.SortStableFunc(all, func(a, b Record) int {
-		switch {
-		case a.Seq < b.Seq:
-			return -1
-		case a.Seq > b.Seq:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b Record) int { return cmp.Compare(a.Seq, b.Seq) })
 	kept := all[:0]
 	for i, r := range all {
 		if i+1 == len(all) || all[i+1].Seq != r.Seq {

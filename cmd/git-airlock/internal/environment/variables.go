@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -104,19 +105,12 @@ func LostValues(lost []Variable, others []Variable) error {
 	for _, v := range lost {
 		again += " --env " + v.Name + "=VALUE"
 		export += " " + v.Name + "=VALUE"
-		origin := origins[v.From]
-		if origin == "" {
-			origin = "from your environment"
-		}
-		named += fmt.Sprintf(", %s (%s)", v.Name, origin)
-	}
-	hints := []string{"export" + export + " && git airlock start", "git airlock start" + without + again}
-	if without == "" {
-		without = " --env " + words.ShellQuote("")
+		named += fmt.Sprintf(", %s (%s)", v.Name, cmp.Or(origins[v.From], "from your environment"))
 	}
 	return &Refusal{
 		Text: "no airlock keeps the values of variables, and these are set neither here nor in " + DotenvName + ":" + named[1:],
-		Next: append(hints, "git airlock start"+without+"  # without"+strings.ReplaceAll(export, "=VALUE", "")),
+		Next: []string{"export" + export + " && git airlock start", "git airlock start" + without + again,
+			"git airlock start" + cmp.Or(without, " --env "+words.ShellQuote("")) + "  # without" + strings.ReplaceAll(export, "=VALUE", "")},
 	}
 }
 

@@ -3,6 +3,7 @@
 package prisons
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,11 +67,7 @@ func (p Prisons) Backend(r airlock.Record) prison.Backend {
 
 // Traits returns the properties of an airlock's prison.
 func (p Prisons) Traits(r airlock.Record) prison.Traits {
-	runtime := r.Runtime
-	if runtime == "" {
-		runtime = r.Isolation.Runtime
-	}
-	return p.Backend(r).Traits(runtime)
+	return p.Backend(r).Traits(cmp.Or(r.Runtime, r.Isolation.Runtime))
 }
 
 // Spec returns the specification of an airlock's prison, without the values of its variables, which the caller of a start adds.
@@ -103,19 +100,19 @@ func (p Prisons) Attach(ctx context.Context, r airlock.Record) (prison.Prison, e
 		return nil, fmt.Errorf("the workspace %s is gone: %w", r.Workspace, prison.ErrNotRunning)
 	}
 	return p.attachAnyway(ctx, r)
+}
+
+func (p Prisons) attachAnyway(ctx context.Context, r airlock.Record) (prison.Prison, error) {
 	return call(ctx, p, r, prison.Backend.Attach)
 }
 
 // call calls a method of an airlock's backend with the specification of its prison.
 func call[T any](ctx context.Context, p Prisons, r airlock.Record, method func(prison.Backend, context.Context, prison.Spec) (T, error)) (none T, err error) {
-}
-
-func (p Prisons) attachAnyway(ctx context.Context, r airlock.Record) (prison.Prison, error) {
 	spec, err := p.Spec(r)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return p.Backend(r).Attach(ctx, spec)
+	return method(p.Backend(r), ctx, spec)
 }
 
 // Runs reports whether the prison of an airlock answers, and has a workspace. This is how a command notices that a prison was killed;

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -179,11 +180,8 @@ func (g *gathering) network(context.Context) error {
 	}
 	content, err := record.EncodeLines(lines)
 	g.put(record.EgressName, content, record.File{})
-	for _, l := range lines {
-		if l.Denied() {
-			g.found(record.Denied, "the network refused a host that a rule denies")
-			break
-		}
+	if slices.ContainsFunc(lines, record.Egress.Denied) {
+		g.found(record.Denied, "the network refused a host that a rule denies")
 	}
 	return err
 }
@@ -248,10 +246,7 @@ func (g *gathering) others(events []record.Event) {
 
 // hit adds to the manifest that the record has reached a limit.
 func (g *gathering) hit(limit string) {
-	name := map[string]string{"workspace-full": "workspace", "disk-full": "disk"}[limit]
-	if name == "" {
-		name = limit
-	}
+	name := cmp.Or(map[string]string{"workspace-full": "workspace", "disk-full": "disk"}[limit], limit)
 	if !slices.Contains(g.Manifest.LimitsHit, name) {
 		g.Manifest.LimitsHit = append(g.Manifest.LimitsHit, name)
 	}

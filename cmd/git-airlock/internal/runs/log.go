@@ -4,6 +4,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -150,10 +151,7 @@ func eventOf(r control.Record) (e record.Event, shown bool) {
 	switch r.Kind {
 	case control.KindRefusal:
 		e.Level, e.Kind = record.Warning, record.EventDenied
-		target := r.Name
-		if target == "" {
-			target = r.Address
-		}
+		target := cmp.Or(r.Name, r.Address)
 		if r.Port > 0 {
 			target += ":" + strconv.Itoa(int(r.Port))
 		}

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -105,9 +106,7 @@ func fold(line string, cols int) (rows []string) {
 		for at > 0 && !strings.HasSuffix(cells[at-1], " ") {
 			at--
 		}
-		if at == 0 {
-			at = room
-		}
+		at = cmp.Or(at, room)
 		rows = append(rows, strings.Repeat(" ", lead)+strings.Join(cells[:at], ""))
 		if cells = cells[at:]; cols > 2*statusIndent {
 			lead = statusIndent

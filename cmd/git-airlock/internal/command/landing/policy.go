@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,11 +136,8 @@ type ruleState struct {
 func ruleStates(s policy.Settings, all promote.Findings) []ruleState {
 	var states []ruleState
 	for _, d := range s.Rules() {
-		state := ruleState{ID: d.ID, Action: s.Action(d.ID), Default: d.Default, Source: s.Source(d.ID), Key: d.Key, Doc: d.Doc,
+		state := ruleState{ID: d.ID, Action: s.Action(d.ID), Default: d.Default, Source: cmp.Or(s.Source(d.ID), "default"), Key: d.Key, Doc: d.Doc,
 			Holds: []gitops.OID{}, Flags: []gitops.OID{}}
-		if state.Source == "" {
-			state.Source = "default"
-		}
 		for _, v := range all.Held {
 			for _, f := range v.Findings {
 				if f.Rule == d.ID && f.Action == policy.Hold {

@@ -2,6 +2,7 @@ package prepare
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -72,11 +73,7 @@ func (w wizard) line(question, otherwise string, valid func(answer string) error
 
 // words asks for words. "-" means none.
 func (w wizard) words(question string, now []string, take func(words []string) error) error {
-	otherwise := strings.Join(now, " ")
-	if otherwise == "" {
-		otherwise = "none"
-	}
-	return w.line(question, otherwise, func(answer string) error {
+	return w.line(question, cmp.Or(strings.Join(now, " "), "none"), func(answer string) error {
 		if answer == "-" || answer == "none" {
 			answer = ""
 		}

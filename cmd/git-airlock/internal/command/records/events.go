@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -36,10 +37,7 @@ func eventsCommand() *cli.Command {
 }
 
 func showEvents(c *cli.Context, s *session.Session, r airlock.Record) error {
-	least := record.Level(c.String("level"))
-	if least == "" {
-		least = record.Info
-	}
+	least := cmp.Or(record.Level(c.String("level")), record.Info)
 	if !slices.Contains(record.Levels(), least) {
 		return ui.Usagef("events: --level: want info, notice, warning or error")
 	}
