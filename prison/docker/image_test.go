@@ -53,26 +53,9 @@ func TestImages(t *testing.T) {
 // mkdir(1) made.
 func TestClosedScratchFolders(t *testing.T) {
 	onEach(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
-		o.Image = image.BuiltName("0000"+fmt.Sprintf("%04x", os.Getpid()&0xffff), fmt.Sprintf("%024x", o.UID))
-		err := b.BuildImage(t.Context(), image.Build{Name: o.Image, Network: "none", Dockerfile: []byte("FROM " + testImage() +
-			"\nUSER root\nRUN chmod 0755 /tmp && chmod 0700 /var/tmp\nENV TMPDIR=/nowhere\n")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := b.RemoveImage(context.Background(), o.Image); err != nil {
-				t.Error(err)
-			}
-		})
-		s := prisontest.NewSpec(t, b, o)
-		if err := b.Prepare(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { // before the image is removed
-			if err := errors.Join(b.Stop(context.Background(), s), b.Wipe(context.Background(), s)); err != nil {
-				t.Error(err)
-			}
-		})
+		s := preparedFrom(t, b, o, `USER root
+RUN chmod 0755 /tmp && chmod 0700 /var/tmp
+ENV TMPDIR=/nowhere`)
 		for range 2 { // the second start has the container of the first
 			p := again(t, b, s)
 			if status, out := sh(t, p, `touch /tmp/x /var/tmp/x && stat -c %a /tmp /var/tmp`); status != 0 || out != "1777\n1777\n" {
@@ -90,26 +73,9 @@ func TestClosedScratchFolders(t *testing.T) {
 // volumes afterwards.
 func TestImageVolumes(t *testing.T) {
 	onEach(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
-		o.Image = image.BuiltName("0000"+fmt.Sprintf("%04x", os.Getpid()&0xffff), fmt.Sprintf("%024x", o.UID))
-		err := b.BuildImage(t.Context(), image.Build{Name: o.Image, Network: "none", Dockerfile: []byte("FROM " + testImage() +
-			"\nRUN echo made >/etc/made\nENV TZ=Asia/Tokyo\nVOLUME /etc /home /tmp /var/tmp /run /home/dev /etc/alternatives /srv /workspace\n")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := b.RemoveImage(context.Background(), o.Image); err != nil {
-				t.Error(err)
-			}
-		})
-		s := prisontest.NewSpec(t, b, o)
-		if err := b.Prepare(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { // before the image is removed
-			if err := errors.Join(b.Stop(context.Background(), s), b.Wipe(context.Background(), s)); err != nil {
-				t.Error(err)
-			}
-		})
+		s := preparedFrom(t, b, o, `RUN echo made >/etc/made
+ENV TZ=Asia/Tokyo
+VOLUME /etc /home /tmp /var/tmp /run /home/dev /etc/alternatives /srv /workspace`)
 		p := again(t, b, s)
 		status, out := sh(t, p, `cat /etc/made && id -un && echo $HOME && touch ~/kept /tmp/x /var/tmp/x /srv/x /workspace/x /run/x && ls -d /etc/alternatives/pager >/dev/null`)
 		if status != 0 || out != "made\ndev\n/home/dev\n" {
@@ -153,6 +119,31 @@ func empty(t *testing.T) string {
 }
 
 // withoutGit creates an image that is the test image without git.
+// preparedFrom prepares a prison from a new image: the test image, and what steps of a Dockerfile add to it.
+func preparedFrom(t *testing.T, b *docker.Backend, o prisontest.Options, steps string) prison.Spec {
+	t.Helper()
+	o.Image = image.BuiltName("0000"+fmt.Sprintf("%04x", os.Getpid()&0xffff), fmt.Sprintf("%024x", o.UID))
+	err := b.BuildImage(t.Context(), image.Build{Name: o.Image, Network: "none", Dockerfile: []byte("FROM " + testImage() + "\n" + steps + "\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.RemoveImage(context.Background(), o.Image); err != nil {
+			t.Error(err)
+		}
+	})
+	s := prisontest.NewSpec(t, b, o)
+	if err := b.Prepare(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // before the image is removed
+		if err := errors.Join(b.Stop(context.Background(), s), b.Wipe(context.Background(), s)); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
 func withoutGit(t *testing.T) string {
 	return altered(t, fmt.Sprintf("airlock-test-without-git:%d", os.Getpid()), `rm "$(command -v git)"`)
 }
