@@ -208,10 +208,6 @@ func (b *Backend) CheckImage(ctx context.Context, ref string) error {
 	return err
 }
 
-func lacksGit(ref string) error {
-	return dialect.Unavailable(fmt.Sprintf("image %q holds no git that runs", ref), "use an image with git in it")
-}
-
 func lacksShell(ref string) error {
 	return dialect.Unavailable(fmt.Sprintf("image %q holds no %s that runs here", ref, inside.Shell), "use an image with a shell in it")
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+	"github.com/git-airlock/git-airlock/prison/docker/image"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
 )
 
@@ -95,4 +97,82 @@ func (e *engine) lacksShell(ctx context.Context, id, ref string) error {
 		return nil
 	}
 	return lacksShell(ref)
+}
+
+// ended returns an error if the first process of a container has failed because the image is for another architecture. Otherwise
+// nothing explains the error of a later step better.
+func (e *engine) ended(ctx context.Context, r *state, s prison.Spec) error {
+	c, err := e.Inspect(ctx, r.Container)
+	if err != nil || c.State == nil || c.State.Running || c.State.ExitCode == 0 {
+		return nil
+	}
+	return e.foreign(ctx, r.Container, s.Image, "")
+}
+
+// foreign returns an error if the image of a container is for another architecture than the engine's machine. Only a program that has not
+// run is a reason to call foreign, since a machine may emulate other architectures. The error ends with the cause.
+func (e *engine) foreign(ctx context.Context, id, ref, cause string) error {
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	c, err := e.ContainerInspect(bounded, id)
+	if err != nil {
+		return nil
+	}
+	i, err := e.ImageInspect(bounded, c.Image)
+	if err != nil {
+		return nil
+	}
+	v, err := e.ServerVersion(bounded)
+	if err != nil || i.Architecture == "" || v.Arch == "" || i.Architecture == v.Arch {
+		return nil
+	}
+	bring := fmt.Sprintf("docker pull --platform linux/%s %q", v.Arch, ref)
+	if image.IsName(ref) || imageID().MatchString(ref) { // no registry has it
+		bring = "use an image for " + v.Arch
+	}
+	return dialect.Unavailable(fmt.Sprintf("image %q is for another architecture: %s, and the engine runs on %s%s", ref, i.Architecture, v.Arch, cause), bring)
+}
+
+// lacksGit returns an error with the reason why git has not run in a container.
+func (e *engine) lacksGit(ctx context.Context, id, ref string) error {
+	c, err := e.Inspect(ctx, id)
+	if err != nil || c.Config == nil {
+		return e.Failed(ctx, "inspect container", err)
+	}
+	its := defaultPath
+	for _, variable := range c.Config.Env {
+		if value, is := strings.CutPrefix(variable, "PATH="); is {
+			its = value
+		}
+	}
+	for folder := range strings.SplitSeq(its+":"+defaultPath, ":") {
+		file, mode := e.program(ctx, id, path.Join("/", folder, "git"))
+		switch {
+		case file == "":
+		case !slices.Contains(strings.Split(its, ":"), folder):
+			return dialect.Unavailable(fmt.Sprintf("git of image %q is %s, and its PATH is %s", ref, file, its), "ENV PATH="+folder+":$PATH # in its Dockerfile")
+		case mode&0o001 == 0:
+			return dialect.Unavailable(fmt.Sprintf("git of image %q, %s, has mode %#o: the agent may not execute it", ref, file, mode),
+				`RUN chmod a+rx "$(command -v git)" # in its Dockerfile`)
+		default:
+			return dialect.Unavailable(fmt.Sprintf("git of image %q, %s, does not run", ref, file),
+				fmt.Sprintf("docker run --rm --user %s --entrypoint git %q --version # shows why", nobody, ref))
+		}
+	}
+	return dialect.Unavailable(fmt.Sprintf("image %q holds no git", ref), "use an image with git in it")
+}
+
+// program returns the path of a program in a container's image after links, and its mode, or an empty path.
+func (e *engine) program(ctx context.Context, id, name string) (file string, mode fs.FileMode) {
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	stat, err := e.ContainerStatPath(bounded, id, name)
+	if err == nil && stat.LinkTarget != "" {
+		name = stat.LinkTarget
+		stat, err = e.ContainerStatPath(bounded, id, name)
+	}
+	if err != nil || !stat.Mode.IsRegular() {
+		return "", 0
+	}
+	return name, stat.Mode.Perm()
 }

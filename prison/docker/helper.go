@@ -99,7 +99,7 @@ func (e *engine) start(ctx context.Context, id, ref string) error {
 	if err == nil {
 		return nil
 	}
-	return cmp.Or(e.lacksShell(ctx, id, ref), e.Failed(ctx, "start container", err))
+	return cmp.Or(e.lacksShell(ctx, id, ref), e.foreign(ctx, id, ref, ": "+err.Error()), e.Failed(ctx, "start container", err))
 }
 
 // passive describes a container that never runs. Its root is not read-only, since an engine refuses to unpack into

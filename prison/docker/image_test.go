@@ -4,9 +4,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +37,7 @@ func TestImages(t *testing.T) {
 	if _, err := os.Lstat(s.Workspace); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("after that there is a workspace: %v", err)
 	}
-	for ref, want := range map[string]string{empty(t): "no /bin/sh", withoutGit(t): "no git"} {
+	for ref, want := range map[string]string{empty(t): "no /bin/sh", withoutGit(t): "holds no git", foreign(t): "is for another architecture: "} {
 		s := prisontest.NewSpec(t, b, options())
 		s.Image = ref
 		if err := b.Prepare(t.Context(), s); err != nil {
@@ -47,6 +51,25 @@ func TestImages(t *testing.T) {
 			t.Errorf("after it: %v", err)
 		}
 	}
+}
+
+// TestClosedGit checks that the refusal of an image names the reason why its git does not run.
+func TestClosedGit(t *testing.T) {
+	onEach(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+		for steps, want := range map[string][2]string{
+			"ENV PATH=/nowhere": {"/usr/bin/git, and its PATH is /nowhere", "ENV PATH=/usr/bin:$PATH"},
+			`RUN chmod 0700 "$(readlink -f "$(command -v git)")"`:       {"/usr/bin/git, has mode 0700", "RUN chmod a+rx "},
+			`RUN echo none >"$(readlink -f "$(command -v git)")"; sync`: {"/usr/bin/git, does not run", "--entrypoint git"},
+		} {
+			another := options()
+			another.Runtime = o.Runtime
+			s := preparedFrom(t, b, another, "USER root\n"+steps)
+			var u *prison.Unavailable
+			if _, err := b.Start(t.Context(), s); !errors.As(err, &u) || !strings.Contains(u.Reason, want[0]) || !strings.Contains(u.Mend[0], want[1]) {
+				t.Errorf("%s: %v", steps, err)
+			}
+		}
+	})
 }
 
 // TestClosedScratchFolders starts prisons from an image whose scratch folders only root may write to, as in an archive of a folder that
@@ -96,29 +119,6 @@ VOLUME /etc /home /tmp /var/tmp /run /home/dev /etc/alternatives /srv /workspace
 	})
 }
 
-func discard(t *testing.T, ref string) {
-	t.Cleanup(func() { engine(t).ImageRemove(context.Background(), ref, api.RemoveOptions{Force: true}) })
-}
-
-// empty creates an image with a single file.
-func empty(t *testing.T) string {
-	t.Helper()
-	ref := fmt.Sprintf("airlock-test-empty:%d", os.Getpid())
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	if err := errors.Join(w.WriteHeader(&tar.Header{Name: "file", Mode: 0o644}), w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	said, err := engine(t).ImageImport(t.Context(), api.ImportSource{Source: &b, SourceName: "-"}, ref, api.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	said.Close()
-	discard(t, ref)
-	return ref
-}
-
-// withoutGit creates an image that is the test image without git.
 // preparedFrom prepares a prison from a new image: the test image, and what steps of a Dockerfile add to it.
 func preparedFrom(t *testing.T, b *docker.Backend, o prisontest.Options, steps string) prison.Spec {
 	t.Helper()
@@ -144,6 +144,69 @@ func preparedFrom(t *testing.T, b *docker.Backend, o prisontest.Options, steps s
 	return s
 }
 
+func discard(t *testing.T, ref string) {
+	t.Cleanup(func() { engine(t).ImageRemove(context.Background(), ref, api.RemoveOptions{Force: true}) })
+}
+
+// empty creates an image with a single file.
+func empty(t *testing.T) string {
+	t.Helper()
+	ref := fmt.Sprintf("airlock-test-empty:%d", os.Getpid())
+	said, err := engine(t).ImageImport(t.Context(), api.ImportSource{Source: archive(t, map[string]string{"file": ""}), SourceName: "-"}, ref, api.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said.Close()
+	discard(t, ref)
+	return ref
+}
+
+// foreign creates an image for another architecture, whose programs are the beginnings of programs for it.
+func foreign(t *testing.T) string {
+	t.Helper()
+	ref := fmt.Sprintf("airlock-test-foreign:%d", os.Getpid())
+	architecture, machine := "arm64", byte(elf.EM_AARCH64)
+	if runtime.GOARCH == architecture {
+		architecture, machine = "amd64", byte(elf.EM_X86_64)
+	}
+	program := make([]byte, 64)
+	copy(program, elf.ELFMAG+"\x02\x01\x01")
+	program[16], program[18] = byte(elf.ET_EXEC), machine
+	layer := archive(t, map[string]string{"bin/sh": string(program), "usr/bin/git": string(program)})
+	config := fmt.Sprintf(`{"architecture": %q, "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": ["sha256:%x"]}}`,
+		architecture, sha256.Sum256(layer.Bytes()))
+	manifest := fmt.Sprintf(`[{"Config": "config.json", "RepoTags": [%q], "Layers": ["layer.tar"]}]`, ref)
+	answer, err := engine(t).ImageLoad(t.Context(), archive(t, map[string]string{"manifest.json": manifest, "config.json": config, "layer.tar": layer.String()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	discard(t, ref)
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+// archive returns a tar archive of programs.
+func archive(t *testing.T, files map[string]string) *bytes.Buffer {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for name, content := range files {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &b
+}
+
+// withoutGit creates an image that is the test image without git.
 func withoutGit(t *testing.T) string {
 	return altered(t, fmt.Sprintf("airlock-test-without-git:%d", os.Getpid()), `rm "$(command -v git)"`)
 }

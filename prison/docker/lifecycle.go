@@ -160,7 +160,9 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *state, s pri
 			return i, err
 		}
 	}
-	err = e.run(ctx, p, r, s)
+	if err = e.run(ctx, p, r, s); err != nil {
+		err = cmp.Or(e.ended(ctx, r, s), err)
+	}
 	return prison.Isolation{Runtime: p.RuntimeOf(s), Weaker: p.Weaker}, err
 }
 
@@ -261,7 +263,7 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *state, s priso
 		}
 	}
 	if said == "" {
-		return lacksGit(s.Image)
+		return e.lacksGit(ctx, r.Container, s.Image)
 	}
 	var err error
 	if r.Shell, err = e.heed(ctx, r, s, said); err != nil {

@@ -48,11 +48,14 @@ const (
 // sayFolder prints what [folderOf] returns about the folder $_top, or dashes if the image has no stat(1).
 const sayFolder = `stat -c '%d:%i %u:%g:%Y' "$_top" 2>/dev/null || echo - -`
 
-// sayShell prints the results of [sayFolder] about the workspace and the path of the best shell in the image, or nothing if the image has
-// no git.
-const sayShell = `git --version >/dev/null 2>&1 || exit 0
-_top=` + prison.Workspace + ` _is=$(` + sayFolder + `)
-echo "$_is $(command -v bash || command -v ` + inside.Shell + `)"`
+// sayShell prints the results of [sayFolder] about the workspace and the path of the best shell in the image, or an empty line if the
+// image has no git that runs. The first process must not end then: the commands that follow would fail with other errors.
+const sayShell = `if git --version >/dev/null 2>&1; then
+	_top=` + prison.Workspace + ` _is=$(` + sayFolder + `)
+	echo "$_is $(command -v bash || command -v ` + inside.Shell + `)"
+else
+	echo
+fi`
 
 // waitForever is the script of the first process. It prints the result of sayShell, and then reaps orphans until its input ends. Its uid
 // is not the agent's, so the agent can do nothing to it.
