@@ -10,11 +10,11 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// startupName is the file of the host state with the startup commands that have finished. It is not part of the
+// startupName is the file of the host state with the progress of services and startup commands. It is not part of the
 // record, because it changes while nobody holds Lock: startup commands can take long.
 const startupName = "startup"
 
-// Startup returns the digest of the last SetStartup, or empty if there was none.
+// Startup returns the text of the last SetStartup, or an empty one if there was none.
 func (s Store) Startup(id string) (string, error) {
 	content, err := os.ReadFile(filepath.Join(s.Dir(id), startupName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +40,7 @@ func (s Store) MarkHintShown(id string) bool {
 	return file.Close() == nil && !shown
 }
 
-// SetStartup records a digest of the startup commands that have finished.
-func (s Store) SetStartup(id, digest string) error {
-	return gitops.WriteFile(filepath.Join(s.Dir(id), startupName), []byte(digest), 0o600)
+// SetStartup records the progress of services and startup commands as a text.
+func (s Store) SetStartup(id, progress string) error {
+	return gitops.WriteFile(filepath.Join(s.Dir(id), startupName), []byte(progress), 0o600)
 }

@@ -2,10 +2,10 @@ package environment
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
@@ -81,23 +81,64 @@ func (b Builder) inShell(ctx context.Context, box prison.Prison, command string)
 	})
 }
 
-// someServices begins the record of a prison in which a service has failed.
-const someServices = "services "
-
-// ServedSome returns the record of a prison in which a service has failed: how many services run, and the record from before.
-func ServedSome(running int, before string) string {
-	return fmt.Sprintf("%s%d %s", someServices, running, before)
+// progress is how far the setup of an airlock has come.
+type progress struct {
+	Finished string `json:"finished"`          // digest of the startup commands that have finished
+	Running  *int   `json:"running,omitempty"` // number of services that run, if a service has failed
+	Failed   string `json:"failed,omitempty"`  // message of the command that failed, which the next start runs again
 }
 
-// Served returns how many of the services run in a prison with this record, and the record without that.
-func Served(record string, services int) (running int, before string) {
-	rest, some := strings.CutPrefix(record, someServices)
-	if !some {
-		return services, record
+// progressOf returns the progress in an airlock's record of it. A record from before the first start is empty.
+func progressOf(record string) (p progress) {
+	json.Unmarshal([]byte(record), &p) //nolint:errcheck // without a record that can be read, everything is run again
+	return p
+}
+
+// FailedCommand returns the message of the command that has failed in the setup of an airlock with this record, or an empty message.
+func FailedCommand(record string) string { return progressOf(record).Failed }
+
+// Complete runs the services of a setup if the prison was just started, and its startup commands unless they have finished in this airlock
+// already. The next call runs a failed service or command again. record is the airlock's record of earlier calls, and keep stores the new one.
+func (b Builder) Complete(ctx context.Context, box prison.Prison, setup Setup, started bool, record string, keep func(string) error) error {
+	p := progressOf(record)
+	store := func(err error) error {
+		var failed *CommandError
+		if errors.As(err, &failed) {
+			p.Failed = failed.Error()
+		}
+		text, _ := json.Marshal(p) // texts and a number
+		if string(text) == record {
+			return err
+		}
+		record = string(text)
+		return errors.Join(err, keep(record))
 	}
-	number, before, _ := strings.Cut(rest, " ")
-	running, _ = strconv.Atoi(number) // 0 if it cannot be read: all services are started
-	return min(running, services), before
+	running := len(setup.Prestart)
+	if p.Running != nil {
+		running = min(*p.Running, running)
+	}
+	if started {
+		running = 0
+	}
+	if running < len(setup.Prestart) {
+		running, err := b.Serve(ctx, box, setup.Prestart, running)
+		if p.Running = &running; err != nil {
+			return store(err)
+		}
+	}
+	p.Running, p.Failed = nil, ""
+	digest := Digest([]byte(fmt.Sprintf("%q", setup.Startup)))
+	if len(setup.Startup) == 0 || p.Finished == digest {
+		return store(nil)
+	}
+	if err := store(nil); err != nil {
+		return err
+	}
+	if err := b.RunStartup(ctx, box, setup.Startup); err != nil {
+		return store(err)
+	}
+	p.Finished = digest
+	return store(nil)
 }
 
 // Serve starts the services of [prestart], except the first ones, which run already. It returns the number of services that run.

@@ -17,11 +17,11 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// runStartup runs the services of a setup if the prison was just started, and its startup commands unless they have completed in
-// this airlock already.
+// runStartup runs what the setup of a running prison still lacks, see [environment.Builder.Complete].
 func (s *Session) runStartup(ctx context.Context, r airlock.Record, setup environment.Setup, started bool) error {
-	if s.Dry || len(setup.Prestart)+len(setup.Startup) == 0 {
-		return nil
+	record, err := s.Store.Startup(r.ID)
+	if err != nil || s.Dry || len(setup.Prestart)+len(setup.Startup) == 0 && record == "" {
+		return err
 	}
 	unlock, err := s.Store.LockFile(ctx, r.ID, "startup.lock")
 	if err != nil {
@@ -33,31 +33,11 @@ func (s *Session) runStartup(ctx context.Context, r airlock.Record, setup enviro
 		return err
 	}
 	defer box.Close()
-	done, err := s.Store.Startup(r.ID)
-	if err != nil {
+	if record, err = s.Store.Startup(r.ID); err != nil { // another start may have changed it before the lock
 		return err
 	}
-	running, done := environment.Served(done, len(setup.Prestart))
-	if started {
-		running = 0
-	}
-	if running < len(setup.Prestart) {
-		running, err := s.Environment().Serve(ctx, box, setup.Prestart, running)
-		if err != nil {
-			return errors.Join(err, s.Store.SetStartup(r.ID, environment.ServedSome(running, done)))
-		}
-		if err := s.Store.SetStartup(r.ID, done); err != nil {
-			return err
-		}
-	}
-	digest := environment.Digest([]byte(fmt.Sprintf("%q", setup.Startup)))
-	if done == digest {
-		return nil
-	}
-	if err := s.Environment().RunStartup(ctx, box, setup.Startup); err != nil {
-		return err
-	}
-	return s.Store.SetStartup(r.ID, digest)
+	keep := func(record string) error { return s.Store.SetStartup(r.ID, record) }
+	return s.Environment().Complete(ctx, box, setup, started, record, keep)
 }
 
 // launch runs the agent's command detached. started reports whether this start has started the prison, or would in a dry run.

@@ -41,6 +41,7 @@ type Document struct {
 	Flagged       []Flagged  `json:"flagged"`
 	LastLandedAt  *time.Time `json:"last_landed_at"`
 	Failure       string     `json:"failure,omitempty"`
+	SetupFailure  string     `json:"setup_failure,omitempty"` // message of the service or startup command that failed last
 	Syncing       bool       `json:"syncing"`
 	SyncWaits     bool       `json:"sync_waits"`
 	Isolation     Isolation  `json:"isolation"`

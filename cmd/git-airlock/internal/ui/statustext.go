@@ -162,6 +162,12 @@ func (p *statusText) since(t time.Time) string {
 }
 
 func (p *statusText) inside(d Document) {
+	if d.SetupFailure != "" {
+		p.alarm("setup", "%s", gitops.Text(d.SetupFailure))
+		if d.State == "running" {
+			p.next("git airlock start  # runs it again, and what follows it")
+		}
+	}
 	start := d.startFirst()
 	if d.Uncommitted > 0 {
 		p.line("inside", "%s not committed: %sgit airlock visit -- git status", words.Count(d.Uncommitted, "changed path"), start)

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -109,6 +110,11 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 	for _, f := range p.Flagged {
 		d.Flagged = append(d.Flagged, ui.Flagged(f))
 	}
+	startup, err := of.Store.Startup(r.ID)
+	if err != nil {
+		return d, err
+	}
+	d.SetupFailure = environment.FailedCommand(startup)
 	d.Review, err = reviewOf(ctx, of, r)
 	return d, err
 }
