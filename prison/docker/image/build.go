@@ -185,6 +185,7 @@ type follower struct {
 	progress func(Step)
 	step     Step
 	output   []string // the last lines of the step
+	rest     string   // output since the last line end
 	cached   bool     // the step's image existed before
 	image    string   // the id of the last step's image, unless a step has printed such a line
 	made     []string // ids of the steps' images, the newest last; steps can print such lines, so an id may be wrong
@@ -194,13 +195,15 @@ type follower struct {
 type buildLines struct {
 	step, image *regexp.Regexp
 	own         *regexp.Regexp // messages of the builder about its own work
+	colour      *regexp.Regexp // control sequences of a terminal: Docker colours the standard error of a step
 }
 
 var lines = sync.OnceValue(func() buildLines {
 	return buildLines{
-		step:  regexp.MustCompile(`^(?i:step) (\d+)/(\d+) ?: (.*)`),
-		image: regexp.MustCompile(`^ ?-{2,3}> ([0-9a-f]{11,64})$`),
-		own:   regexp.MustCompile(`^( ?---> Running in|Removing intermediate container|Successfully (built|tagged)) `),
+		step:   regexp.MustCompile(`^(?i:step) (\d+)/(\d+) ?: (.*)`),
+		image:  regexp.MustCompile(`^ ?-{2,3}> ([0-9a-f]{11,64})$`),
+		own:    regexp.MustCompile(`^( ?-{2,3}> (Running in|Using cache)|Removing intermediate container|Successfully (built|tagged))\b`),
+		colour: regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]"),
 	}
 })
 
@@ -220,6 +223,9 @@ func (f *follower) read(stream io.Reader) error {
 			Error  string `json:"error"`
 		}
 		err := d.Decode(&m)
+		if err != nil || m.Error != "" || m.Status != "" {
+			f.end()
+		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -230,12 +236,35 @@ func (f *follower) read(stream io.Reader) error {
 			return &BuildError{f.step, m.Error, f.output}
 		}
 		if m.Status != "" {
-			m.Stream = strings.TrimSpace(m.Status + " " + m.ID)
+			m.Stream = strings.TrimSpace(m.Status+" "+m.ID) + "\n"
 		}
-		for line := range strings.SplitSeq(strings.TrimRight(m.Stream, "\r\n"), "\n") {
-			f.line(strings.TrimRight(line, "\r"))
-		}
+		f.add(m.Stream)
 	}
+}
+
+// add reads the text of one message. A line of a step's output can be in several messages. A line of the builder has a message of its own,
+// also after output without a line end.
+func (f *follower) add(text string) {
+	text = lines().colour.ReplaceAllString(text, "")
+	if first, _, _ := strings.Cut(text, "\n"); lines().step.MatchString(first) || lines().image.MatchString(first) || lines().own.MatchString(first) {
+		f.end()
+	}
+	parts := strings.FieldsFunc(f.rest+text, func(r rune) bool { return r == '\n' || r == '\r' })
+	f.rest = ""
+	if last := len(parts) - 1; last >= 0 && !strings.HasSuffix(text, "\n") && !strings.HasSuffix(text, "\r") && len(parts[last]) <= longestLine {
+		f.rest, parts = parts[last], parts[:last]
+	}
+	for _, line := range parts {
+		f.line(line)
+	}
+}
+
+// end reports output without a line end as a line.
+func (f *follower) end() {
+	if f.rest != "" {
+		f.line(f.rest)
+	}
+	f.rest = ""
 }
 
 func (f *follower) line(line string) {

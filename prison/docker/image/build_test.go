@@ -2,6 +2,8 @@ package image
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -27,6 +29,32 @@ func TestPrintedStepsAreOutput(t *testing.T) {
 	want := []Step{{Number: 1, Of: 3, What: "FROM base"}, {Number: 2, Of: 3, What: "RUN sh a"}, {Number: 3, Of: 3, What: "RUN sh b"}}
 	if !slices.Equal(begun, want) {
 		t.Errorf("%+v", begun)
+	}
+}
+
+// TestOutputInSeveralMessages checks that the lines of a step's output have no colours and do not end with a message. The builder's own
+// lines begin with a message, also after output without a line end.
+func TestOutputInSeveralMessages(t *testing.T) {
+	var stream strings.Builder
+	for _, text := range []string{
+		"Step 1/3 : FROM base", "\n", " ---> 0123456789ab\n", "Step 2/3 : RUN printf done\n", " ---> Running in 0123456789ab\n", "do", "ne",
+		" ---> aaaaaaaaaaaa\n", "Step 3/3 : RUN apt-get install nothing\n", "10%\r", "100%\r\n",
+		"\x1b[91mE\x1b[0m", "\x1b[91m: \x1b[0m", "\x1b[91mUnable to locate package nothing\n\x1b[0m", "the end", "",
+	} {
+		json.NewEncoder(&stream).Encode(map[string]string{"stream": text})
+	}
+	json.NewEncoder(&stream).Encode(map[string]string{"error": "status 100"})
+	var told []string
+	f := follower{progress: func(s Step) { told = append(told, s.Said) }}
+	var failed *BuildError
+	if err := f.read(strings.NewReader(stream.String())); !errors.As(err, &failed) || failed.Number != 3 {
+		t.Fatal(err)
+	}
+	if want := []string{"10%", "100%", "E: Unable to locate package nothing", "the end"}; !slices.Equal(failed.Output, want) {
+		t.Errorf("output %q, want %q", failed.Output, want)
+	}
+	if !slices.Contains(told, "done") || !slices.Equal(f.made, []string{"aaaaaaaaaaaa"}) {
+		t.Errorf("told %q, made %q", told, f.made)
 	}
 }
 
