@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -57,7 +58,10 @@ var atOnce, _ = context.WithDeadline(context.Background(), time.Unix(0, 0)) // n
 func (s Store) LockFile(ctx context.Context, id, name string) (unlock func(), err error) {
 	unlock, err = s.lock(ctx, s.Dir(id)+"/"+name, os.O_RDWR|os.O_CREATE, unix.LOCK_EX, nil)
 	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) {
-		return s.lock(ctx, s.Dir(id)+"/"+name, os.O_RDONLY, unix.LOCK_EX, nil)
+		existing, missing := s.lock(ctx, s.Dir(id)+"/"+name, os.O_RDONLY, unix.LOCK_EX, nil)
+		if !errors.Is(missing, fs.ErrNotExist) {
+			return existing, missing
+		}
 	}
 	return unlock, err
 }

@@ -271,27 +271,33 @@ func addTo(s *session.Session, name string, had, content []byte) ([]string, erro
 	case had != nil:
 		word = "added to"
 	}
+	if !s.Dry {
+		if err := writeOwn(filepath.Join(s.Repo.Top, name), had, content); err != nil {
+			return nil, err
+		}
+	}
 	s.Report.Say("%s %s", word, name)
 	for line := range bytes.Lines(bytes.Trim(added, "\n")) {
 		s.Report.Quote("+ " + string(bytes.TrimRight(line, "\r\n")))
 	}
-	if s.Dry {
-		return []string{name}, nil
-	}
-	path := filepath.Join(s.Repo.Top, name)
+	return []string{name}, nil
+}
+
+// writeOwn writes a file of the work tree. had is its previous content, or nil if the file must be new.
+func writeOwn(path string, had, content []byte) error {
 	if had != nil {
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return []string{name}, gitops.WriteFile(path, content, info.Mode().Perm())
+		return gitops.WriteFile(path, content, info.Mode().Perm())
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	_, err = file.Write(content)
-	return []string{name}, errors.Join(err, file.Close())
+	return errors.Join(err, file.Close())
 }
 
 // exampleName is a file that lists for other users the variables to set in their .env.
