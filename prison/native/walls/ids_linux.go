@@ -199,14 +199,22 @@ func installation(packages map[string]string) []string {
 	return nil
 }
 
-// readRanges reads a file in the format of subuid(5). It returns the user's own ranges and the ranges of all users.
+// maxID is the highest id that package identity chooses for a phantom.
+const maxID = 1<<31 - 2
+
+// readRanges reads a file in the format of subuid(5). It returns the user's own ranges, as far as a phantom can have their ids, and the
+// ranges of all users.
 func readRanges(path string) (own, all []idRange) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil
 	}
-	name, uid := userName(), strconv.Itoa(os.Getuid())
-	for line := range strings.Lines(string(content)) {
+	return rangesOf(string(content), userName(), strconv.Itoa(os.Getuid()))
+}
+
+// rangesOf returns the ranges of a user and of all users in such a file.
+func rangesOf(content, name, uid string) (own, all []idRange) {
+	for line := range strings.Lines(content) {
 		fields := strings.Split(strings.TrimSpace(line), ":")
 		if len(fields) != 3 {
 			continue
@@ -216,10 +224,9 @@ func readRanges(path string) (own, all []idRange) {
 		if err1 != nil || err2 != nil || start <= 0 || count <= 0 {
 			continue
 		}
-		r := idRange{start, count}
-		all = append(all, r)
-		if fields[0] == name || fields[0] == uid {
-			own = append(own, r)
+		all = append(all, idRange{start, count})
+		if usable := min(count, maxID+1-start); usable > 0 && (fields[0] == name || fields[0] == uid) {
+			own = append(own, idRange{start, usable})
 		}
 	}
 	return own, all

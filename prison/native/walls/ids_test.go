@@ -3,7 +3,9 @@
 package walls
 
 import (
+	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +56,27 @@ func TestPickID(t *testing.T) {
 	}
 	if _, ok := pickID(nil, 10); ok {
 		t.Error("an id of no range")
+	}
+}
+
+// TestRangesOf checks that ids that no phantom can have are not the user's.
+func TestRangesOf(t *testing.T) {
+	own, all := rangesOf("me:4294967290:65536\nme:2147483000:65536\nother:100000:65536\n7:200000:10\nme:x:1\n", "me", "7")
+	if want := []idRange{{2147483000, 647}, {200000, 10}}; !slices.Equal(own, want) {
+		t.Errorf("own: %v, want %v", own, want)
+	}
+	if len(all) != 4 {
+		t.Errorf("all: %v", all)
+	}
+}
+
+// TestMapperError checks that a message does not end with a colon if the program prints nothing.
+func TestMapperError(t *testing.T) {
+	failed := errors.New("exit status 1")
+	for said, want := range map[string]string{" \n": "newuidmap prints no reason: exit status 1", "denied\n": "newuidmap: exit status 1: denied"} {
+		if got := mapperError("newuidmap", failed, []byte(said)).Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 package walls
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -207,8 +208,15 @@ func runMapper(tool string, pid int, m []Mapping) error {
 		if again && cmd.ProcessState != nil && cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 			continue
 		}
-		return fmt.Errorf("%s: %w: %s", tool, err, strings.TrimSpace(string(out)))
+		return mapperError(tool, err, out)
 	}
+}
+
+func mapperError(tool string, err error, said []byte) error {
+	if said = bytes.TrimSpace(said); len(said) == 0 {
+		return fmt.Errorf("%s prints no reason: %w", tool, err)
+	}
+	return fmt.Errorf("%s: %w: %s", tool, err, said)
 }
 
 // SearchPath is PATH inside, and for programs that are started outside for a prison.
