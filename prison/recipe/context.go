@@ -118,7 +118,7 @@ func BasesOf(dockerfile []byte) (images []string) {
 		if from == nil {
 			continue
 		}
-		if image := from[1]; imageName().MatchString(image) && image != "scratch" && !slices.Contains(stages, strings.ToLower(image)) {
+		if image := from[1]; isImageName(image) && image != "scratch" && !slices.Contains(stages, strings.ToLower(image)) {
 			images = append(images, image)
 		}
 		stages = append(stages, strings.ToLower(from[2]))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -43,11 +44,7 @@ func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
 	}
 	var d devcontainer
 	if err := json.Unmarshal(content, &d); err != nil {
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			line := 1 + bytes.Count(content[:min(int(syntax.Offset), len(content))], []byte("\n"))
-			return Recipe{}, nil, Errors{{File: DevcontainerName, Line: line, Message: printable(err.Error())}}
-		}
-		return Recipe{}, nil, wrong("%s", printable(err.Error()))
+		return Recipe{}, nil, wrongJSON(content, err)
 	}
 	if r.OS, err = d.system(); err != nil {
 		return Recipe{}, nil, err
@@ -61,7 +58,32 @@ func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
 		return Recipe{}, nil, err
 	}
 	r.Env.Set = set
+	if d.Image == "" && d.Build.Dockerfile == "" && len(d.ContainerEnv) == 0 && len(r.Startup) == 0 {
+		return Recipe{}, nil, wrong("it has no image, build.dockerfile, containerEnv or postCreateCommand")
+	}
 	return r, append(ignored, unusable...), nil
+}
+
+// wrongJSON returns the error for a description that cannot be decoded, with its line.
+func wrongJSON(content []byte, err error) error {
+	offset, message := int64(0), err.Error()
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		offset = syntax.Offset
+	}
+	if other, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		offset, message = other.Offset, "want an object"
+		if other.Type.Kind() == reflect.String {
+			message = "want a text"
+		}
+		if other.Field != "" {
+			message = other.Field + ": " + message
+		}
+		kind, _, _ := strings.Cut(other.Value, " ")
+		message += map[string]string{"array": ", not a list", "string": ", not a text", "object": ", not an object",
+			"number": ", not a number", "bool": ", not true or false"}[kind]
+	}
+	line := 1 + bytes.Count(content[:min(int(offset), len(content))], []byte("\n"))
+	return Errors{{File: DevcontainerName, Line: line, Message: printable(message)}}
 }
 
 // wrong returns an error about the description.
@@ -74,7 +96,7 @@ func (d devcontainer) system() (system OS, err error) {
 	switch hasImage, hasFile := d.Image != "", d.Build.Dockerfile != ""; {
 	case hasImage && hasFile:
 		return OS{}, wrong("there is both an image and a build.dockerfile; one of the two is what to start from")
-	case hasImage && !imageName().MatchString(d.Image):
+	case hasImage && !isImageName(d.Image):
 		return OS{}, wrong("image: %s is not the name of a container image", quote(d.Image))
 	case hasImage:
 		system.Base = d.Image

@@ -36,7 +36,7 @@ func (r Recipe) NeedsBuild() bool {
 func (r Recipe) Dockerfile(base string) []byte {
 	w := &writer{}
 	w.line("FROM %s", cmp.Or(base, r.OS.Base, defaultBase))
-	w.line("USER root")
+	w.line("USER 0") // not "root": an image can lack accounts
 	w.line(`SHELL ["/bin/sh", "-ec"]`)
 	w.line(`RUN command -v apt-get >/dev/null || { echo "the base image has no apt-get: it must be a Debian or Ubuntu" >&2; exit 1; }`)
 	packages := r.packages()

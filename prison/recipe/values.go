@@ -19,12 +19,17 @@ const (
 )
 
 var (
-	bareKey      = lazily(`^[A-Za-z0-9_-]{1,80}$`)
-	imageName    = lazily(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}$`)
+	bareKey   = lazily(`^[A-Za-z0-9_-]{1,80}$`)
+	imageName = lazily(`^([A-Za-z0-9]+((\.|-+)[A-Za-z0-9]+)*(:[0-9]+)?/)?` + // a registry
+		`[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*` +
+		`(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$`)
 	packageName  = lazily(`^[a-z0-9][a-z0-9+.-]{1,99}(=[A-Za-z0-9][A-Za-z0-9.+:~-]{0,99})?$`)
 	languageName = lazily(`^[a-z][a-z0-9_-]{0,63}$`)
 	versionText  = lazily(`^v?[0-9][0-9A-Za-z._+-]{0,63}$`)
 )
+
+// isImageName reports whether an engine accepts the name of an image.
+func isImageName(name string) bool { return len(name) <= 255 && imageName().MatchString(name) }
 
 // variableName reports whether a variable of this name can be set in a prison.
 func variableName(name string) bool { return len(name) <= 255 && prison.IsVariableName(name) }
@@ -39,7 +44,7 @@ func lazily(expression string) func() *regexp.Regexp {
 func (t table) os() (o OS) {
 	t.only("base", "packages", "dockerfile")
 	var hasBase, hasFile bool
-	if o.Base, hasBase = t.text("base"); hasBase && !imageName().MatchString(o.Base) {
+	if o.Base, hasBase = t.text("base"); hasBase && !isImageName(o.Base) {
 		t.errorf("base", "%s is not the name of a container image, such as %q", quote(o.Base), defaultBase)
 	}
 	o.Packages = t.texts("packages", `the name of a Debian package, such as "make" or "make=4.3-4.1"`, packageName().MatchString)

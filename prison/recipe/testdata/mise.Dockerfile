@@ -1,5 +1,5 @@
 FROM debian:12
-USER root
+USER 0
 SHELL ["/bin/sh", "-ec"]
 RUN command -v apt-get >/dev/null || { echo "the base image has no apt-get: it must be a Debian or Ubuntu" >&2; exit 1; }
 RUN export DEBIAN_FRONTEND=noninteractive; apt-get update; \

@@ -93,7 +93,7 @@ func (s Setup) noConsent(wishes []string) error {
 // consent to it, the setup is empty. With insist, missing consent is an error, because the caller needs a setup.
 func (b Builder) Obey(ctx context.Context, tree gitops.OID, insist bool) (Setup, error) {
 	s, err := b.Read(ctx, tree)
-	if wrong, ok := errors.AsType[recipe.Errors](err); ok && wrong[0].File == recipe.DevcontainerName {
+	if _, wrong := errors.AsType[recipe.Errors](err); wrong && s.Devcontainer() {
 		b.Report.Say("%s is not used: %s", recipe.DevcontainerName, err)
 		return Setup{}, nil
 	}

@@ -33,7 +33,8 @@ type Setup struct {
 // Devcontainer reports whether a devcontainer.json replaces the recipe.
 func (s Setup) Devcontainer() bool { return s.File == recipe.DevcontainerName }
 
-// Read reads the setup of a commit's tree. Uncommitted changes are ignored, because the workspace does not have them either.
+// Read reads the setup of a commit's tree. If the setup has a mistake, which is a [recipe.Errors], its File is set. Uncommitted changes are
+// ignored, because the workspace does not have them either.
 func (b Builder) Read(ctx context.Context, tree gitops.OID) (Setup, error) {
 	if b.Config.Partial() { // objects may be missing here; the snapshot needs them, too
 		if _, err := b.Repo.FetchPromised(ctx, tree, ""); err != nil {
@@ -58,14 +59,14 @@ func (b Builder) Read(ctx context.Context, tree gitops.OID) (Setup, error) {
 		s.Recipe, s.Ignored, err = recipe.ParseDevcontainer(content)
 	}
 	if err != nil {
-		return Setup{}, err
+		return s, err
 	}
 	s.Digest, s.plain = Digest(content), Digest(unixLines(content))
 	if s.OS.Dockerfile == "" {
 		return s, nil
 	}
 	if err := s.readDockerfile(t); err != nil {
-		return Setup{}, fmt.Errorf("%s: %w", s.File, err)
+		return s, fmt.Errorf("%s: %w", s.File, err)
 	}
 	return s, nil
 }
