@@ -11,6 +11,10 @@
 // changes of a commit. The previous content of the branch is the user's business, so the time grows with the changes
 // and not with the repository.
 //
+// A rule that goes by the name of a path checks a changed path also under its other names through the links of the tree
+// (package treelink): with a link .mcp.json in the tree, a change of the file to which it leads is a change of .mcp.json. So
+// the gate reads all folders of the first tree that it checks, and afterwards only those that a commit changes.
+//
 // A gate does not replace a review. Code that the user builds or runs can do anything, and a secret can be encoded so
 // that no rule finds it.
 //

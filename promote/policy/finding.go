@@ -46,7 +46,11 @@ type report struct {
 	action   Action
 	accepted func(rule, path string) bool
 	results  [3]resultSet // by kind: holding, flagging, accepting
+	other    *otherName   // the name under which a change is checked; nil for its own
 }
+
+// otherName is a name of a changed path through links.
+type otherName struct{ path, name string }
 
 const (
 	holding = iota
@@ -57,6 +61,7 @@ const (
 // resultSet collects the hits that become one finding.
 type resultSet struct {
 	hits    int
+	last    string // the path of the last hit
 	paths   []string
 	bytes   int // total length of paths
 	more    bool
@@ -72,6 +77,9 @@ func (r *report) mention(path, reason string, args ...any) {
 }
 
 func (r *report) add(action Action, path, reason string, args ...any) {
+	if r.other != nil {
+		path, reason, args = r.other.path, "as %q, through a link: "+reason, append([]any{r.other.name}, args...)
+	}
 	kind := flagging
 	switch {
 	case action == Off:
@@ -82,7 +90,10 @@ func (r *report) add(action Action, path, reason string, args ...any) {
 		kind = holding
 	}
 	h := &r.results[kind]
-	h.hits++
+	if r.other != nil && (h.last == path || r.results[holding].last == path) {
+		return // one name is enough
+	}
+	h.hits, h.last = h.hits+1, path
 	if path != "" {
 		h.name(pathname.Shown(path))
 	}

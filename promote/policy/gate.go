@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
+	"github.com/git-airlock/git-airlock/promote/policy/treelink"
 )
 
 // Commit is the input of a rule. An agent wrote all of it.
@@ -57,6 +58,7 @@ type Gate struct {
 	settings Settings
 	rules    []rule
 	objects  Objects
+	links    treelink.Cache
 	spent    int64 // work for all commits so far
 }
 
@@ -76,7 +78,7 @@ func New(s Settings, f Facts, objects Objects) *Gate {
 func (g *Gate) Check(ctx context.Context, c Commit) ([]Finding, error) {
 	m := &meter{left: g.settings.Work()}
 	in := newInspection(c, metered{g.objects, m})
-	in.meter = m
+	in.meter, in.links = m, &g.links
 	reports := make([]*report, len(g.rules))
 	for n, r := range g.rules {
 		reports[n] = &report{rule: r.ID, action: g.settings.Action(r.ID), accepted: c.accepts}
@@ -107,6 +109,9 @@ func (g *Gate) run(ctx context.Context, in *inspection, reports []*report) (rule
 			if check := g.rules[n].change; check != nil {
 				err = check(ctx, in, change, reports[n])
 			}
+		}
+		if err == nil {
+			rule, err = g.otherNames(ctx, in, change, reports)
 		}
 		if err != nil {
 			return rule, change.Path, fmt.Errorf("check commit %s: %s: %w", in.ID, rule, err)
@@ -145,12 +150,12 @@ func documented(id string, action Action, doc string) Description {
 
 // newRules makes the rules, in the order in which they are shown.
 func newRules(s Settings, f Facts) []rule {
-	workspace, links := workspaceExposed{f.Workspace, f.Scratch}, &symlinkEscape{workspace: f.Workspace, known: map[gitops.OID]*linkTree{}}
+	workspace, links := workspaceExposed{f.Workspace, f.Scratch}, symlinkEscape{f.Workspace}
 	keys, phantom, large := secret{f.Placeholders}, keyPlaceholder{f.Placeholders}, largeFile{s.MaxFileSize(), s.sizeFrom}
 	return []rule{
 		{Description{ID: "git-path", Default: Hold, Doc: "a path that a file system can treat as .git, or that has a component \".\" or \"..\"; a submodule in a workspace; refused as inner-invalid"},
 			gitPath, nil},
-		{documented("symlink-escape", Hold, "a link that leads out of the repository, into .git or into the workspace"), nil, links.commit},
+		{documented(symlinkEscapeID, Hold, "a link that leads out of the repository, into .git or into the workspace"), nil, links.commit},
 		{documented("workspace-exposed", Hold, "an ignore or attribute file, or a path, that would make git look into the workspace"), workspace.change, nil},
 		{documented("submodule", Hold, "a submodule added, moved or removed, or any change of a .gitmodules file"), submodule, nil},
 		{documented("user-driver", Hold, "a file that your git configuration executes or includes, or an attribute that applies one of your drivers to files"),

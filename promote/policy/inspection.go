@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
+	"github.com/git-airlock/git-airlock/promote/policy/treelink"
 )
 
 const (
@@ -23,6 +24,7 @@ type inspection struct {
 	Commit
 	objects Objects
 	meter   *meter
+	links   *treelink.Cache
 	tree    *walker
 	parent  *walker
 	had     map[gitops.OID]bool // contents of the changed paths in the parent

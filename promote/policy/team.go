@@ -235,7 +235,8 @@ func (p protectedPath) change(_ context.Context, in *inspection, c gitops.Change
 		if err := in.meter.spend(int64(len(g.patterns) * len(c.Path))); err != nil {
 			return err
 		}
-		if g.covers(c.Path) || c.New.Mode == gitops.ModeLink && g.covers(c.Path+"/x") { // a link counts as a folder
+		link := c.New.Mode == gitops.ModeLink || c.Old.Mode == gitops.ModeLink
+		if g.covers(c.Path) || link && g.covers(c.Path+"/x") { // a link counts as a folder
 			add := r.at
 			if g.action == Flag {
 				add = r.mention
