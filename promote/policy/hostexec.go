@@ -21,28 +21,35 @@ var runWhenNew = pathname.NewTable(
 		bitbucket-pipelines.yml .buildkite/ .cirrus.yml .forgejo/workflows/ .gitea/workflows/ .teamcity/ buildspec.yml
 		cloudbuild.yaml .semaphore/ wercker.yml codefresh.yml .builds/ .build.yml`),
 	pathname.Named("builds and tests run it, and it is new", `setup.py conftest.py`),
+	pathname.Named("editors and builds run commands in it, and it is new", `*.sln *.slnx *.csproj *.fsproj *.vbproj *.vcxproj`),
 )
 
 var runByItself = pathname.NewTable(
 	pathname.Named("editors run it", `
 		.vscode/tasks.json .vscode/settings.json .vscode/launch.json .vscode/extensions.json *.code-workspace .idea/ .fleet/
-		.devcontainer/ devcontainer.json .devcontainer.json .exrc .vimrc .nvimrc .nvim.lua .lvimrc .dir-locals.el
-		.dir-locals-2.el .gdbinit .lldbinit .sublime-project *.sublime-project
-		eslint.config.js eslint.config.mjs eslint.config.cjs eslint.config.ts .eslintrc.js .eslintrc.cjs
+		.devcontainer/ devcontainer.json .devcontainer.json .exrc .vimrc .nvimrc .nvim.lua .lvimrc .local.vimrc .local-vimrc .dir-locals.el
+		.vim/vimrc .nvim/init.lua .dir-locals-2.el .gdbinit .lldbinit .sublime-project *.sublime-project .vs/tasks.vs.json .vs/launch.vs.json
+		eslint.config.js eslint.config.mjs eslint.config.cjs eslint.config.ts eslint.config.mts eslint.config.cts
+		.eslintrc .eslintrc.js .eslintrc.cjs .eslintrc.json .eslintrc.yml .eslintrc.yaml
+		stylelint.config.js stylelint.config.mjs stylelint.config.cjs .stylelintrc .stylelintrc.js .stylelintrc.mjs .stylelintrc.cjs .stylelintrc.json
 		prettier.config.js prettier.config.mjs prettier.config.cjs .prettierrc.js .prettierrc.mjs .prettierrc.cjs
-		.helix/languages.toml .helix/config.toml .vim/coc-settings.json directory.build.props directory.build.targets .rubocop.yml
+		.helix/languages.toml .helix/config.toml .vim/coc-settings.json directory.build.props directory.build.targets directory.build.rsp
+		directory.solution.props directory.solution.targets .yarn/sdks/ .rubocop.yml
 		.bsp/ buildserver.json .pylintrc pylintrc .solargraph.yml hie.yaml .luarc.json .luarc.jsonc .idx/dev.nix .gitpod.yml
 		tailwind.config.js tailwind.config.cjs tailwind.config.mjs tailwind.config.ts`),
 	pathname.Named("shells run it on entering the folder", `
-		.envrc .mise.toml mise.toml .mise.local.toml mise.local.toml .config/mise/ .mise/ .tool-versions .python-version .autoenv .autoenv.zsh .in .out shell.nix flake.nix
-		devenv.nix .devenv/ .bashrc .zshrc .profile`),
+		.envrc .envrc.local .env .env.leave .mise.toml mise.toml .mise.local.toml mise.local.toml .config/mise/ .mise/ mise/config.toml .miserc.toml .rtx.toml
+		.tool-versions .python-version .ruby-version .node-version .nvmrc .autoenv .autoenv.zsh .in .out shell.nix flake.nix devenv.nix .devenv/
+		.bashrc .zshrc .profile .localrc`),
 	pathname.Named("package managers run it", `
-		.npmrc package.yaml .yarnrc .yarnrc.yml .yarn/releases/ .yarn/plugins/ .pnpmfile.cjs pnpmfile.js .pnp.cjs .pnp.loader.mjs binding.gyp
-		build.rs .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain gradle/wrapper/ .mvn/ init.gradle
-		pip.conf .condarc .bazelrc tools/bazel nuget.config bunfig.toml .bunfig.toml`),
+		.npmrc package.yaml .yarnrc .yarnrc.yml .yarn/releases/ .yarn/plugins/ .pnpmfile.cjs .pnpmfile.mjs pnpmfile.js .pnp.cjs .pnp.loader.mjs binding.gyp
+		build.rs .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain gradle/wrapper/ gradlew gradlew.bat .mvn/ mvnw mvnw.cmd
+		init.gradle .bundle/ pip.conf .condarc .bazelrc tools/bazel nuget.config bunfig.toml .bunfig.toml`),
 	pathname.Named("git hooks call it", `
-		.husky/ .githooks/ .git-hooks/ git-hooks/ .hooks/ lefthook.yml lefthook.yaml .lefthook.yml .lefthook/
-		.pre-commit-config.yaml .pre-commit-hooks.yaml .overcommit.yml .lintstagedrc .lintstagedrc.js lint-staged.config.js`),
+		.husky/ .githooks/ .git-hooks/ git-hooks/ .hooks/ .huskyrc .huskyrc.js .huskyrc.json simple-git-hooks.js .simple-git-hooks.json
+		lefthook.yml lefthook.yaml lefthook.toml lefthook.json .lefthook.yml .lefthook.yaml lefthook-local.yml lefthook-local.yaml .lefthook-local.yml .lefthook/ hk.pkl
+		.pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml prek.toml .overcommit.yml
+		.lintstagedrc .lintstagedrc.js .lintstagedrc.mjs .lintstagedrc.cjs .lintstagedrc.json lint-staged.config.js lint-staged.config.mjs lint-staged.config.cjs`),
 	pathname.Named("git lfs sends files to the server that it names", `.lfsconfig`),
 	pathname.Named("test runners and interpreters run it", `
 		sitecustomize.py usercustomize.py *.pth .pdbrc .rspec .noserc .mocharc.js .mocharc.cjs
@@ -174,7 +181,7 @@ var executedByAgents = pathname.NewTable(
 		.windsurf/hooks.json .kiro/hooks/ .kiro/settings/ .amazonq/cli-agents/ .github/hooks/
 		.opencode/plugin/ .opencode/plugins/ .opencode/tool/ .opencode/tools/ opencode.json opencode.jsonc
 		.aider.conf.yml .crush.json crush.json .factory/settings.json .factory/hooks/ .continue/mcpservers/
-		.zed/settings.json .zed/tasks.json .goosehints.d/ .augment/settings.json .vibe/config.toml`),
+		.zed/settings.json .zed/tasks.json .goosehints.d/ .augment/settings.json .vibe/config.toml .amp/settings.json`),
 )
 
 var readByAgents = pathname.NewTable(

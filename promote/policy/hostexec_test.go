@@ -10,6 +10,10 @@ func TestRunByItself(t *testing.T) {
 		".solargraph.yml": true, "hie.yaml": true, ".luarc.json": true, ".luarc.jsonc": true, ".idx/dev.nix": true, ".gitpod.yml": true,
 		"tailwind.config.js": true, "web/tailwind.config.ts": true, "bunfig.toml": true,
 		".Rprofile": true, ".Renviron": true, ".ghci": true, "a/.iex.exs": true, ".irbrc": true, ".pryrc": true, ".ocamlinit": true,
+		".env": true, ".nvmrc": true, "a/.envrc.local": true, ".eslintrc": true, ".eslintrc.json": true, "eslint.config.mts": true, ".stylelintrc.js": true,
+		".pnpmfile.mjs": true, ".bundle/config": true, "gradlew": true, "lefthook-local.yml": true, "prek.toml": true, "Directory.Build.rsp": true,
+		".vs/tasks.vs.json": true, ".local.vimrc": true, ".vim/vimrc": true, ".nvim/init.lua": true, ".miserc.toml": true, ".rtx.toml": true,
+		".env.example": false, "env": false, ".vs/x.suo": false, "vim/vimrc": false, "x.csproj": false, // which is reported when it is new
 		".babelrc.js": false, "babel.config.js": false, "postcss.config.js": false, "webpack.config.js": false, "Makefile": false,
 		"bsp/sbt.json": false, "Rprofile": false, "dev.nix": false,
 	} {
