@@ -160,7 +160,7 @@ func newRules(s Settings, f Facts) []rule {
 		{documented("submodule", Hold, "a submodule added, moved or removed, or any change of a .gitmodules file"), submodule, nil},
 		{documented("user-driver", Hold, "a file that your git configuration executes or includes, or an attribute that applies one of your drivers to files"),
 			userDriver{f.programs()}.change, nil},
-		{documented("embedded-repo", Hold, "a folder that git would treat as a repository, or the configuration or hooks of a repository"), embeddedRepo, nil},
+		{documented("embedded-repo", Hold, "a folder that git or another version control system would treat as a repository, or the configuration or hooks of one"), embeddedRepo, nil},
 		{documented("odd-path", Hold, "a name with control or invisible characters or a backslash, or that Windows reserves or treats as another name; a name that Windows refuses is flagged"),
 			oddPath, nil},
 		{documented("case-collision", Hold, "a name that differs from another name in its folder only in case or in the composition of accents"), caseCollision, nil},

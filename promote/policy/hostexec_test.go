@@ -1,6 +1,9 @@
 package policy
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestRunByItself has a file of each program that runs or starts something when a folder is opened, or when it starts there. The
 // others run only when the user builds.
@@ -19,6 +22,23 @@ func TestRunByItself(t *testing.T) {
 	} {
 		if why := runByItself().Find(path, false); (why != "") != want {
 			t.Errorf("%s: %q, want a reason: %v", path, why, want)
+		}
+	}
+}
+
+// TestOtherRepositories has files of repositories of other version control systems.
+func TestOtherRepositories(t *testing.T) {
+	for path, want := range map[string]bool{
+		".hg/hgrc": true, "a/.HG/requires": true, ".jj/repo/config.toml": true, ".svn/wc.db": true, ".bzr/branch/branch.conf": true, ".sl/config": true,
+		"_FOSSIL_": true, "a/.fslckout": true, "CVS/Root": true, "_darcs/prefs/defaults": true, "_MTN/monotonerc": true, ".repo/repo/main.py": true,
+		".hgignore": false, ".hgtags": false, "hg/hgrc": false, "cvs/main.c": false, ".svnignore": false, ".fossil-settings/ignore-glob": false,
+	} {
+		s := newStore()
+		found, err := New(Settings{}, Facts{}, s).Check(t.Context(), s.commit(testBase, testBase.with(files{path: "x"}), "m"))
+		check(t, err)
+		held := slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == "embedded-repo" && f.Action == Hold && f.Paths[0] == path })
+		if held != want {
+			t.Errorf("%s: held %t, want %t: %+v", path, held, want, found)
 		}
 	}
 }

@@ -14,11 +14,22 @@ var (
 	obeyed          = map[string]bool{"config": true, "config.worktree": true, "hooks": true}
 )
 
+// otherRepository has the names that make the folder above a repository for another program. Each of these programs takes
+// from there the names of programs to run: for its hooks, its server, its signatures.
+var otherRepository = pathname.NewTable(
+	pathname.Named("Mercurial or Sapling", `.hg/ .sl/`), pathname.Named("Jujutsu", `.jj/`), pathname.Named("Subversion", `.svn/`),
+	pathname.Named("Bazaar", `.bzr/`), pathname.Named("Fossil", `_fossil_ .fslckout .fos`), pathname.Named("CVS", `cvs/root`),
+	pathname.Named("Darcs", `_darcs/`), pathname.Named("Monotone", `_mtn/`), pathname.Named("Pijul", `.pijul/`), pathname.Named("repo", `.repo/`),
+)
+
 // embeddedRepo finds folders that git takes for a repository. In such a folder, every git command obeys the
-// configuration in it, including the one that a shell's prompt runs.
+// configuration in it, including the one that a shell's prompt runs. The same holds for other version control systems.
 func embeddedRepo(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	if c.New.Mode == 0 {
 		return nil
+	}
+	if program := otherRepository().Find(c.Path, c.New.Mode == gitops.ModeLink); program != "" {
+		r.at(c.Path, "%s takes the folder above for a repository, and runs programs that are named in it", program)
 	}
 	var failed error
 	pathname.Components(c.Path, func(dir, name string) bool {
