@@ -208,7 +208,7 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	ignores, config := r.ignores, f.config
 	e.ignores = sync.OnceValue(func() []string { return ignores.Files(config) })
 	host := hostgit.Files{Settings: f.origins, GitDir: e.Repo.GitDir, CommonDir: e.Repo.CommonDir}
-	r.facts = policy.Facts{Ghost: e.Record.Ghost, Top: e.Repo.Top, Config: f.config, Scratch: e.bridgeDir(), Ignores: r.ignores, Host: host,
+	r.facts = policy.Facts{Ghost: e.Record.Ghost, Top: e.Repo.Top, Config: f.config, Scratch: e.bridgeDir(), Ignores: r.ignores, Host: host, Links: &e.links,
 		Programs: sync.OnceValue(func() hostgit.Programs { return hostgit.Read(config, host, e.Repo.Top) })}
 	if e.Egress != nil {
 		r.facts.Placeholders = e.Egress.Placeholders()

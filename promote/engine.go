@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/pause"
+	"github.com/git-airlock/git-airlock/promote/policy/treelink"
 	"github.com/git-airlock/git-airlock/promote/teams"
 )
 
@@ -59,6 +60,7 @@ type Engine struct {
 	teams     teams.Teams     // the policies as they were read last
 	ignores   func() []string // finds the user's ignore files; nil before the first cycle
 	ledgers   ledger.Cache
+	links     treelink.Trees
 	files     quarantine.FileCount
 	kept      *kept // what [Standing.Keep] left to the next cycle; or nil
 }

@@ -43,6 +43,8 @@ type Facts struct {
 	// Programs returns the files that the configuration makes git execute. The function reads them once for several gates. If it is nil, each
 	// gate reads them itself.
 	Programs func() hostgit.Programs
+	// Links keeps the links of trees for later gates. If it is nil, each gate reads them itself.
+	Links *treelink.Trees
 }
 
 // Objects is the gate's access to git's objects. *[quarantine.Inspector] implements it.
@@ -64,7 +66,10 @@ type Gate struct {
 
 // New returns a gate.
 func New(s Settings, f Facts, objects Objects) *Gate {
-	g := &Gate{settings: s, objects: objects}
+	g := &Gate{settings: s, objects: objects, links: treelink.Cache{Trees: f.Links}}
+	if f.Links == nil {
+		g.links.Trees = new(treelink.Trees)
+	}
 	for _, r := range newRules(s, f) {
 		if s.Action(r.ID) != Off {
 			g.rules = append(g.rules, r)

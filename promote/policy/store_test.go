@@ -17,6 +17,8 @@ type store struct {
 	blobs map[gitops.OID]string
 	trees map[gitops.OID][]gitops.TreeEntry
 	reads int
+	// folders counts the calls of Tree.
+	folders int
 }
 
 func newStore() *store {
@@ -33,6 +35,7 @@ func (s *store) Blob(_ context.Context, id gitops.OID, limit int64) ([]byte, int
 }
 
 func (s *store) Tree(_ context.Context, id gitops.OID) ([]gitops.TreeEntry, error) {
+	s.folders++
 	entries, ok := s.trees[id]
 	if !ok {
 		return nil, fmt.Errorf("no tree %s", id)

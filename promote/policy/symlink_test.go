@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
+	"github.com/git-airlock/git-airlock/promote/policy/treelink"
 )
 
 // TestOtherNames makes random trees with links on a disk. For each file, the rules that go by name must be asked about exactly
@@ -25,7 +26,7 @@ func TestOtherNames(t *testing.T) {
 		}
 		s := newStore()
 		tree, asked := s.tree(d.files), map[string]bool{}
-		g := &Gate{objects: s, rules: []rule{{Description{ID: "host-exec"}, func(_ context.Context, _ *inspection, c gitops.Change, _ *report) error {
+		g := &Gate{objects: s, links: treelink.Cache{Trees: new(treelink.Trees)}, rules: []rule{{Description{ID: "host-exec"}, func(_ context.Context, _ *inspection, c gitops.Change, _ *report) error {
 			asked[c.Path] = true
 			return nil
 		}, nil}}}
@@ -211,5 +212,27 @@ func TestManyNames(t *testing.T) {
 	check(t, err)
 	if slices.ContainsFunc(found, func(f Finding) bool { return f.Action == Hold }) {
 		t.Errorf("accepted: %+v", found)
+	}
+}
+
+// TestLinksAreReadOnce checks that a gate reads only the folders that no earlier gate has read.
+func TestLinksAreReadOnce(t *testing.T) {
+	many := files{}
+	for n := range 300 {
+		many[fmt.Sprintf("d%d/f", n)] = fmt.Sprint(n)
+	}
+	s := newStore()
+	before := testBase.with(many)
+	facts := testFacts
+	facts.Links = new(treelink.Trees)
+	var read []int
+	for n := range 2 {
+		s.folders = 0
+		_, err := New(testSettings(t), facts, s).Check(t.Context(), s.commit(before, before.with(files{"d7/f": fmt.Sprint("changed ", n)}), "m"))
+		check(t, err)
+		read = append(read, s.folders)
+	}
+	if read[0] < len(many) || read[1] > 20 {
+		t.Errorf("the gates read %d folders", read)
 	}
 }

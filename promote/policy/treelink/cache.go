@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
@@ -21,11 +22,34 @@ type Objects interface {
 	Tree(ctx context.Context, id gitops.OID) ([]gitops.TreeEntry, error)
 }
 
-// Cache reads the links of trees. It keeps what it has read of each tree object, so that the next commit costs only its
-// changes. It must not be used by several goroutines.
+// Trees keeps what was read of each tree object, so that the next commit costs only its changes. Several goroutines may use it. Its zero
+// value is empty.
+type Trees struct {
+	mu    sync.Mutex // not held while objects are read: a rule that does not return keeps nobody waiting
+	known map[gitops.OID]*links
+	held  int // entries counted by knownEntries
+}
+
+func (t *Trees) find(tree gitops.OID) (*links, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found, ok := t.known[tree]
+	return found, ok
+}
+
+func (t *Trees) keep(tree gitops.OID, found *links) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known == nil || t.held > knownEntries {
+		t.known, t.held = map[gitops.OID]*links{}, 0
+	}
+	t.known[gitops.OID(strings.Clone(string(tree)))] = found
+	t.held += 1 + len(found.targets) + len(found.folders)
+}
+
+// Cache reads the links of trees. It must not be used by several goroutines.
 type Cache struct {
-	known  map[gitops.OID]*links
-	held   int // entries counted by knownEntries
+	Trees  *Trees // required
 	newest [2]kept
 }
 
@@ -51,9 +75,6 @@ type folder struct {
 
 // Of returns the links of a tree. Two calls for trees with the same links may return the same map.
 func (c *Cache) Of(ctx context.Context, objects Objects, tree gitops.OID) (*Map, error) {
-	if c.known == nil || c.held > knownEntries {
-		c.known, c.held = map[gitops.OID]*links{}, 0
-	}
 	found := &links{}
 	if tree != "" {
 		var err error
@@ -74,7 +95,7 @@ func (c *Cache) Of(ctx context.Context, objects Objects, tree gitops.OID) (*Map,
 
 // read finds the links of a tree and of the folders below.
 func (c *Cache) read(ctx context.Context, objects Objects, tree gitops.OID) (*links, error) {
-	if known, ok := c.known[tree]; ok {
+	if known, ok := c.Trees.find(tree); ok {
 		return known, nil
 	}
 	entries, err := objects.Tree(ctx, tree)
@@ -108,8 +129,7 @@ func (c *Cache) read(ctx context.Context, objects Objects, tree gitops.OID) (*li
 	if text.Len() > 0 {
 		found.id = gitops.HashObject("sha256", "blob", text.Bytes())
 	}
-	c.known[gitops.OID(strings.Clone(string(tree)))] = found
-	c.held += 1 + len(found.targets) + len(found.folders)
+	c.Trees.keep(tree, found)
 	return found, nil
 }
 
