@@ -119,7 +119,7 @@ var rooms = map[string][]string{
 // doors maps each outside thing to the packages that may use it. A name that ends in a slash stands for everything below it.
 var doors = map[string][]string{
 	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", "prison/prisontest/internet/registries", "promote/attest", pushcheckRoom, sessionRoom, uiRoom},
-	"net":                               {"scripts/fake-model", checkpointsRoom + "/resident", "prison/docker/inside", "prison/egress", "prison/egress/single", "prison/egress/authority", "prison/egress/hello", "prison/egress/lookup", "prison/egress/upstream", "prison/prisontest", "prison/prisontest/internet", "prison/selftest", "scripts/netload"},
+	"net":                               {"scripts/fake-model", checkpointsRoom + "/resident", "prison/docker/inside", "prison/egress", "prison/egress/single", "prison/egress/authority", "prison/egress/failure", "prison/egress/hello", "prison/egress/lookup", "prison/egress/upstream", "prison/prisontest", "prison/prisontest/internet", "prison/selftest", "scripts/netload"},
 	"net/":                              nil,
 	"net/http":                          {"scripts/fake-model", "scripts/netload", "prison/egress", "prison/egress/request", "prison/egress/share", "prison/egress/single", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet", "prison/prisontest/internet/registries"},
 	"net/http/httputil":                 {"prison/egress", "scripts/netload", "prison/prisontest/internet"},

@@ -1,17 +1,14 @@
 package egress
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"sync"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
+	"github.com/git-airlock/git-airlock/prison/egress/failure"
 	"github.com/git-airlock/git-airlock/prison/egress/pending"
 )
 
@@ -94,7 +91,7 @@ func (w finalOnly) WriteHeader(status int) {
 // Unwrap lets the package http find further methods.
 func (w finalOnly) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// fail answers a request that could not be passed on.
+// fail answers a request that could not be passed on. The ledger gets all of the reason, and the client only its kind.
 func (p *requests) fail(w http.ResponseWriter, r *http.Request, err error) {
 	x := roundTripOf(r.Context())
 	var denied *deniedError
@@ -103,40 +100,8 @@ func (p *requests) fail(w http.ResponseWriter, r *http.Request, err error) {
 		answerDenied(w, r, p.flow, err)
 		return
 	}
-	x.failed = x.reason(err)
+	x.failed = failure.Reason(err, len(x.secrets) > 0)
 	x.status = http.StatusBadGateway
 	w.WriteHeader(x.status)
-	fmt.Fprintln(w, clip(x.failed)) // the client may be gone
+	fmt.Fprintln(w, failure.Of(err)) // the client may be gone
 }
-
-// reason describes why a request failed. Errors of net/http quote the server, so if the server can know the value of a credential, reason
-// returns known texts only.
-func (x *roundTrip) reason(err error) string {
-	const untrusted = "the server's certificate is not trusted"
-	wrong, isWrong := errors.AsType[*tls.CertificateVerificationError](err)
-	switch {
-	case isWrong && len(x.secrets) == 0:
-		return untrusted + ": " + wrong.Err.Error()
-	case isWrong:
-		return untrusted
-	case len(x.secrets) == 0:
-		return err.Error()
-	}
-	for _, known := range []error{credential.ErrEcho, credential.ErrUnsearchable, credential.ErrUnanswered, context.Canceled, io.EOF, io.ErrUnexpectedEOF} {
-		if errors.Is(err, known) {
-			return known.Error()
-		}
-	}
-	if own, ok := errors.AsType[*dialError](err); ok {
-		return own.Error()
-	}
-	if own, ok := errors.AsType[*net.OpError](err); ok {
-		return own.Error()
-	}
-	return "the server has sent no answer that can be read"
-}
-
-// A dialError is why a connection to a server could not be made.
-type dialError struct{ error }
-
-func (e *dialError) Unwrap() error { return e.error }

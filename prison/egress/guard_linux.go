@@ -21,6 +21,9 @@ var (
 	errDatagrams = errors.New("only TCP leaves")
 )
 
+// notOpen is what the agent is told about a closed address of a name. The agent must not learn the address.
+const notOpen = "its address is not open"
+
 // A deniedError is a refusal by the policy or of an address.
 type deniedError struct {
 	reason string
@@ -34,7 +37,13 @@ type deniedError struct {
 func (e *deniedError) Error() string { return e.reason }
 
 // refusal returns the error of a decision that refuses.
-func (d Decision) refusal() *deniedError { return &deniedError{reason: d.Reason, final: d.Final} }
+func (d Decision) refusal() *deniedError {
+	refused := &deniedError{reason: d.Reason, final: d.Final}
+	if d.closed {
+		refused.told = notOpen
+	}
+	return refused
+}
 
 // reasonOf returns the reason of a refusal for the ledger. The reason says so if no rule can lift the refusal, such as one at a limit.
 func reasonOf(refusal error) string {
@@ -86,7 +95,7 @@ func (e *Engine) dial(ctx context.Context, f *flow) (net.Conn, error) {
 	far, err := e.world.Connect(ctx, Target{Network: f.network, Name: f.name, To: f.to, Rules: e.current(), Keep: f.at(), Way: e.way()})
 	e.changed() // perhaps the state of the proxy
 	if closed, ok := errors.AsType[*ClosedError](err); ok {
-		return nil, &deniedError{reason: closed.Error(), told: "its address is not open", final: closed.Final, at: closed.Address}
+		return nil, &deniedError{reason: closed.Error(), told: notOpen, final: closed.Final, at: closed.Address}
 	}
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
+	"github.com/git-airlock/git-airlock/prison/egress/failure"
 	"github.com/git-airlock/git-airlock/prison/egress/request"
 	"github.com/git-airlock/git-airlock/prison/egress/share"
 	"github.com/git-airlock/git-airlock/prison/egress/single"
@@ -403,7 +404,7 @@ func (p *requests) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	c, err := p.engine.dial(ctx, p.flow)
 	if err != nil {
-		return nil, &dialError{err}
+		return nil, &failure.Dial{Err: err}
 	}
 	return c, nil
 }

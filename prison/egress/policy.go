@@ -190,6 +190,7 @@ type Decision struct {
 	Rule    Rule   // zero where no rule decided
 	Reason  string // of a refusal
 	Final   bool   // no other rule would allow it
+	closed  bool   // Reason has the address
 	Hidden  bool   // a rule permits TLS that does not show the name of its server
 	// PerRequest reports that a connection is allowed only for requests that [Policy.Request] allows, each by itself.
 	PerRequest bool
@@ -237,7 +238,7 @@ func (p Policy) DecideAt(name string, to netip.AddrPort, at netip.Addr) Decision
 	}
 	if at.IsValid() {
 		if d := p.Decide(name, to); d.Allowed {
-			return Decision{Rule: d.Rule, Reason: Vet(at).Error()}
+			return Decision{Rule: d.Rule, Reason: Vet(at).Error(), closed: true}
 		}
 	}
 	return Decision{Reason: "no rule allows it"}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/hello"
+	"github.com/git-airlock/git-airlock/prison/egress/pending"
 )
 
 const (
@@ -86,7 +87,7 @@ func (p *requests) refuse(w http.ResponseWriter, r *http.Request) {
 func answerDenied(w http.ResponseWriter, r *http.Request, f *flow, refusal error) {
 	denied, ok := errors.AsType[*deniedError](refusal)
 	if !ok {
-		denied = &deniedError{reason: refusal.Error(), final: true}
+		denied = &deniedError{reason: pending.ErrUnrecorded.Error(), final: true}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if r.ProtoMajor == 1 {

@@ -83,6 +83,12 @@ func (f *failure) Error() string { return "the proxy fails: " + cause(f.err) }
 
 func (f *failure) Unwrap() error { return f.err }
 
+// IsFailure reports whether an error is one of a proxy, and not of a server behind it.
+func IsFailure(err error) bool {
+	_, is := errors.AsType[*failure](err)
+	return is
+}
+
 // A statusError is the status of an answer to CONNECT that is not success.
 type statusError int
 
