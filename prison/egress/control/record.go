@@ -37,6 +37,9 @@ const (
 	ReasonFinal    = "no rule can allow it: "
 )
 
+// OtherPaths is the value of [Record.Path] for refused requests whose paths were too many to record each.
+const OtherPaths = "/..."
+
 // Values of [Record.Proto].
 const (
 	ProtoTLS  = "tls"

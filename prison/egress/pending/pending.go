@@ -17,9 +17,11 @@ const (
 	admitPatience = 10 * time.Second
 	// maxBatch is how many records are handed over at a time.
 	maxBatch = 256
-	// SameRefusal is how long refusals of the same kind count as one, and maxRefusals how many kinds are told apart meanwhile.
+	// SameRefusal is how long refusals of the same kind count as one, and maxRefusals how many kinds are told apart meanwhile. At most
+	// maxPaths of them have a path, so that an agent that tries many paths hides no other host.
 	SameRefusal = time.Second
 	maxRefusals = 64
+	maxPaths    = maxRefusals / 2
 )
 
 // ErrUnrecorded is the error for a connection that cannot be recorded.
@@ -44,8 +46,8 @@ type Queue struct {
 
 // refusal has the common fields of refusals that count as one.
 type refusal struct {
-	proto, name, address, reason, method string
-	port                                 uint16
+	proto, name, address, reason, method, path string
+	port                                       uint16
 }
 
 // New returns a queue that admits nothing until [Queue.Written] reports that the ledger can be written.
@@ -134,13 +136,17 @@ func (q *Queue) signal() {
 
 // Refuse adds a refusal. If the same refusal comes again within [SameRefusal], Refuse only counts it.
 func (q *Queue) Refuse(r control.Record) {
-	key := refusal{r.Proto, r.Name, r.Address, r.Reason, r.Method, r.Port}
+	key := refusal{r.Proto, r.Name, r.Address, r.Reason, r.Method, r.Path, r.Port}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.now().Sub(q.since) >= SameRefusal {
 		q.flush()
 	}
 	known := q.refusals[key]
+	if known == nil && r.Path != "" && q.paths() >= maxPaths {
+		key.path, r.Path = control.OtherPaths, control.OtherPaths
+		known = q.refusals[key]
+	}
 	if known == nil && len(q.refusals) >= maxRefusals {
 		key = refusal{}
 		r = control.Record{Time: r.Time, Kind: r.Kind, Via: r.Via, Verdict: r.Verdict, Reason: "too many different refusals to tell apart"}
@@ -164,6 +170,16 @@ func (q *Queue) Refuse(r control.Record) {
 		again.Count = 1
 	}
 	q.signal()
+}
+
+// paths returns how many kinds of refusals have a path of their own. The caller has the lock.
+func (q *Queue) paths() (n int) {
+	for key := range q.refusals {
+		if key.path != "" && key.path != control.OtherPaths {
+			n++
+		}
+	}
+	return n
 }
 
 // flush adds records of the refusals that were counted. The caller has the lock.

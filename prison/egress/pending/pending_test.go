@@ -51,6 +51,32 @@ func TestFloodOfRefusals(t *testing.T) {
 	}
 }
 
+// TestRefusedPaths refuses requests for different paths within a second. Each of the first has its own record, and a record of several
+// has no path of one of them. The refusals of another host meanwhile have its name.
+func TestRefusedPaths(t *testing.T) {
+	now := time.Unix(0, 0)
+	q := New(func() time.Time { return now })
+	q.Written(0, true)
+	request := func(i int) control.Record {
+		return control.Record{Kind: control.KindRefusal, Name: "files.test", Method: "GET", Path: fmt.Sprintf("/secret%d", i)}
+	}
+	const paths = maxPaths + 10
+	for i := range paths {
+		q.Refuse(request(i))
+	}
+	q.Refuse(request(0))
+	q.Refuse(control.Record{Kind: control.KindRefusal, Name: "other.test"})
+	now = now.Add(SameRefusal)
+	attempts := map[string]int{}
+	records, _ := q.Unwritten()
+	for _, r := range records {
+		attempts[r.Name+r.Path] += max(1, r.Count)
+	}
+	if len(attempts) != maxPaths+2 || attempts["files.test"+control.OtherPaths] != 10 || attempts["files.test/secret0"] != 2 || attempts["files.test/secret9"] != 1 || attempts["other.test"] != 1 {
+		t.Errorf("%v", attempts)
+	}
+}
+
 // TestRefusalsOfAFullJournal checks that no refusal is lost while nothing can be written, and that memory is bounded.
 func TestRefusalsOfAFullJournal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

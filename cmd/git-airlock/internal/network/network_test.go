@@ -318,6 +318,15 @@ func TestFinalRefusals(t *testing.T) {
 	}
 }
 
+// TestManyRefusedPaths has a record of several requests, whose paths other records name. It proposes no rule about the whole host.
+func TestManyRefusedPaths(t *testing.T) {
+	rules := Rules{Rules: control.Rules{Allow: []control.Rule{{Text: "GET a.test/x"}}}}
+	r := control.Record{Kind: control.KindRefusal, Time: time.Now(), Name: "a.test", Port: 443, Method: "GET", Path: control.OtherPaths, Count: 9}
+	if next, shown := Next(rules, r, time.Now()), Refusals([]control.Record{r}, rules, time.Time{}, time.Now(), 5); len(next) > 0 || len(shown) > 0 {
+		t.Errorf("%q, %+v", next, shown)
+	}
+}
+
 // TestClosedAddressIsExplained explains a refusal of an address, which the rule about its name does not open.
 func TestClosedAddressIsExplained(t *testing.T) {
 	rules := Rules{Rules: control.Rules{Allow: []control.Rule{{Text: "db.test:5432"}}}}

@@ -10,14 +10,14 @@ import (
 )
 
 // Refusals returns one record for each target that was refused after a moment, the newest first, with the number of attempts. It
-// leaves out targets that the rules allow by now, and records of no single target. In an open network these are the targets that a rule
+// leaves out targets that the rules allow by now, and records of several targets. In an open network these are the targets that a rule
 // denied: the others were refused for their addresses or contents.
 func Refusals(records []control.Record, rules Rules, after, now time.Time, most int) []control.Record {
 	all := []control.Record{}
 	at := map[Target]int{}
 	for _, r := range slices.Backward(records) {
 		t := TargetOf(r)
-		if r.Kind != control.KindRefusal || t.Host == "" || !r.Time.After(after) {
+		if r.Kind != control.KindRefusal || t.Host == "" || r.Path == control.OtherPaths || !r.Time.After(after) {
 			continue
 		}
 		r.Count = max(r.Count, 1)
@@ -69,7 +69,7 @@ func Next(rules Rules, r control.Record, at time.Time) []string {
 
 // Widenings returns the rules that would allow what a record is about, as [Suggestions] does. There is none where no rule helps.
 func Widenings(r control.Record) []string {
-	if r.Final() {
+	if r.Final() || r.Path == control.OtherPaths {
 		return nil
 	}
 	return Suggestions(TargetOf(r))
