@@ -136,10 +136,10 @@ func (e *Engine) countRefusal(r control.Record) {
 func (e *Engine) refuse(r *tcp.ForwarderRequest, f *flow, refusal error) {
 	e.note(f, refusal)
 	var tell func(net.Conn)
-	switch f.proto {
-	case control.ProtoTLS:
+	switch web := e.open && f.name != ""; { // an open network passes on what it cannot read, and answers only what it refuses
+	case f.proto == control.ProtoTLS, web && f.to.Port() == 443:
 		tell = tellTLS
-	case control.ProtoHTTP:
+	case f.proto == control.ProtoHTTP, web && f.to.Port() == 80:
 		tell = func(c net.Conn) { tellHTTP(c, f, refusal) }
 	}
 	var denied *deniedError
