@@ -268,6 +268,14 @@ func TestStore(t *testing.T) {
 	if successor.Count("a", 2, now.Add(time.Minute)) || !successor.Count("a", 2, now.Add(2*time.Hour)) || successor.Used("a").Total != 8 {
 		t.Errorf("a successor: %+v", successor.Used("a"))
 	}
+	after, around := now.Add(2*time.Hour), Store{}
+	if around.Set(map[string]string{"a": value}); !around.Count("a", 2, after) || !around.Count("a", 2, now) || around.Count("a", 2, after) || around.Count("a", 2, now) {
+		t.Errorf("a clock around midnight: %+v", around.Used("a"))
+	}
+	successor.Continue("a", 2, around.Used("a").Today, around.Used("a").Last)
+	if successor.Count("a", 2, now) || successor.Count("a", 2, after) || !successor.Count("a", 2, now.Add(-48*time.Hour)) {
+		t.Errorf("a clock that goes back: %+v", successor.Used("a"))
+	}
 	for _, x := range []struct {
 		status, kept int
 		changed      bool

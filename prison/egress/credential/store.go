@@ -70,18 +70,22 @@ func (s *Store) Get(name string) (value string, echoes Echoes, ok bool) {
 	return k.value, k.echoes, ok
 }
 
-// Count counts a request with a known value. It returns false if the limit of that day is reached. 0 means no limit.
+// Count counts a request with a known value. It returns false if the limit of that day is reached. 0 means no limit. If the clock goes back
+// to the day before, the later day goes on, so that a clock that is set around midnight does not give the limit again. If the clock goes
+// back further, it was wrong before, and the day of now begins.
 func (s *Store) Count(name string, limit int, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.uses[name]
-	if day := dayOf(now); !u.Day.Equal(day) {
-		u.Day, u.Today = day, 0
+	if day := dayOf(now); day.After(u.Day) || u.Day.Sub(day) > 24*time.Hour {
+		u.Last, u.Day, u.Today = now, day, 0
 	}
 	if limit > 0 && u.Today >= limit {
 		return false
 	}
-	u.Last, u.Today, u.Total = now, u.Today+1, u.Total+1
+	if u.Today, u.Total = u.Today+1, u.Total+1; now.After(u.Last) {
+		u.Last = now // never of a day before Day, which Continue takes from it
+	}
 	s.uses[name] = u
 	return true
 }
