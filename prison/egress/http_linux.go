@@ -379,8 +379,10 @@ func (p *requests) checkForm(r *http.Request) error {
 	switch {
 	case r.Method == http.MethodConnect, !strings.HasPrefix(r.RequestURI, "/") && r.RequestURI != "*":
 		return errors.New("the request is one for a proxy")
-	case r.TLS == nil && r.ProtoMajor != 1, upgrades(r, "h2"), upgrades(r, "http/"):
+	case r.TLS == nil && r.ProtoMajor != 1:
 		return errors.New("only HTTP/1 is passed on without TLS")
+	case upgrades(r, "h2"), upgrades(r, "http/"):
+		return errors.New("no upgrade to another version of HTTP is passed on")
 	case err != nil:
 		return err
 	case host != p.flow.name, second != "" && second != r.Host:

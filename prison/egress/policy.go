@@ -270,8 +270,8 @@ func (p Policy) Request(name string, port uint16, at netip.Addr, method, path st
 	if p.Lockdown {
 		return Decision{Reason: control.ReasonLockdown}
 	}
-	if !request.IsMethod(method) {
-		return Decision{Reason: "the method is not in upper case", Final: p.seesAll(name, port)}
+	if err := request.CheckMethod(method); err != nil {
+		return Decision{Reason: err.Error(), Final: p.seesAll(name, port)}
 	}
 	if i := slices.IndexFunc(p.Deny, denies); i >= 0 {
 		return Decision{Rule: p.Deny[i], Reason: control.ReasonDeniedRequest}

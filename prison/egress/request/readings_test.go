@@ -1,6 +1,7 @@
 package request
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -50,10 +51,13 @@ func must(text string, err error) string {
 	return text
 }
 
-func TestIsMethod(t *testing.T) {
-	for method, want := range map[string]bool{"GET": true, "M-SEARCH": true, "": false, "delete": false, "Delete": false, "DELETE ": false, "D\u00cbL": false, "GET_": false} {
-		if IsMethod(method) != want {
-			t.Errorf("%q: %v", method, !want)
+func TestCheckMethod(t *testing.T) {
+	for method, want := range map[string]error{
+		"GET": nil, "M-SEARCH": nil, "": errMethod, "delete": errCase, "Delete": errCase, "m-search": errCase, "DELETE ": errMethod, "D\u00cbL": errMethod, "GET_": errMethod, "a.b": errMethod,
+		"d\u0131\u017fk": errMethod,
+	} {
+		if err := CheckMethod(method); !errors.Is(err, want) {
+			t.Errorf("%q: %v", method, err)
 		}
 	}
 }

@@ -104,9 +104,22 @@ type Pattern struct {
 	segments []string // of the path, decoded; nil: all paths
 }
 
-// IsMethod reports whether a request's method is in upper case. Some servers take "delete" for DELETE, others do not.
-func IsMethod(method string) bool {
-	return method != "" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == ""
+// Methods of requests that are refused, whatever the rules say.
+var (
+	errCase   = errors.New("the method is not in upper case")
+	errMethod = errors.New("the method has characters other than A to Z and -")
+)
+
+// CheckMethod returns an error unless a request's method is in upper case. Some servers take "delete" for DELETE, others do not.
+func CheckMethod(method string) error {
+	const upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ-"
+	switch {
+	case method == "" || strings.Trim(method, upper+"abcdefghijklmnopqrstuvwxyz") != "":
+		return errMethod
+	case strings.Trim(method, upper) != "":
+		return errCase
+	}
+	return nil
 }
 
 // Every reports whether a pattern describes all requests.
