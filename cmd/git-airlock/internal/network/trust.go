@@ -1,8 +1,10 @@
 package network
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
@@ -33,25 +35,55 @@ mv -f own.new own.pem
 mv -f bundle.new bundle.pem
 `
 
-// bundleVariables are read by programs that take a file with all certificates, ownVariables by those that add a file to the
-// certificates that they bring.
-var (
-	bundleVariables = []string{
-		"SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
-		"BUNDLE_SSL_CA_CERT", "NIX_SSL_CERT_FILE",
-	}
-	ownVariables = []string{"NODE_EXTRA_CA_CERTS", "DENO_CERT"}
-)
+// fileVariables are read by programs that take a file with all certificates, or add those of a file to the ones that they bring. The latter
+// also get those of the system, which can have the certificates of a company that reads the TLS of its network.
+var fileVariables = []string{
+	"SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
+	"BUNDLE_SSL_CA_CERT", "NIX_SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "DENO_CERT",
+}
 
 // TrustVariables returns the variables with which programs inside find the certificates below a home, as NAME=VALUE.
 func TrustVariables(home string) (env []string) {
-	for _, name := range bundleVariables {
+	for _, name := range fileVariables {
 		env = append(env, name+"="+home+"/"+TrustFolder+"/bundle.pem")
 	}
-	for _, name := range ownVariables {
-		env = append(env, name+"="+home+"/"+TrustFolder+"/own.pem")
-	}
 	return append(env, "WGETRC="+home+"/"+TrustFolder+"/wgetrc", "APT_CONFIG="+home+"/"+TrustFolder+"/apt.conf")
+}
+
+// WithTrust adds the variables that programs need in a network with rules. If the network sees requests, it also adds those with which
+// programs trust the network's certificates. Variables that spec already has win, and warning says what follows.
+func WithTrust(spec prison.Spec, now time.Time) (with prison.Spec, warning string, err error) {
+	if spec.Network != prison.NetworkAllowlist {
+		return spec, "", nil
+	}
+	spec.Env = append(RetryVariables(), spec.Env...)
+	if seen, err := SeesRequests(spec.Dir, now); err != nil || !seen {
+		return spec, "", err
+	}
+	trust := TrustVariables("/home/" + spec.User)
+	if replaced := replacing(spec.Env, trust); len(replaced) > 0 {
+		warning = fmt.Sprintf("programs that read %s from you do not trust the network at hosts with a credential or a path, unless that has the certificates of %s",
+			strings.Join(replaced, ", "), TrustFolder)
+	}
+	spec.Env = append(trust, spec.Env...)
+	return spec, warning, nil
+}
+
+// replacing returns the names of variables that have other values in an environment. Of two values for a name the later one counts.
+func replacing(env, variables []string) (names []string) {
+	for _, v := range variables {
+		name, _, _ := strings.Cut(v, "=")
+		last := v
+		for _, other := range env {
+			if strings.HasPrefix(other, name+"=") {
+				last = other
+			}
+		}
+		if last != v {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // RetryVariables returns the variables, as NAME=VALUE, with which npm waits for seconds before it tries again. Without them it waits for

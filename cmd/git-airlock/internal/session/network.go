@@ -31,7 +31,11 @@ func (c resolved) withNetwork(spec prison.Spec) (prison.Spec, error) {
 		return spec, err
 	}
 	spec.Secrets, spec.Env = c.keys, append(network.Placeholders(rules.Credentials), spec.Env...)
-	return c.withTrust(spec)
+	spec, warning, err := network.WithTrust(spec, c.session.Now())
+	if warning != "" {
+		c.session.Report.Say("%s", warning)
+	}
+	return spec, err
 }
 
 // readRules reads the rules of the network for a prison that is about to start, and the values of its credentials.
