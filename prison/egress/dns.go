@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/git-airlock/git-airlock/prison/egress/reverse"
+
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/git-airlock/git-airlock/prison/egress/lookup"
@@ -60,10 +62,18 @@ func (r resolver) answer(ctx context.Context, message []byte) []byte {
 	ctx, cancel := context.WithTimeout(ctx, dnsPatience)
 	defer cancel()
 	if r.forward != nil && question.Class == dnsmessage.ClassINET && passedOn(question.Type) {
-		if answer, err := r.forward(ctx, message); err == nil && len(answer) >= 2 && binary.BigEndian.Uint16(answer) == header.ID {
+		hidden := func(a netip.Addr) bool { return !public(a) }
+		reply.RCode = dnsmessage.RCodeNameError
+		if reverse.Concerns(message, hidden) {
+			return build(reply, &question, netip.Addr{})
+		}
+		answer, err := r.forward(ctx, message)
+		switch {
+		case err != nil || len(answer) < 2 || binary.BigEndian.Uint16(answer) != header.ID:
+			reply.RCode = dnsmessage.RCodeServerFailure
+		case !reverse.Concerns(answer, hidden):
 			return answer
 		}
-		reply.RCode = dnsmessage.RCodeServerFailure
 		return build(reply, &question, netip.Addr{})
 	}
 	var found netip.Addr

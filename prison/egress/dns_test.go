@@ -104,6 +104,44 @@ func TestForwardedQuestions(t *testing.T) {
 	}
 }
 
+// TestNamesOfThisMachine asks a resolver, which knows the name of this machine, for the names of addresses: directly, through another name,
+// and for whole zones.
+func TestNamesOfThisMachine(t *testing.T) {
+	const laptop = "laptop."
+	asked := 0
+	r := known
+	r.forward = func(_ context.Context, question []byte) ([]byte, error) {
+		asked++
+		var m dnsmessage.Message
+		if err := m.Unpack(question); err != nil {
+			return nil, err
+		}
+		m.Response = true
+		owner := m.Questions[0].Name
+		if owner.String() == "alias.test." {
+			target := dnsmessage.MustNewName("2.0.0.127.in-addr.arpa.")
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: owner, Class: dnsmessage.ClassINET}, Body: &dnsmessage.CNAMEResource{CNAME: target}})
+			owner = target
+		}
+		m.Answers = append(m.Answers, dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: owner, Class: dnsmessage.ClassINET}, Body: &dnsmessage.PTRResource{PTR: dnsmessage.MustNewName(laptop)}})
+		return m.Pack()
+	}
+	for name, want := range map[string]bool{
+		"2.0.0.127.in-addr.arpa.": false, "9.1.168.192.IN-ADDR.ARPA.": false, "10.in-addr.arpa.": false, "d.f.ip6.arpa.": false, "alias.test.": false, "1.2.0.192.in-addr.arpa.": true, "files.test.": true,
+	} {
+		for _, kind := range []dnsmessage.Type{dnsmessage.TypePTR, dnsmessage.TypeSOA, dnsmessage.TypeTXT} {
+			asked = 0
+			var m dnsmessage.Message
+			if err := m.Unpack(r.answer(t.Context(), question(t, name, kind))); err != nil {
+				t.Fatal(err)
+			}
+			if (m.RCode == dnsmessage.RCodeSuccess) != want || (len(m.Answers) > 0) != want || asked == 0 && (want || name == "alias.test.") || asked > 0 && !want && name != "alias.test." {
+				t.Errorf("%s %v: %+v, asked %d times", name, kind, m, asked)
+			}
+		}
+	}
+}
+
 func TestMalformedQuestions(t *testing.T) {
 	response := question(t, "files.test.", dnsmessage.TypeA)
 	response[2] |= 0x80
