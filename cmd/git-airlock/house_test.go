@@ -124,7 +124,7 @@ var doors = map[string][]string{
 	"net/http":                          {"scripts/fake-model", "scripts/netload", "prison/egress", "prison/egress/request", "prison/egress/share", "prison/egress/single", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet", "prison/prisontest/internet/registries"},
 	"net/http/httputil":                 {"prison/egress", "scripts/netload", "prison/prisontest/internet"},
 	"net/http/httptrace":                {"prison/egress/credential"},
-	"net/netip":                         {"prison/egress", "prison/egress/lookup", "prison/egress/reverse", "prison/egress/route", "prison/prisontest", "prison/prisontest/internet", "prison/selftest"},
+	"net/netip":                         {"prison/egress", "prison/egress/lookup", "prison/egress/prefix", "prison/egress/reverse", "prison/egress/route", "prison/prisontest", "prison/prisontest/internet", "prison/selftest"},
 	"net/url":                           {"prison/docker/dialect", "prison/egress/credential", "prison/egress/upstream"},
 	"plugin":                            nil,
 	"C":                                 nil,

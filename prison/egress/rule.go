@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/git-airlock/git-airlock/prison/egress/prefix"
 	"github.com/git-airlock/git-airlock/prison/egress/request"
 	"github.com/git-airlock/git-airlock/prison/egress/tenants"
 
@@ -137,15 +137,15 @@ func (r *Rule) parseTarget(text string) (err error) {
 	host, port := text, ""
 	if i := strings.LastIndexByte(text, ':'); i >= 0 && !strings.HasSuffix(text, "]") {
 		host, port = text[:i], text[i+1:]
-		if r.port, err = parsePort(port); err != nil {
+		if r.port, err = prefix.ParsePort(port); err != nil {
 			return err
 		}
 	}
-	if prefix, ok := parsePrefix(host); ok {
+	if addresses, ok := prefix.Parse(host); ok {
 		if port == "" {
 			return errors.New("addresses need a port")
 		}
-		r.addresses = prefix
+		r.addresses = addresses
 		return nil
 	}
 	switch name, ok := strings.CutPrefix(host, "**."); {
@@ -176,41 +176,14 @@ func (r *Rule) parseTarget(text string) (err error) {
 	return nil
 }
 
-// parsePort reads a port as people write it: no sign, no leading zero.
-func parsePort(text string) (uint16, error) {
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil || port == 0 || strconv.FormatUint(port, 10) != text {
-		return 0, fmt.Errorf("port %q: want 1 to 65535", clip(text))
-	}
-	return uint16(port), nil
-}
-
-// parsePrefix reads an IPv4 prefix or address, or an IPv6 one in brackets.
-func parsePrefix(text string) (netip.Prefix, bool) {
-	inside, bracketed := strings.CutPrefix(text, "[")
-	if bracketed {
-		if text, bracketed = strings.CutSuffix(inside, "]"); !bracketed {
-			return netip.Prefix{}, false
-		}
-	}
-	if p, err := netip.ParsePrefix(text); err == nil {
-		return p.Masked(), p.Addr().Is6() == bracketed && !p.Addr().Is4In6()
-	}
-	a, err := netip.ParseAddr(text)
-	if err != nil || a.Is6() != bracketed || a.Zone() != "" || a.Is4In6() {
-		return netip.Prefix{}, false
-	}
-	return netip.PrefixFrom(a, a.BitLen()), true
-}
-
 // parseAddresses reads =CIDR.
 func (r *Rule) parseAddresses(text string) error {
 	text, ok := strings.CutPrefix(text, "=")
-	prefix, isPrefix := parsePrefix(text)
+	addresses, isPrefix := prefix.Parse(text)
 	if !ok || !isPrefix || r.host == "" {
 		return errors.New("want =CIDR after a name")
 	}
-	r.addresses = prefix
+	r.addresses = addresses
 	return nil
 }
 
