@@ -119,7 +119,8 @@ func TestAnswersSayWhatHelps(t *testing.T) {
 		{"base.test", "GET //x HTTP/1.1\r\nHost: base.test" + end, ""}, {"base.test", "get /v1/x HTTP/1.1\r\nHost: base.test" + end, ""},
 		{"paths.test", "GET //x HTTP/1.1\r\nHost: paths.test" + end, "net allow paths.test\n"}, {"paths.test", "get /x HTTP/1.1\r\nHost: paths.test" + end, "net allow paths.test\n"},
 		{"paths.test", "POST /x HTTP/1.1\r\nHost: paths.test" + end, "net allow 'POST paths.test/x'\n"}, {"paths.test", "POST /a/../b HTTP/1.1\r\nHost: paths.test:80" + end, "net allow paths.test\n"},
-		{"paths.test", "POST /';x;' HTTP/1.1\r\nHost: paths.test" + end, "net allow paths.test\n"},
+		{"paths.test", "POST /';x;' HTTP/1.1\r\nHost: paths.test" + end, "net allow 'POST paths.test/%27;x;%27'\n"},
+		{"paths.test", "M-SEARCH /v*/x HTTP/1.1\r\nHost: paths.test" + end, "net allow 'M-SEARCH paths.test/v%2A/x'\n"}, {"paths.test", "-X /x HTTP/1.1\r\nHost: paths.test" + end, "net allow 'paths.test/x'\n"},
 		{"evil.test", "GET / HTTP/1.1\r\nHost: evil.test:8080" + end, "net allow evil.test\n"}, {"evil.test", "GET / HTTP/1.0\r\n\r\n", "net allow evil.test\n"},
 	} {
 		text := talk(t, mustDial(t, s, c.to, 80), c.sent)

@@ -365,8 +365,8 @@ func (x *roundTrip) putCredential(r *http.Request) {
 
 // ruleFor returns the rule about this request only, quoted. It is empty if the rules are not about requests or cannot describe this one.
 func ruleFor(x *roundTrip, name, path string) string {
-	text := x.method + " " + name + path
-	if _, err := ParseRule(text); !x.perRequest || err != nil || strings.ContainsAny(path, "'*") {
+	text, ok := NarrowestRule(x.method, name, path)
+	if !x.perRequest || !ok {
 		return ""
 	}
 	return "'" + text + "'"

@@ -111,6 +111,15 @@ func (r *Rule) parseRequests(methods, path string) (err error) {
 // Requests reports whether a rule is about requests of some methods or paths, rather than about connections.
 func (r Rule) Requests() bool { return !r.requests.Every() }
 
+// NarrowestRule returns the text of the rule that describes a request to a name and as few others as possible, see [request.Narrowest]. The
+// text has no single quote. ok is false if only a rule about the connections to the name describes the request.
+func NarrowestRule(method, name, path string) (text string, ok bool) {
+	methods, pattern, ok := request.Narrowest(method, path)
+	text = strings.TrimPrefix(methods+" "+name+pattern, " ")
+	r, err := ParseRule(text)
+	return text, ok && err == nil && r.Requests()
+}
+
 // encryptedOption permits an encrypted client hello (RFC 9849), whose name only the server can read.
 const encryptedOption = "ech"
 

@@ -78,7 +78,8 @@ func decode(raw string) (string, error) {
 		case c == '\\', c < ' ', c == 0x7f:
 			return "", fmt.Errorf("the path has the character %q", c)
 		case !encoded && (c == ' ' || c == '?' || c == '#' || c > 0x7f):
-			return "", fmt.Errorf("the path has the character %q, which is not encoded", c)
+			r, _ := utf8.DecodeRuneInString(raw[i:])
+			return "", fmt.Errorf("the path has the character %q, which is not encoded", r)
 		}
 		b.WriteByte(c)
 	}
@@ -101,8 +102,14 @@ func hex(c byte) int {
 // Pattern describes requests by their methods and paths. The zero value describes all requests.
 type Pattern struct {
 	methods  []string // in upper case; empty: all
-	segments []string // of the path, decoded; nil: all paths
+	segments []string // of the path, decoded, with [anything] and [anyParts] for "*" and "**"; nil: all paths
 }
+
+// No path contains these texts, because [Path] refuses NUL. So a pattern can also have a "*" that stands for itself.
+const (
+	anything = "\x00"     // any characters of a segment
+	anyParts = "\x00\x00" // as a segment: any number of segments
+)
 
 // Methods of requests that are refused, whatever the rules say.
 var (
@@ -125,10 +132,11 @@ func CheckMethod(method string) error {
 // Every reports whether a pattern describes all requests.
 func (p Pattern) Every() bool { return p.methods == nil && p.segments == nil }
 
-// IsMethods reports whether a text is a list of methods in upper case, such as "GET,HEAD".
+// IsMethods reports whether a text is a list of methods in upper case, such as "GET,HEAD". Each begins with a letter: a command would take
+// another text for an option.
 func IsMethods(text string) bool {
 	for m := range strings.SplitSeq(text, ",") {
-		if m == "" || strings.Trim(m, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		if CheckMethod(m) != nil || m[0] == '-' {
 			return false
 		}
 	}
@@ -137,7 +145,7 @@ func IsMethods(text string) bool {
 
 // Parse reads a list of methods, and a path that begins with a slash. Either can be empty and then means all. In a path,
 // "*" stands for any characters of a segment, and a segment "**" for any number of segments. A last "/**" stands for
-// everything inside.
+// everything inside. An encoded "*" ("%2A") stands for itself.
 func Parse(methods, path string) (p Pattern, err error) {
 	if methods != "" {
 		if !IsMethods(methods) || len(methods) > maxPattern {
@@ -154,17 +162,38 @@ func Parse(methods, path string) (p Pattern, err error) {
 	if len(path) > maxPattern {
 		return Pattern{}, fmt.Errorf("a path of more than %d bytes", maxPattern)
 	}
-	decoded, err := Path(path)
-	if err != nil {
+	if _, err := Path(path); err != nil {
 		return Pattern{}, err
 	}
-	p.segments = strings.Split(decoded[1:], "/")
-	for _, s := range p.segments {
+	for s := range strings.SplitSeq(path[1:], "/") { // no slash is encoded
 		if s != "**" && strings.Contains(s, "**") {
 			return Pattern{}, errors.New(`"**" must be a whole segment of a path`)
 		}
+		parts := strings.Split(s, "*")
+		for i, part := range parts {
+			if parts[i], err = decode(part); err != nil {
+				return Pattern{}, err
+			}
+		}
+		p.segments = append(p.segments, strings.Join(parts, anything))
 	}
 	return p, nil
+}
+
+// Narrowest returns the methods and the path of the pattern that describes a request and as few others as possible, as [Parse] reads them. No
+// methods means all. path is percent-encoded. If it ends in "...", it may have been cut, and the pattern describes everything in its
+// folder. ok is false if no pattern describes the request.
+func Narrowest(method, path string) (methods, pattern string, ok bool) {
+	if IsMethods(method) {
+		methods = method
+	}
+	pattern = strings.NewReplacer("*", "%2A", "'", "%27").Replace(path)
+	if cut, isCut := strings.CutSuffix(pattern, "..."); isCut || len(pattern) > maxPattern {
+		cut = cut[:min(len(cut), maxPattern-len("**"))]
+		pattern = cut[:strings.LastIndexByte(cut, '/')+1] + "**"
+	}
+	p, err := Parse(methods, pattern)
+	return methods, pattern, err == nil && p.segments != nil && CheckMethod(method) == nil && method != "CONNECT" && method != "TRACE"
 }
 
 // Matches reports whether a pattern describes a request. path is the result of [Path].
@@ -175,13 +204,13 @@ func (p Pattern) Matches(method, path string) bool {
 	return p.segments == nil || matchSegments(p.segments, strings.Split(strings.TrimPrefix(path, "/"), "/"), matchSegment)
 }
 
-// matchSegments compares all segments. After a mismatch it returns to the last "**" only, so the time is bounded by the
+// matchSegments compares all segments. After a mismatch it returns to the last [anyParts] only, so the time is bounded by the
 // product of both lengths.
 func matchSegments[S any](pattern []string, path []S, match func(pattern string, segment S) bool) bool {
 	at, back, from := 0, -1, 0
 	for i := 0; i < len(path); {
 		switch {
-		case at < len(pattern) && pattern[at] == "**":
+		case at < len(pattern) && pattern[at] == anyParts:
 			if at == len(pattern)-1 {
 				return true
 			}
@@ -200,12 +229,12 @@ func matchSegments[S any](pattern []string, path []S, match func(pattern string,
 	return at == len(pattern)
 }
 
-// matchSegment compares one segment, in which "*" stands for any characters.
+// matchSegment compares one segment, in which [anything] stands for any characters.
 func matchSegment(pattern, segment string) bool {
 	at, back, from := 0, -1, 0
 	for i := 0; i < len(segment); {
 		switch {
-		case at < len(pattern) && pattern[at] == '*':
+		case at < len(pattern) && pattern[at] == anything[0]:
 			back, from = at, i
 			at++
 		case at < len(pattern) && pattern[at] == segment[i]:
@@ -218,5 +247,5 @@ func matchSegment(pattern, segment string) bool {
 			return false
 		}
 	}
-	return strings.Trim(pattern[at:], "*") == ""
+	return strings.Trim(pattern[at:], anything) == ""
 }

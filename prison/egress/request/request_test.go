@@ -51,6 +51,9 @@ func TestPatterns(t *testing.T) {
 		{"", "/**/info/refs", []string{"GET /info/refs", "GET /a/b/info/refs", "GET /info/refs/info/refs"}, []string{"GET /info/refs/x", "GET /info"}},
 		{"", "/v*/x*y", []string{"GET /v1/xy", "GET /v/xyxy"}, []string{"GET /v1/xyz", "GET /a/xy", "GET /v1/x/y"}},
 		{"", "/a%20b", []string{"GET /a b"}, []string{"GET /a%20b"}},
+		{"", "/v%2A/%2a*", []string{"GET /v*/*", "GET /v*/*x"}, []string{"GET /v1/*", "GET /v*/x"}},
+		{"", "/%2A%2A", []string{"GET /**"}, []string{"GET /a", "GET /a/b"}},
+		{"M-SEARCH,GET", "/a", []string{"M-SEARCH /a"}, []string{"SEARCH /a"}},
 	} {
 		p, err := Parse(c.methods, c.path)
 		if err != nil {
@@ -67,9 +70,29 @@ func TestPatterns(t *testing.T) {
 		check(c.matches, true)
 		check(c.others, false)
 	}
-	for _, c := range [][2]string{{"get", ""}, {"GET,", ""}, {"CONNECT", "/a"}, {"TRACE", ""}, {"GET", "a"}, {"GET", "/a/../b"}, {"GET", "/a**"}, {"GET", "//"}, {"", "/" + strings.Repeat("a", maxPattern)}} {
+	for _, c := range [][2]string{{"get", ""}, {"GET,", ""}, {"-GET", ""}, {"CONNECT", "/a"}, {"TRACE", ""}, {"GET", "a"}, {"GET", "/a/../b"}, {"GET", "/a**"}, {"GET", "//"}, {"", "/" + strings.Repeat("a", maxPattern)}} {
 		if p, err := Parse(c[0], c[1]); err == nil {
 			t.Errorf("%q is %+v", c, p)
+		}
+	}
+}
+
+// TestNarrowest compares patterns that describe one request. A path that was cut has a pattern about its folder.
+func TestNarrowest(t *testing.T) {
+	long := "/a/" + strings.Repeat("b/", maxPattern/2) + "c"
+	for request, want := range map[string]string{
+		"GET /x": "GET /x", "GET /": "GET /", "GET /api/v*/x": "GET /api/v%2A/x", "GET /**": "GET /%2A%2A", "GET /it's": "GET /it%27s", "GET /%2a%20y": "GET /%2a%20y",
+		"M-SEARCH /x": "M-SEARCH /x", "-X /x": " /x", "PUT /a/b/cde...": "PUT /a/b/**", "PUT /abc...": "PUT /**", "GET " + long: "GET " + long[:maxPattern-3] + "**",
+		"GET /a/../b": "", "GET /a/..": "", "GET //x": "", "GET x...": "", "GET ": "", "get /x": "", "GET,PUT /x": "", "TRACE /x": "", "CONNECT /x": "",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		methods, pattern, ok := Narrowest(method, path)
+		if got := methods + " " + pattern; ok != (want != "") || ok && got != want {
+			t.Errorf("%.80q: %.80q, %v", request, got, ok)
+		}
+		p, err := Parse(methods, pattern)
+		if decoded, unclear := Path(path); ok && (err != nil || unclear != nil || !p.Matches(method, decoded)) {
+			t.Errorf("%.80q: %.80q %.80q does not match it: %v, %v", request, methods, pattern, err, unclear)
 		}
 	}
 }

@@ -253,7 +253,7 @@ func Suggestions(t Target) (rules []string) {
 	if t.IsAddress && Void(control.Rule{Text: exact(t)}) != nil {
 		return nil
 	}
-	if request := exactRequest(t); request != "" {
+	if request := narrowRequest(t); request != "" {
 		rules = append(rules, request)
 	}
 	rules = append(rules, exact(t))
@@ -300,11 +300,12 @@ func exact(t Target) string {
 	return t.Host + portSuffix(t)
 }
 
-// exactRequest returns the rule about nothing but the request of a target; empty if the target is a connection, or if no rule can
-// be about that request alone.
-func exactRequest(t Target) string {
-	text := t.Method + " " + t.Host + t.Path
-	if r, err := egress.ParseRule(text); t.Method == "" || err != nil || !r.Requests() || strings.ContainsAny(t.Path, "* ") || strings.HasSuffix(t.Path, "...") {
+// narrowRequest returns the rule about nothing but the request of a target, or as little more as possible. The rule is empty if the target
+// is a connection, or if only a rule about the host helps: that is so for a port whose requests are not seen, and for a path or a method
+// that servers read in different ways.
+func narrowRequest(t Target) string {
+	text, ok := egress.NarrowestRule(t.Method, t.Host, t.Path)
+	if !ok || !slices.Contains([]uint16{80, 443}, t.Port) {
 		return ""
 	}
 	return text

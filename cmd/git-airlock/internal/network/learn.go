@@ -30,8 +30,9 @@ func (l *Learned) Add(r control.Record) {
 	}
 	text, whole := exact(t), exact(t)
 	if r.Kind == control.KindRequest && (r.Proto == control.ProtoTLS || byRequest(r)) {
-		if text = exactRequest(Target{Host: t.Host, Port: t.Port, Method: r.Method, Path: r.Path}); text == "" {
-			return
+		text = narrowRequest(Target{Host: t.Host, Port: t.Port, Method: r.Method, Path: r.Path})
+		if !strings.HasPrefix(text, r.Method+" ") || strings.HasSuffix(text, "**") {
+			return // it allows more than this request
 		}
 	}
 	if _, err := egress.ParseRule(text); err != nil {

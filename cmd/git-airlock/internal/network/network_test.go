@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
 )
@@ -354,6 +355,10 @@ func TestSuggestions(t *testing.T) {
 		{Target{Host: "a.example", Port: 443, Method: "GET", Path: "/x", At: "10.0.0.5"}, []string{"GET a.example/x =10.0.0.5", "a.example =10.0.0.5"}},
 		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/x%20y"}, []string{"PUT a.example/x%20y", "a.example"}},
 		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/a/../b"}, []string{"a.example"}},
+		{Target{Host: "a.example", Port: 443, Method: "GET", Path: "/v*/x"}, []string{"GET a.example/v%2A/x", "a.example"}},
+		{Target{Host: "a.example", Port: 443, Method: "M-SEARCH", Path: "/x"}, []string{"M-SEARCH a.example/x", "a.example"}},
+		{Target{Host: "a.example", Port: 443, Method: "-X", Path: "/x"}, []string{"a.example/x", "a.example"}},
+		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/a/b/c..."}, []string{"PUT a.example/a/b/**", "a.example"}},
 		{Target{Host: "2001:db8::1", Port: 22, IsAddress: true}, []string{"[2001:db8::1]:22"}},
 		{Target{Host: "169.254.169.254", Port: 80, IsAddress: true}, nil},
 		{Target{Host: "::1", Port: 80, IsAddress: true}, nil},
@@ -373,6 +378,51 @@ func TestSuggestions(t *testing.T) {
 	}
 	if len(sets.Names()) == 0 {
 		t.Error("no sets")
+	}
+}
+
+// TestHintsAllowOneRequest refuses random requests by random rules. What is proposed first must be a permission of the request, and of no
+// other one if a rule about requests helps at all.
+func TestHintsAllowOneRequest(t *testing.T) {
+	now, random := time.Now(), rand.New(rand.NewPCG(3, 4))
+	pick := func(all ...string) string { return all[random.IntN(len(all))] }
+	request := func() Target {
+		path := ""
+		for range 1 + random.IntN(3) {
+			path += "/" + pick("a", "b*", "*", "**", "c'd", "%2A", "e%20f", "g;h", "$(i)", "j...k")
+		}
+		return Target{Host: "a.example", Port: 443, Method: pick("GET", "PUT", "M-SEARCH", "-X"), Path: path}
+	}
+	refused := 0
+	for range 500 {
+		var rules Rules
+		for range random.IntN(3) {
+			rules.Allow = append(rules.Allow, control.Rule{Text: pick("GET ", "") + "a.example/" + pick("a", "*", "b%2A", "a/**", "*/a")})
+		}
+		target := request()
+		r := control.Record{Kind: control.KindRefusal, Name: target.Host, Port: target.Port, Method: target.Method, Path: target.Path}
+		if DecideAgain(rules, r, now).Allowed {
+			continue
+		}
+		refused++
+		hint := Suggestions(target)[0]
+		if next := Next(rules, r, now)[0]; next != "git airlock net allow "+gitops.Pasteable(hint) {
+			t.Errorf("%q, and not %q", next, hint)
+		}
+		with, _, err := With(rules.Rules, hint, false, now, time.Time{})
+		if err != nil || !Decide(Rules{Rules: with}, target, now).Allowed {
+			t.Errorf("%+v: %q does not help: %v", target, hint, err)
+		}
+		for range 10 {
+			other := request()
+			same := strings.ReplaceAll(other.Path, "%2A", "*") == strings.ReplaceAll(target.Path, "%2A", "*") && (other.Method == target.Method || target.Method == "-X")
+			if Decide(Rules{Rules: with}, other, now).Allowed && !Decide(rules, other, now).Allowed && !same {
+				t.Errorf("%q is for %+v, and allows %+v as well", hint, target, other)
+			}
+		}
+	}
+	if refused < 200 {
+		t.Errorf("%d refusals", refused)
 	}
 }
 
