@@ -106,8 +106,8 @@ func TestRequestsHaveOneForm(t *testing.T) {
 	}
 }
 
-// TestAnswersSayWhatHelps reads the answers to requests that no rule would allow, that a rule would allow, and that are refused during a
-// lockdown. Only those that a rule would allow name one, which is about the host of the connection.
+// TestAnswersSayWhatHelps reads the answers to requests that no rule would allow, that a rule would allow, that a rule denies, and that are refused
+// during a lockdown. Only those that a rule would allow name one, which is about the host of the connection.
 func TestAnswersSayWhatHelps(t *testing.T) {
 	e, s := newCredentialed(t, show)
 	const end = "\r\nConnection: close\r\n\r\n"
@@ -137,6 +137,12 @@ func TestAnswersSayWhatHelps(t *testing.T) {
 	e.obey(control.Order{Rules: &locked})
 	if text := talk(t, mustDial(t, s, "paths.test", 80), "GET / HTTP/1.1\r\nHost: paths.test"+end); !strings.HasSuffix(text, "net unlock\n") || strings.Contains(text, "net allow") {
 		t.Errorf("%q", text)
+	}
+	for i, denial := range []string{"!paths.test/x", "!paths.test"} { // a permission would not help
+		e.obey(control.Order{Rules: new(withCredentials(uint64(4+i), "GET paths.test", denial))})
+		if text := talk(t, mustDial(t, s, "paths.test", 80), "GET /x HTTP/1.1\r\nHost: paths.test"+end); !strings.HasSuffix(text, "net explain\n") || strings.Contains(text, "net allow") {
+			t.Errorf("%s: %q", denial, text)
+		}
 	}
 }
 

@@ -102,6 +102,8 @@ func answerDenied(w http.ResponseWriter, r *http.Request, f *flow, refusal error
 		fmt.Fprintf(w, "%q: %s.\n", clip(r.Host), text)
 	case denied.reason == control.ReasonLockdown:
 		fmt.Fprintf(w, "This network does not lead to %q: %s.\nIf the task needs it, ask the user to end that: net unlock\n", clip(r.Host), text)
+	case denied.reason == control.ReasonDenied, denied.reason == control.ReasonDeniedRequest: // a permission would not help
+		fmt.Fprintf(w, "This network does not lead to %q: %s.\nIf the task needs it, ask the user to end the denial: net explain\n", clip(r.Host), text)
 	default:
 		fmt.Fprintf(w, "This network does not lead to %q: %s.\nIf the task needs it, ask the user to allow it: net allow %s\n", clip(r.Host), text, cmp.Or(denied.allow, f.name))
 	}

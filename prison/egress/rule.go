@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -110,6 +111,14 @@ func (r *Rule) parseRequests(methods, path string) (err error) {
 
 // Requests reports whether a rule is about requests of some methods or paths, rather than about connections.
 func (r Rule) Requests() bool { return !r.requests.Every() }
+
+// DeniesAll reports whether a rule, as one that denies, is about each request over HTTPS, or at the port that it names, that another rule
+// about a name describes. It may miss that, see [request.Pattern.DeniesAll].
+func (r Rule) DeniesAll(other Rule) bool {
+	const label = "\x00." // no name has such a label, so only a wildcard describes it
+	name := strings.Repeat(label, int(other.before)) + other.host
+	return other.IsName() && r.Names(name, cmp.Or(other.port, 443)) && r.requests.DeniesAll(other.requests)
+}
 
 // NarrowestRule returns the text of the rule that describes a request to a name and as few others as possible, see [request.Narrowest]. The
 // text has no single quote. ok is false if only a rule about the connections to the name describes the request.

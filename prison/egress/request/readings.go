@@ -10,9 +10,27 @@ import (
 // segment as it was sent, without parameters, and without dots and blanks at its end. It ignores the case, and a slash at the end of the
 // path.
 func (p Pattern) Denies(method, path string) bool {
-	if p.methods != nil && !slices.Contains(p.methods, method) {
-		return false
+	return (p.methods == nil || slices.Contains(p.methods, method)) && p.deniesPath(path)
+}
+
+// DeniesAll reports whether a pattern, as one that denies, describes each request that another pattern describes. It may miss that for two
+// patterns that write the same in different ways.
+func (p Pattern) DeniesAll(other Pattern) bool {
+	for _, m := range other.methods {
+		if p.methods != nil && !slices.Contains(p.methods, m) {
+			return false
+		}
 	}
+	path := anyParts
+	if other.segments != nil {
+		path = strings.Join(other.segments, "/")
+	}
+	return (p.methods == nil || other.methods != nil) && p.deniesPath("/"+path)
+}
+
+// deniesPath is Denies for the path alone. The path may also be that of a pattern: what stands for any characters or any segments is then
+// compared as characters that only the same, or more, describes.
+func (p Pattern) deniesPath(path string) bool {
 	if p.segments == nil {
 		return true
 	}
@@ -33,14 +51,18 @@ func (p Pattern) Denies(method, path string) bool {
 // matchReadings compares a pattern with a path whose segments have several readings each.
 func matchReadings(pattern []string, path [][]string) bool {
 	return matchSegments(pattern, path, func(pattern string, all []string) bool {
-		return slices.ContainsFunc(all, func(segment string) bool { return matchSegment(pattern, segment) })
+		return slices.ContainsFunc(all, func(segment string) bool { return segment != anyParts && matchSegment(pattern, segment) })
 	})
 }
 
-// otherEnd removes the slash at the end of a path, or adds one.
+// otherEnd removes the slash at the end of a path, or adds one. The path of a pattern whose last segment may be empty stays as it is.
 func otherEnd(path [][]string) [][]string {
-	if last := len(path) - 1; last > 0 && path[last][0] == "" {
+	last := len(path) - 1
+	switch end := path[last][0]; {
+	case last > 0 && end == "":
 		return path[:last]
+	case end != "" && strings.Trim(end, anything) == "":
+		return path
 	}
 	return append(slices.Clip(path), []string{""})
 }

@@ -51,6 +51,52 @@ func must(text string, err error) string {
 	return text
 }
 
+// TestDeniesAll compares random patterns. A pattern that denies all of another one must deny each request that the other one describes, and
+// a pattern about one path is denied as a request for the path is.
+func TestDeniesAll(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	words := func(from ...string) string {
+		path := ""
+		for range 1 + r.IntN(3) {
+			path += "/" + from[r.IntN(len(from))]
+		}
+		return path
+	}
+	methods := func() string { return []string{"", "", "GET", "PUT", "GET,PUT"}[r.IntN(5)] }
+	parse := func(path string) Pattern {
+		if r.IntN(4) == 0 {
+			path += "/"
+		}
+		p, err := Parse(methods(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	all := 0
+	for range 30_000 {
+		p, other, path := parse(words("a", "*", "**", "A*", "*b", "%2A")), parse(words("a", "*", "**", "a*", "*b", "a.", "*;b", "%2A")), words("a", "ab", "A", "b", "a;x", "*", "ab.")
+		covers := p.DeniesAll(other)
+		for _, method := range []string{"GET", "PUT"} {
+			if covers && other.Matches(method, path) {
+				if all++; !p.Denies(method, path) {
+					t.Errorf("%q denies all of %q, but not %s %q", p, other, method, path)
+				}
+			}
+			one, err := Parse(method, strings.ReplaceAll(path, "*", "%2A"))
+			if got := p.DeniesAll(one); err != nil || got != p.Denies(method, path) {
+				t.Errorf("%q denies all of %s %q: %v, %v", p, method, path, got, err)
+			}
+		}
+		if !p.DeniesAll(p) || !(Pattern{}).DeniesAll(p) || p.DeniesAll(Pattern{}) && p.methods != nil {
+			t.Errorf("%q", p)
+		}
+	}
+	if all < 100 {
+		t.Errorf("%d comparisons", all)
+	}
+}
+
 func TestCheckMethod(t *testing.T) {
 	for method, want := range map[string]error{
 		"GET": nil, "M-SEARCH": nil, "": errMethod, "delete": errCase, "Delete": errCase, "m-search": errCase, "DELETE ": errMethod, "D\u00cbL": errMethod, "GET_": errMethod, "a.b": errMethod,

@@ -131,9 +131,18 @@ func find(rules []control.Rule, t Target, now time.Time) *control.Rule {
 	return nil
 }
 
-// DeniedBy returns a rule that denies all that another rule allows; nil if none is known to.
+// DeniedBy returns a rule that denies all that another rule allows, connections or requests; nil if none is known to.
 func DeniedBy(rules control.Rules, allow control.Rule, now time.Time) *control.Rule {
-	return Decides(control.Rules{Deny: rules.Deny}, allow, true, now)
+	if by := Decides(control.Rules{Deny: rules.Deny}, allow, true, now); by != nil {
+		return by
+	}
+	allowed, err := egress.ParseRule(allow.Text)
+	for _, r := range rules.Deny {
+		if denial, wrong := egress.ParseRule(r.Text); err == nil && wrong == nil && InForce(r, now) && denial.DeniesAll(allowed) {
+			return &r
+		}
+	}
+	return nil
 }
 
 // Decides returns the rule that denies (or allows, if denies is false) what another rule is about. That is a rule with the same text, or

@@ -381,6 +381,37 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
+// TestDeniedByRequests allows random requests in the presence of random denials. A permission that a denial is said to defeat must allow no
+// request, and that of one request must be said to be defeated if the request is refused.
+func TestDeniedByRequests(t *testing.T) {
+	now, random := time.Now(), rand.New(rand.NewPCG(7, 8))
+	pick := func(all ...string) string { return all[random.IntN(len(all))] }
+	defeated := 0
+	for range 2000 {
+		rules := control.Rules{Deny: []control.Rule{{Text: pick("GET ", "PUT,GET ", "") + pick("a.test", "*.a.test", "**.a.test", "b.a.test") + pick("", "/a", "/a/**", "/*", "/**"), Source: "config"}}}
+		host, wide := pick("b.a.test", "c.b.a.test", "a.test"), pick("*.a.test", "**.a.test", "*.b.a.test")
+		method, path := pick("GET", "PUT"), pick("/a", "/A", "/a/b", "/b", "/", "/a/")
+		exact := method + " " + host + path
+		for _, text := range []string{exact, host + pick("", path), wide + pick("", "/a/*", "/**", path), pick("GET", "PUT,GET") + " " + pick(host, wide)} {
+			with, added, err := With(rules, text, false, now, time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := Target{Host: host, Port: 443, Method: method, Path: path}
+			allowed, by := Decide(Rules{Rules: with}, asked, now).Allowed, DeniedBy(with, added[0], now)
+			if allowed && by != nil || text == exact && allowed != (by == nil) {
+				t.Errorf("%q next to %q: %v is allowed: %v, denied by %+v", text, rules.Deny[0].Text, asked, allowed, by)
+			}
+			if by != nil {
+				defeated++
+			}
+		}
+	}
+	if defeated < 300 {
+		t.Errorf("%d permissions were defeated", defeated)
+	}
+}
+
 // TestHintsAllowOneRequest refuses random requests by random rules. What is proposed first must be a permission of the request, and of no
 // other one if a rule about requests helps at all.
 func TestHintsAllowOneRequest(t *testing.T) {
