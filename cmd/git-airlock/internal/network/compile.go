@@ -59,10 +59,10 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 		texts  []string
 		source string
 	}{
-		{&rules.Deny, made.Denials(), "a policy (" + policy.TeamRef + " or " + teams.PolicyFileKey + ")"},
+		{&rules.Deny, made.Denials(), fromPolicy},
 		{&rules.Allow, o.Needs, "the agent " + o.Agent},
 		{&rules.Allow, o.Allow, "--allow"},
-		{&rules.Deny, o.Deny, "--deny"},
+		{&rules.Deny, o.Deny, denyOption},
 	} {
 		if *more.list, err = add(*more.list, more.texts, more.source); err != nil {
 			return rules, err
@@ -127,8 +127,12 @@ func ProxyPassword(ctx context.Context, repo *gitops.Repository, config gitops.C
 // clip shortens a text for messages.
 func clip(text string) string { return words.Clip(text, 100) }
 
-// fromCommand is the source of rules that no file has.
-const fromCommand = "git -c or the environment"
+// Sources of denials that no file of settings has.
+const (
+	fromCommand = "git -c or the environment"
+	fromPolicy  = "a policy (" + policy.TeamRef + " or " + teams.PolicyFileKey + ")"
+	denyOption  = "--deny"
+)
 
 // ofSettings returns the rules of a setting that can have several values. As in git, an empty value removes those before it.
 func ofSettings(repo *gitops.Repository, settings []gitops.Setting, key string) (rules []control.Rule, err error) {

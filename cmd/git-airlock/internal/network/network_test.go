@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
 )
@@ -378,82 +377,6 @@ func TestSuggestions(t *testing.T) {
 	}
 	if len(sets.Names()) == 0 {
 		t.Error("no sets")
-	}
-}
-
-// TestDeniedByRequests allows random requests in the presence of random denials. A permission that a denial is said to defeat must allow no
-// request, and that of one request must be said to be defeated if the request is refused.
-func TestDeniedByRequests(t *testing.T) {
-	now, random := time.Now(), rand.New(rand.NewPCG(7, 8))
-	pick := func(all ...string) string { return all[random.IntN(len(all))] }
-	defeated := 0
-	for range 2000 {
-		rules := control.Rules{Deny: []control.Rule{{Text: pick("GET ", "PUT,GET ", "") + pick("a.test", "*.a.test", "**.a.test", "b.a.test") + pick("", "/a", "/a/**", "/*", "/**"), Source: "config"}}}
-		host, wide := pick("b.a.test", "c.b.a.test", "a.test"), pick("*.a.test", "**.a.test", "*.b.a.test")
-		method, path := pick("GET", "PUT"), pick("/a", "/A", "/a/b", "/b", "/", "/a/")
-		exact := method + " " + host + path
-		for _, text := range []string{exact, host + pick("", path), wide + pick("", "/a/*", "/**", path), pick("GET", "PUT,GET") + " " + pick(host, wide)} {
-			with, added, err := With(rules, text, false, now, time.Time{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			asked := Target{Host: host, Port: 443, Method: method, Path: path}
-			allowed, by := Decide(Rules{Rules: with}, asked, now).Allowed, DeniedBy(with, added[0], now)
-			if allowed && by != nil || text == exact && allowed != (by == nil) {
-				t.Errorf("%q next to %q: %v is allowed: %v, denied by %+v", text, rules.Deny[0].Text, asked, allowed, by)
-			}
-			if by != nil {
-				defeated++
-			}
-		}
-	}
-	if defeated < 300 {
-		t.Errorf("%d permissions were defeated", defeated)
-	}
-}
-
-// TestHintsAllowOneRequest refuses random requests by random rules. What is proposed first must be a permission of the request, and of no
-// other one if a rule about requests helps at all.
-func TestHintsAllowOneRequest(t *testing.T) {
-	now, random := time.Now(), rand.New(rand.NewPCG(3, 4))
-	pick := func(all ...string) string { return all[random.IntN(len(all))] }
-	request := func() Target {
-		path := ""
-		for range 1 + random.IntN(3) {
-			path += "/" + pick("a", "b*", "*", "**", "c'd", "%2A", "e%20f", "g;h", "$(i)", "j...k")
-		}
-		return Target{Host: "a.example", Port: 443, Method: pick("GET", "PUT", "M-SEARCH", "-X"), Path: path}
-	}
-	refused := 0
-	for range 500 {
-		var rules Rules
-		for range random.IntN(3) {
-			rules.Allow = append(rules.Allow, control.Rule{Text: pick("GET ", "") + "a.example/" + pick("a", "*", "b%2A", "a/**", "*/a")})
-		}
-		target := request()
-		r := control.Record{Kind: control.KindRefusal, Name: target.Host, Port: target.Port, Method: target.Method, Path: target.Path}
-		if DecideAgain(rules, r, now).Allowed {
-			continue
-		}
-		refused++
-		hint := Suggestions(target)[0]
-		if next := Next(rules, r, now)[0]; next != "git airlock net allow "+gitops.Pasteable(hint) {
-			t.Errorf("%q, and not %q", next, hint)
-		}
-		with, _, err := With(rules.Rules, hint, false, now, time.Time{})
-		if err != nil || !Decide(Rules{Rules: with}, target, now).Allowed {
-			t.Errorf("%+v: %q does not help: %v", target, hint, err)
-		}
-		for range 10 {
-			other := request()
-			same := strings.ReplaceAll(other.Path, "%2A", "*") == strings.ReplaceAll(target.Path, "%2A", "*") && (other.Method == target.Method || target.Method == "-X")
-			if Decide(Rules{Rules: with}, other, now).Allowed && !Decide(rules, other, now).Allowed && !same {
-				t.Errorf("%q is for %+v, and allows %+v as well", hint, target, other)
-			}
-		}
-	}
-	if refused < 200 {
-		t.Errorf("%d refusals", refused)
 	}
 }
 

@@ -2,6 +2,7 @@ package network
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -52,7 +53,7 @@ func Next(rules Rules, r control.Record, at time.Time) []string {
 	case rules.Lockdown:
 		return []string{"git airlock net unlock"}
 	case now.Rule != nil && !now.Allowed:
-		return []string{Lift(*now.Rule)}
+		return []string{Lift(rules.Rules, *now.Rule)}
 	case rules.Open:
 		return next
 	}
@@ -83,15 +84,38 @@ func DecideAgain(rules Rules, r control.Record, at time.Time) Answer {
 	return Decide(rules, TargetOf(r), at)
 }
 
-// Lift returns the command that ends a denial, or shows where it is set.
-func Lift(denial control.Rule) string {
-	if denial.Source == Live {
+// Lift returns the command that ends one of the denials of rules, or shows where it is set.
+func Lift(rules control.Rules, denial control.Rule) string {
+	const stop = "git airlock stop && "
+	switch option, source := origin(denial); source {
+	case Live:
 		return "git airlock net allow " + gitops.Pasteable(denial.Text)
-	}
-	if denial.Source == fromCommand { // the airlock keeps it
-		return "git airlock stop && git -c " + DenyKey + "= airlock start"
+	case fromCommand: // the airlock keeps it
+		return stop + "git -c " + DenyKey + "= airlock start"
+	case denyOption: // the airlock keeps it, and all options are replaced together
+		var others []string
+		for _, r := range rules.Deny {
+			other, source := origin(r)
+			if arg := " --deny " + gitops.Pasteable(other); source == denyOption && other != option && !slices.Contains(others, arg) {
+				others = append(others, arg)
+			}
+		}
+		if len(others) == 0 {
+			others = []string{" --deny ''"}
+		}
+		return stop + "git airlock start" + strings.Join(others, "")
+	case fromPolicy:
+		return "git airlock policy"
 	}
 	return "git config --show-origin --get-all " + DenyKey
+}
+
+// origin returns the text that brought a rule, which may name a set, and its source.
+func origin(r control.Rule) (text, source string) {
+	if set, source, ok := strings.Cut(r.Source, ", "); ok && strings.HasPrefix(set, "@") {
+		return set, source
+	}
+	return r.Text, r.Source
 }
 
 // recentWindow is how old a refusal may be that the status shows.

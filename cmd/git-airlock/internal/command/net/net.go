@@ -137,7 +137,7 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 			return err
 		}
 		if denial != nil {
-			return denied(*denial, text)
+			return denied(control.Rules{}, *denial, text)
 		}
 	}
 	var before control.Rules
@@ -173,10 +173,10 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 	return nil
 }
 
-// denied refuses to allow what a rule denies.
-func denied(by control.Rule, text string) error {
+// denied refuses to allow what one of the rules denies.
+func denied(rules control.Rules, by control.Rule, text string) error {
 	return &environment.Refusal{Text: "the rule " + gitops.Text(by.Text).String() + " (" + gitops.Text(by.Source).String() + ") denies " + gitops.Text(text).String() + ", and a denial wins",
-		Next: []string{network.Lift(by)}}
+		Next: []string{network.Lift(rules, by)}}
 }
 
 // deniedAnyway refuses to allow an address that is closed, and a host that another rule denies: one of the settings, or one of net deny
@@ -187,7 +187,7 @@ func deniedAnyway(rules control.Rules, added []control.Rule, now time.Time) erro
 			return &environment.Refusal{Text: gitops.Text(err.Error()).String() + ", and no rule can open it"}
 		}
 		if by := network.DeniedBy(rules, a, now); by != nil {
-			return denied(*by, a.Text)
+			return denied(rules, *by, a.Text)
 		}
 	}
 	return nil
