@@ -125,7 +125,7 @@ var doors = map[string][]string{
 	"net/http/httputil":                 {"prison/egress", "scripts/netload", "prison/prisontest/internet"},
 	"net/http/httptrace":                {"prison/egress/credential"},
 	"net/netip":                         {"prison/egress", "prison/egress/lookup", "prison/egress/prefix", "prison/egress/reverse", "prison/egress/route", "prison/prisontest", "prison/prisontest/internet", "prison/selftest"},
-	"net/url":                           {"prison/docker/dialect", "prison/egress/credential", "prison/egress/upstream"},
+	"net/url":                           {"prison/docker/dialect", "prison/egress/credential", "prison/egress/request", "prison/egress/upstream"},
 	"plugin":                            nil,
 	"C":                                 nil,
 	"github.com/containerd/errdefs":     {"prison/docker/dialect"},

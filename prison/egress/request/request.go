@@ -10,6 +10,7 @@ package request
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -49,6 +50,17 @@ func Path(raw string) (string, error) {
 		}
 	}
 	return decoded, nil
+}
+
+// Sent returns the percent-encoded path, without the query, of what follows the host in an address that a person types. Clients do not send
+// what follows a "#". The rest is read as net/http reads it. If that is an error, Sent returns the text as it is, which [Path] refuses.
+func Sent(typed string) string {
+	typed, _, _ = strings.Cut(typed, "#")
+	u, err := url.ParseRequestURI(typed)
+	if err != nil || !strings.HasPrefix(typed, "/") {
+		return typed
+	}
+	return u.EscapedPath()
 }
 
 // Target returns the path of a header Destination (RFC 4918, section 10.3), as [Path] does.

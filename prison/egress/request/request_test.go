@@ -1,6 +1,8 @@
 package request
 
 import (
+	"bufio"
+	"net/http"
 	"net/url"
 	"path"
 	"strings"
@@ -22,6 +24,24 @@ func TestPath(t *testing.T) {
 	} {
 		if got, err := Path(raw); err == nil {
 			t.Errorf("%q is %q", raw, got)
+		}
+	}
+}
+
+// TestSent compares the paths of typed addresses with those that net/http reads from requests.
+func TestSent(t *testing.T) {
+	for typed, want := range map[string]string{
+		"/pub/x?q=1": "/pub/x", "/pub/\u00e4": "/pub/%C3%A4", "/pub/a b#c?d": "/pub/a%20b", "/v*/x?": "/v*/x", "/a%2fb": "/a%2fb", "//a/b?c": "//a/b", "/a/../b?c": "/a/../b",
+		`/a\b`: "/a%5Cb", "/%zz?x": "/%zz?x", "/\n": "/\n", "": "", "a": "a", "http://a.test/b": "http://a.test/b", "?": "?",
+	} {
+		got := Sent(typed)
+		if got != want {
+			t.Errorf("%q is %q, want %q", typed, got, want)
+		}
+		_, unclear := Path(got)
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + typed + " HTTP/1.1\r\nHost: a.test\r\n\r\n")))
+		if err != nil && unclear == nil && !strings.Contains(typed, " ") || err == nil && r.URL.EscapedPath() != got && !r.URL.IsAbs() {
+			t.Errorf("%q is %q to net/http: %v", typed, r.URL.EscapedPath(), err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/egress"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/request"
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
 )
 
@@ -64,6 +65,12 @@ func ParseTarget(text string) (Target, error) {
 	}
 	t.Host = name
 	return t, nil
+}
+
+// ForRequest returns the target for a request to the same host. path is what follows the host in an address that a person types.
+func (t Target) ForRequest(method, path string) Target {
+	t.Method, t.Path = method, request.Sent(path)
+	return t
 }
 
 // Answer reports whether rules allow a target, and why.
@@ -262,8 +269,8 @@ func Suggestions(t Target) (rules []string) {
 	if t.IsAddress && Void(control.Rule{Text: exact(t)}) != nil {
 		return nil
 	}
-	if request := narrowRequest(t); request != "" {
-		rules = append(rules, request)
+	if narrow := narrowRequest(t); narrow != "" {
+		rules = append(rules, narrow)
 	}
 	rules = append(rules, exact(t))
 	if t.IsAddress {

@@ -130,7 +130,7 @@ func netCheck(c *cli.Context, s *session.Session, args []string) error {
 		return ui.Usagef("net check: want HOST[:PORT] or HOST[:PORT] METHOD /PATH")
 	}
 	if len(args) == 3 {
-		t.Method, t.Path = args[1], args[2]
+		t = t.ForRequest(args[1], args[2])
 	}
 	rules, err := s.RulesHere(c.Context)
 	if refused, ok := errors.AsType[*environment.Refusal](err); ok && c.Bool(cmdline.JSONFlag.Name) { // an airlock without a network
