@@ -50,8 +50,7 @@ func With(rules control.Rules, text string, deny bool, now, until time.Time) (ch
 	}
 	without := func(of []control.Rule) []control.Rule {
 		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool {
-			outlasts := !until.IsZero() && (r.Until.IsZero() || r.Until.After(until))
-			return r.Ended(now) || r.Source == Live && !outlasts && slices.ContainsFunc(added, func(a control.Rule) bool { return same(a.Text, r.Text) })
+			return r.Ended(now) || r.Source == Live && !Outlasts(r, control.Rule{Until: until}) && slices.ContainsFunc(added, func(a control.Rule) bool { return same(a.Text, r.Text) })
 		})
 	}
 	rules.Allow, rules.Deny = without(rules.Allow), without(rules.Deny)

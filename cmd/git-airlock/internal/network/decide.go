@@ -124,18 +124,18 @@ func original(rules control.Rules, d egress.Decision) *control.Rule {
 	return nil
 }
 
-// find returns the first rule that holds and is about connections to a target.
-func find(rules []control.Rule, t Target, now time.Time) *control.Rule {
-	for _, r := range rules {
-		parsed, err := egress.ParseRule(r.Text)
-		if err != nil || !InForce(r, now) || parsed.Requests() {
-			continue
-		}
-		if t.IsAddress && parsed.AboutAddress(t.Host, t.Port) || !t.IsAddress && parsed.Names(t.Host, t.Port) {
-			return &r
-		}
+// about reports whether a rule is about connections to a target.
+func about(r control.Rule, t Target) bool {
+	parsed, err := egress.ParseRule(r.Text)
+	if err != nil || parsed.Requests() {
+		return false
 	}
-	return nil
+	return t.IsAddress && parsed.AboutAddress(t.Host, t.Port) || !t.IsAddress && parsed.Names(t.Host, t.Port)
+}
+
+// Outlasts reports whether a rule is in force for longer than another one.
+func Outlasts(r, other control.Rule) bool {
+	return !other.Until.IsZero() && (r.Until.IsZero() || r.Until.After(other.Until))
 }
 
 // DeniedBy returns a rule that denies all that another rule allows, connections or requests; nil if none is known to.
@@ -153,26 +153,25 @@ func DeniedBy(rules control.Rules, allow control.Rule, now time.Time) *control.R
 }
 
 // Decides returns the rule that denies (or allows, if denies is false) what another rule is about. That is a rule with the same text, or
-// a rule about the host and port that the other rule names.
+// a rule about the host and port that the other rule names. Of several rules, it is the one that lasts longest.
 func Decides(rules control.Rules, other control.Rule, denies bool, now time.Time) *control.Rule {
 	among := rules.Allow
 	if denies {
 		among = rules.Deny
-	}
-	for _, r := range among {
-		if same(r.Text, other.Text) && InForce(r, now) {
-			return &r
-		}
 	}
 	name, port, named := strings.Cut(other.Text, ":")
 	if !named {
 		port = "443"
 	}
 	t, err := ParseTarget(name + ":" + port)
-	if err != nil || strings.ContainsAny(other.Text, "/ ") {
-		return nil
+	connections := err == nil && !strings.ContainsAny(other.Text, "/ ")
+	var longest *control.Rule
+	for _, r := range among {
+		if InForce(r, now) && (same(r.Text, other.Text) || connections && about(r, t)) && (longest == nil || Outlasts(r, *longest)) {
+			longest = &r
+		}
 	}
-	return find(among, t, now)
+	return longest
 }
 
 // StillReached returns what a network that needs no permission still reaches of the hosts that a rule denies; empty if there is nothing.

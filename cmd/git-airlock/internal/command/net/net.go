@@ -97,10 +97,10 @@ func networkRules(rules control.Rules, some []control.Rule, opaque bool) []ui.Ne
 
 // lifetime returns when a rule of --for ends; zero for ever.
 func lifetime(c *cli.Context, now time.Time) (time.Time, error) {
-	text := c.String(forFlag.Name)
-	if text == "" {
+	if !c.IsSet(forFlag.Name) {
 		return time.Time{}, nil
 	}
+	text := c.String(forFlag.Name) // empty if a variable of a script is: that is no reason to allow something for ever
 	const most = 366 * 24 * time.Hour
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Second || d > most {
@@ -164,7 +164,7 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 			s.Report.Say("%s", gitops.Text(warning).String())
 		}
 	}
-	sayChange(s, n, before, added, deny, until)
+	sayChange(s, n, before, added, deny)
 	if c.Bool(saveFlag.Name) && !saved {
 		if err := s.SaveRule(c.Context, key, text); err != nil {
 			return fmt.Errorf("the rule holds for this airlock, but is not saved: %w", err)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -26,17 +25,23 @@ import (
 )
 
 // sayChange reports a rule that was added, and what difference it makes.
-func sayChange(s *session.Session, n session.Network, before control.Rules, added []control.Rule, deny bool, until time.Time) {
+func sayChange(s *session.Session, n session.Network, before control.Rules, added []control.Rule, deny bool) {
 	word := "allowed"
 	if deny {
 		word = "denied"
 	}
 	for _, a := range added {
-		text := fmt.Sprintf("%s is %s", a.Text, word)
-		if was := network.Decides(before, a, deny, s.Now()); was != nil && (deny || network.DeniedBy(before, a, s.Now()) == nil) {
-			text = fmt.Sprintf("%s was %s before, by the rule %s (%s)", a.Text, word, was.Text, was.Source)
-		} else if !until.IsZero() {
-			text += " until " + until.Local().Format(timeFormat)
+		text := fmt.Sprintf("%s is %s%s", a.Text, word, end(a))
+		was := network.Decides(before, a, deny, s.Now())
+		switch {
+		case was == nil, !deny && network.DeniedBy(before, a, s.Now()) != nil:
+		case network.Outlasts(a, *was):
+			if a.Until.IsZero() {
+				text += " without an end"
+			}
+			text += fmt.Sprintf(", and was%s, by the rule %s (%s)", end(*was), was.Text, was.Source)
+		default:
+			text = fmt.Sprintf("%s was %s before%s, by the rule %s (%s)", a.Text, word, end(*was), was.Text, was.Source)
 		}
 		s.Report.Say("%s", gitops.Text(text).String())
 		if deny {
@@ -64,6 +69,14 @@ func sayOtherPorts(s *session.Session, rules control.Rules, denied control.Rule)
 			s.Report.Hint("git airlock net deny " + gitops.Text(strings.Fields(allowed.Text)[0]).String())
 		}
 	}
+}
+
+// end returns the words for the end of a rule; empty if it does not end.
+func end(r control.Rule) string {
+	if r.Until.IsZero() {
+		return ""
+	}
+	return " until " + r.Until.Local().Format(timeFormat)
 }
 
 // timeFormat is for people, in their time zone.
