@@ -1,10 +1,12 @@
 package egress
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
@@ -283,6 +285,20 @@ func (p Policy) Request(name string, port uint16, at netip.Addr, method, path st
 		return Decision{Allowed: true, PerRequest: true}
 	}
 	return Decision{Reason: reasonNoRule}
+}
+
+// Opaque reports whether the network only copies the bytes of connections that a rule is about, and sees no requests. It sees plain HTTP to
+// names, and requests over TLS where it decides about each one. A rule without a port is judged by HTTPS, and one with a wildcard by a name
+// that no other rule names.
+func (p Policy) Opaque(r Rule) bool {
+	const label = "\x00."
+	name, port := strings.Repeat(label, int(r.before))+r.host, cmp.Or(r.port, 443)
+	if p.Open || !r.IsName() || port == 80 {
+		return p.Open || !r.IsName()
+	}
+	p.Lockdown = false // the rules decide again after it
+	d := p.DecideAt(name, netip.AddrPortFrom(netip.Addr{}, port), r.addresses.Addr())
+	return !d.PerRequest && (d.Allowed || !r.Requests() && !p.seesAll(name, port))
 }
 
 // Covers reports whether a rule allows a name at some port. It ignores rules that deny.

@@ -188,16 +188,11 @@ func StillReached(rules Rules, denial control.Rule) string {
 	return ""
 }
 
-// Opaque reports whether the network cannot see the contents of what a rule allows. It sees plain HTTP, the requests that a rule is
-// about, and requests to a host with a credential.
-func Opaque(rules control.Rules, r control.Rule) bool {
-	parsed, err := egress.ParseRule(r.Text)
-	text, _, _ := strings.Cut(r.Text, " ")
-	host, _, _ := strings.Cut(text, ":")
-	if slices.ContainsFunc(rules.Credentials, func(c control.Credential) bool { return slices.Contains(strings.Split(HostsOf(c), ", "), host) }) {
-		return false
-	}
-	return (err != nil || !parsed.Requests()) && !strings.HasSuffix(text, ":80")
+// Opaque reports whether the network cannot see the contents of what a rule allows, see [egress.Policy.Opaque].
+func Opaque(rules Rules, r control.Rule, now time.Time) bool {
+	policy, err := policyOf(rules, now)
+	parsed, wrong := egress.ParseRule(r.Text)
+	return err != nil || wrong != nil || policy.Opaque(parsed)
 }
 
 // Address is an address of a name.

@@ -65,9 +65,10 @@ func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 }
 
 func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused) ui.NetworkDocument {
+	rules := network.Rules{Rules: n.Rules, Open: n.Open}
 	d := ui.NetworkDocument{
 		Version: ui.DocumentVersion, Network: r.Isolation.Network, Running: n.Runs, Generation: n.Rules.Generation, InForce: n.State.Generation,
-		Lockdown: n.Rules.Lockdown, Learn: n.Rules.Learn, Proxy: n.Rules.Proxy, Allow: networkRules(n.Rules, n.Rules.Allow, true), Deny: networkRules(n.Rules, n.Rules.Deny, false),
+		Lockdown: n.Rules.Lockdown, Learn: n.Rules.Learn, Proxy: n.Rules.Proxy, Allow: networkRules(rules, n.Rules.Allow, true), Deny: networkRules(rules, n.Rules.Deny, false),
 		Flows: []ui.NetworkFlow{}, Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: cmdline.Credentials(n.Rules, n.State.Credentials),
 		Failure: n.State.Error, FailingProxy: cmdline.FailingProxy(n.Rules.Proxy, n.State.Proxy),
 	}
@@ -80,13 +81,13 @@ func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused)
 	return d
 }
 
-func networkRules(rules control.Rules, some []control.Rule, opaque bool) []ui.NetworkRule {
+func networkRules(rules network.Rules, some []control.Rule, opaque bool) []ui.NetworkRule {
 	all := []ui.NetworkRule{}
 	for _, r := range some {
 		if !network.InForce(r, ui.Now()) {
 			continue
 		}
-		shown := ui.NetworkRule{Rule: r.Text, Source: r.Source, Opaque: opaque && network.Opaque(rules, r)}
+		shown := ui.NetworkRule{Rule: r.Text, Source: r.Source, Opaque: opaque && network.Opaque(rules, r, ui.Now())}
 		if !r.Until.IsZero() {
 			shown.Until = &r.Until
 		}
