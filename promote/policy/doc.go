@@ -49,6 +49,9 @@
 // first and last line. A match that does not reach into an added line is not reported. Files that gitleaks allows by
 // name stay allowed.
 //
+// Content with a few NULs, or with a name that is not one of a binary format, is searched like text, without its NULs:
+// one NUL makes git show no diff, and interpreters do not mind it. See the package filekind.
+//
 // # False alarms
 //
 // Commits held/only flagged, with the defaults and git-lfs configured, over the newest commits that are not merges
@@ -56,14 +59,14 @@
 //
 //	               age    tldr  libgit2  git   symfony  fzf   jq     babel  held
 //	commits        381    1000  1000     1000  1000     1000  1000   1000   of 7381
-//	secret         32/21  0     0/1      0     1/1      0     0      0/5    0.45 %
+//	secret         33/21  0     0/1      0     1/1      0     0      0/5    0.46 %
 //	embedded-repo  0      0     10       0     0        0     0      0      0.14 %
 //	submodule      0      0     1        0     0        0     8      0      0.12 %
 //	agent-config   0      0/2   0        0/5   0        0     0      0/1    0
 //	host-exec      0/47   0/13  0/88     0/16  0/14     0/50  0/107  0/105  0
-//	hidden-text    0/4    0     0/3      0     0/1      0/1   0      0      0
+//	hidden-text    0/5    0     0/3      0     0/1      0/1   0      0      0
 //	any other      0      0     0        0     0        0     0      0      0
-//	any            32     0     10       0     1        0     8      0      0.69 %
+//	any            33     0     10       0     1        0     8      0      0.70 %
 //
 // The held commits are true positives: private keys in age's tests, repositories in libgit2's tests, submodules in
 // jq. A project about keys will want airlock.policy.secret=flag, or accept secret:testdata/.

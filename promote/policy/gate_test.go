@@ -182,7 +182,7 @@ func TestReadsAreFew(t *testing.T) {
 	before, change := files{}, files{}
 	for n := range 50 {
 		before[fmt.Sprintf("old/%d", n)] = fmt.Sprint(n)
-		change[fmt.Sprintf("new/%d", n)] = "the\x00same"
+		change[fmt.Sprintf("new/%d.bin", n)] = "the\x00same"
 		change[fmt.Sprintf("moved/%d", n)] = fmt.Sprint(n)
 	}
 	after := before.with(change)

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/filekind"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
@@ -32,8 +31,11 @@ func hiddenText(ctx context.Context, in *inspection, c gitops.Change, r *report)
 		r.at(c.Path, "git shows other names and addresses because of it")
 	}
 	f, err := in.read(ctx, c)
-	if err != nil || f.binary {
+	if err != nil || f.binary || f.dense {
 		return err
+	}
+	if f.hides {
+		r.at(c.Path, "is a text with a NUL byte, so that git shows no diff of it")
 	}
 	for _, added := range f.runs {
 		text := added.text
@@ -149,21 +151,9 @@ func hiddenDiffs(ctx context.Context, in *inspection, c gitops.Change, r *report
 		return hides(s) || through[s.use()]
 	}
 	for _, l := range a.added() {
-		if l.pattern != "" && !binaryNames()[strings.ToLower(path.Ext(l.pattern))] && slices.ContainsFunc(l.states, hiding) {
+		if l.pattern != "" && !filekind.BinaryName(l.pattern) && slices.ContainsFunc(l.states, hiding) {
 			r.at(c.Path, "line %d makes git show no diff of %s", l.number, l.pattern)
 		}
 	}
 	return err
 }
-
-// binaryNames are the extensions of files that people do not read.
-var binaryNames = sync.OnceValue(func() map[string]bool {
-	names := map[string]bool{}
-	for end := range strings.FieldsSeq(`
-		7z a aac apk avi avif bin bmp br bz2 class cur dat db deb dex dll doc docx dylib eot exe flac gif gz heic ico icns jar jks jpeg jpg
-		keystore lib m4a m4v mkv mov mp3 mp4 mpeg mpg npy npz o odp ods odt ogg onnx otf parquet pb pdf pkl png ppt pptx psd pt pyc
-		rar rpm safetensors so sqlite sqlite3 tar tflite tgz tif tiff ttc ttf wasm wav webm webp whl wmv woff woff2 xls xlsx xz zip zst`) {
-		names["."+end] = true
-	}
-	return names
-})

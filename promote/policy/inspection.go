@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/filekind"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 	"github.com/git-airlock/git-airlock/promote/policy/treelink"
 )
@@ -40,7 +41,9 @@ type file struct {
 	head   []byte // the first textLimit bytes
 	old    []byte // the first textLimit bytes of the previous content
 	runs   []run  // the added lines of a text
-	binary bool   // the content is not text
+	binary bool   // the content is not searched
+	dense  bool   // the content is hardly text, and only searched for secrets
+	hides  bool   // the content is a text that git shows as binary because of a NUL, which the previous content was not
 }
 
 func newInspection(c Commit, objects Objects) *inspection {
@@ -75,7 +78,7 @@ func (in *inspection) read(ctx context.Context, c gitops.Change) (*file, error) 
 		return &in.file, nil
 	}
 	f := file{change: c}
-	if known, again := in.seen[c.New.OID]; again && (known.binary || in.left < 0) {
+	if known, again := in.seen[c.New.OID]; again && (known.binary && filekind.BinaryName(c.Path) || in.left < 0) {
 		f.size, f.binary = known.size, known.binary
 		in.file = f
 		return &in.file, nil
@@ -84,7 +87,7 @@ func (in *inspection) read(ctx context.Context, c gitops.Change) (*file, error) 
 	if f.head, f.size, err = in.objects.Blob(ctx, c.New.OID, textLimit); err != nil {
 		return nil, err
 	}
-	f.binary = isBinary(f.head)
+	f.binary = filekind.BinaryName(c.Path) && !filekind.Text(f.head)
 	in.seen[c.New.OID] = file{size: f.size, binary: f.binary}
 	if !f.binary {
 		// The same text is checked again at another path, because the path can change the result.
@@ -96,22 +99,34 @@ func (in *inspection) read(ctx context.Context, c gitops.Change) (*file, error) 
 	return &in.file, nil
 }
 
-// compare finds the added lines of a text.
+// compare finds the added lines of a content that is searched.
 func (in *inspection) compare(ctx context.Context, f *file) error {
-	if f.change.Old.Regular() {
+	replaced := f.change.Old.Regular()
+	if replaced {
 		var err error
 		if f.old, _, err = in.objects.Blob(ctx, f.change.Old.OID, textLimit); err != nil {
 			return err
 		}
 	}
-	if isBinary(f.old) {
-		f.old = nil // no rule has searched a binary file, so all lines count as added
+	if filekind.Binary(f.head) {
+		wasText := len(f.old) > 0 && !filekind.Binary(f.old)
+		f.dense = !filekind.Text(f.head) && !wasText && !filekind.TextName(f.change.Path)
+		f.hides = !f.dense && (!replaced || wasText)
 	}
+	if filekind.BinaryName(f.change.Path) && !filekind.Text(f.old) {
+		f.old = nil // no rule has searched it, so all lines count as added
+	}
+	f.head, f.old = filekind.WithoutNULs(f.head), filekind.WithoutNULs(f.old)
 	f.runs = addedRuns(f.old, f.head)
+	var added int64
 	for _, r := range f.runs {
-		in.left -= int64(len(r.text))
+		added += int64(len(r.text))
 	}
-	if in.left < 0 {
+	if f.dense && in.left-added < textBudget/2 {
+		f.binary, f.runs = true, nil // a commit with many such files must not be held because of them
+		return nil
+	}
+	if in.left -= added; in.left < 0 {
 		f.runs = nil
 	}
 	return nil
@@ -120,7 +135,7 @@ func (in *inspection) compare(ctx context.Context, f *file) error {
 // unsearched reports the text of a change that [inspection.read] has not given to the rule. Each rule about text calls it, because each has its
 // own action.
 func (in *inspection) unsearched(f *file, r *report) {
-	if f.size > textLimit && !f.binary {
+	if f.size > textLimit && !f.binary && !f.dense {
 		r.mention(f.change.Path, "only the first %d bytes were searched", textLimit)
 	}
 	if in.left < 0 {
@@ -217,9 +232,4 @@ func inCommon(from, to []byte) (begin, end int) {
 
 func trimEnd(line []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-}
-
-// isBinary reports whether git would treat content as binary: there is a NUL near its beginning.
-func isBinary(content []byte) bool {
-	return bytes.IndexByte(content[:min(len(content), 8000)], 0) >= 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -264,7 +265,7 @@ var ruleCases = map[string][]ruleCase{
 		{name: "many excused ones", change: files{"a.py": strings.Repeat(sampleExcused, 200)}},
 		{name: "within a key that was there", before: files{"k": keyAround("placeholder\n")}, change: files{"k": keyAround(strings.Repeat("MIIEowIBAAKCAQEAx7Kf9Qb3\n", 8))}, want: "hold", path: "k"},
 		{name: "beside a key that was there", before: files{"k": keyAround(strings.Repeat("MIIEowIBAAKCAQEAx7Kf9Qb3\n", 8))}, change: files{"k": "first\n" + keyAround(strings.Repeat("MIIEowIBAAKCAQEAx7Kf9Qb3\n", 8)) + "last\n"}},
-		{name: "was binary", before: files{"a.js": "\x00\n" + sampleToken + "\n"}, change: files{"a.js": sampleToken + "\n"}, want: "hold", path: "a.js"},
+		{name: "was binary", before: files{"a.dat": "\x00\x01\x02\n" + sampleToken + "\n"}, change: files{"a.dat": sampleToken + "\n"}, want: "hold", path: "a.dat"},
 		{name: "moved with its file", before: files{"a": sampleToken + "\n"}, change: files{"a": "", "b": sampleToken + "\n"}},
 		{name: "was there", before: files{"a": sampleToken + "\n"}, change: files{"a": "more\n" + sampleToken + "\r\n"}},
 		{name: "removed", before: files{"a": sampleToken + "\n"}, change: files{"a": "none\n"}},
@@ -386,8 +387,8 @@ action = "flag"
 
 // TestRules shows each rule a commit that it must find something in, and one that it must not.
 func TestRules(t *testing.T) {
-	for rule, cases := range ruleCases {
-		for _, c := range cases {
+	for rule := range ruleCases {
+		for _, c := range slices.Concat(ruleCases[rule], diskCases[rule]) {
 			t.Run(rule+"/"+c.name, func(t *testing.T) {
 				s := newStore()
 				before := testBase.with(c.before)
