@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -34,6 +35,11 @@ func (w workspaceExposed) change(ctx context.Context, in *inspection, c gitops.C
 		return w.attributes(ctx, in, c, r)
 	}
 	return nil
+}
+
+// reads reports whether the rule checks the content of a file.
+func (w workspaceExposed) reads(path string) bool {
+	return w.folder != "" && (pathname.Means(path, ".gitignore") || pathname.Means(path, ".gitattributes"))
 }
 
 // ignore lets git evaluate the new and the old ignore file for the folder, with and without case, because
@@ -107,15 +113,16 @@ func newRecipe(f Facts) recipe {
 }
 
 func (rule recipe) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
-	path := pathname.Same(c.Path)
-	for _, p := range rule.paths {
-		// A file that replaces a folder above counts as well.
-		if pathname.Below(path, p) || pathname.Below(p, path) {
-			r.at(c.Path, "the environment is built from it")
-			return nil
-		}
+	if rule.reads(c.Path) {
+		r.at(c.Path, "the environment is built from it")
 	}
 	return nil
+}
+
+func (rule recipe) reads(path string) bool {
+	path = pathname.Same(path)
+	// A file that replaces a folder above counts as well.
+	return slices.ContainsFunc(rule.paths, func(p string) bool { return pathname.Below(path, p) || pathname.Below(p, path) })
 }
 
 // ghostLeak finds the agent's invented author in messages, which land unchanged.

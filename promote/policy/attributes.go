@@ -262,10 +262,15 @@ func (m macros) leading(found func(effect) bool) map[effect]bool {
 	return reached
 }
 
-// macros returns git's own macros and those of the top of the tree, before and after the commit. Only the top can
-// define macros.
+// macros returns git's own macros, the user's, and those of the top of the tree, before and after the commit. Only the
+// top can define macros.
 func (in *inspection) macros(ctx context.Context) (macros, error) {
-	all := macros{"binary": {"-diff", "-merge", "-text"}}
+	all := macros{}
+	for _, l := range in.userLines() {
+		if l.macro != "" {
+			all[l.macro] = append(all[l.macro], l.states...)
+		}
+	}
 	for _, w := range []*walker{in.parent, in.tree} {
 		top, err := w.at(ctx, "")
 		if err != nil || top == nil {

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/git-airlock/git-airlock/gitops/ignore"
 )
 
 // attributeGrammar generates attribute lines.
@@ -103,16 +101,11 @@ func (g attributeGrammar) file() string {
 
 // resolve returns the attributes of a path according to our parser, reading the files from the top down.
 func resolve(files map[string]string, name string) map[string]string {
-	type placed struct {
-		attributeLine
-		below string
-	}
-	lines, definitions := []placed{{attributeLine{macro: "binary", states: []string{"-diff", "-merge", "-text"}}, ""}}, macros{}
+	var lines []placedLine
 	for _, dir := range []string{"", "d/"} {
 		if !strings.HasPrefix(name, dir) {
 			continue
 		}
-		text := []byte(files[dir])
 		var long []int // lines that git ignores because of their length: misread reports such a file
 		n := 0
 		for line := range strings.Lines(strings.TrimPrefix(files[dir], "\ufeff")) {
@@ -122,45 +115,13 @@ func resolve(files map[string]string, name string) map[string]string {
 				long = append(long, n)
 			}
 		}
-		for _, l := range parseAttributes(text, dir == "") {
+		for _, l := range parseAttributes([]byte(files[dir]), dir == "") {
 			if !slices.Contains(long, l.number) {
-				lines = append(lines, placed{l, dir})
+				lines = append(lines, placedLine{l, dir})
 			}
 		}
 	}
-	for _, l := range lines {
-		if l.macro != "" {
-			definitions[l.macro] = l.states
-		}
-	}
-	found := map[string]string{}
-	var fill func(states []string)
-	fill = func(states []string) {
-		for _, state := range slices.Backward(states) {
-			attribute, _ := effect{state, false}.attribute()
-			if _, known := found[attribute]; known {
-				continue
-			}
-			_, value, valued := strings.Cut(state, "=")
-			switch {
-			case state[0] == '-':
-				value = "unset"
-			case state[0] == '!':
-				value = "unspecified"
-			case !valued:
-				value = "set"
-			}
-			found[attribute] = value
-			if state == attribute {
-				fill(definitions[attribute])
-			}
-		}
-	}
-	for _, l := range slices.Backward(lines) {
-		if l.macro == "" && ignore.AttributeMatches(l.pattern, strings.TrimPrefix(name, l.below)) {
-			fill(l.states)
-		}
-	}
+	found := attributesOf(lines, name, false, false)[0]
 	for attribute, value := range found {
 		if value == "unspecified" {
 			delete(found, attribute)

@@ -4,6 +4,35 @@ import "strings"
 
 // diskCases are cases of the rules, in addition to ruleCases, about files whose bytes on the disk or in a diff are not what they seem.
 var diskCases = map[string][]ruleCase{
+	"workspace-exposed": {
+		{name: "in another encoding", change: files{".gitattributes": ".gitignore working-tree-encoding=UTF-16LE\n", ".gitignore": "\u2f21\u2a2e\n"}, want: "hold", path: ".gitignore"},
+		{name: "the encoding was there", before: files{".gitattributes": "* working-tree-encoding=UTF-16\n"}, change: files{".gitignore": "\u2f21\n"}, want: "hold", path: ".gitignore"},
+		{name: "the content was there", before: files{".gitignore": "\u2f21\n"}, change: files{".gitattributes": "[.]gitig* working-tree-encoding=UTF-16\n"}, want: "hold", path: ".gitignore"},
+		{name: "an exception is removed", before: files{".gitignore": "x\n", ".gitattributes": "*e working-tree-encoding=UTF-16\n.git* !working-tree-encoding\n"},
+			change: files{".gitattributes": "*e working-tree-encoding=UTF-16\n"}, want: "hold", path: ".gitignore"},
+		{name: "a macro changes", before: files{".gitignore": "x\n", ".gitattributes": "[attr]m text\n.gitignore m\n"},
+			change: files{".gitattributes": "[attr]n working-tree-encoding=UTF-16\n[attr]m n\n.gitignore m\n"}, want: "hold", path: ".gitignore"},
+		{name: "an exception that git may not read", before: files{".gitattributes": "* working-tree-encoding=UTF-16\n\x00\n.git* !working-tree-encoding\n"},
+			change: files{".gitignore": "x\n"}, want: "hold", path: ".gitignore"},
+		{name: "on a disk without case", before: files{".gitattributes": ".GITIGNORE working-tree-encoding=UTF-16\n"}, change: files{".gitignore": "x\n"}, want: "hold", path: ".gitignore"},
+		{name: "hexadecimal digits in a class", change: files{".gitattributes": "* ident\n", ".gitignore": "!.[$Id$]*\n"}, want: "hold", path: ".gitignore"},
+		{name: "of other files", before: files{".gitattributes": "*.rc working-tree-encoding=UTF-16\n*.c ident\n"}, change: files{".gitignore": "*.o\n", ".gitattributes": "*.rc working-tree-encoding=UTF-16LE\n"}},
+		{name: "with an exception", before: files{".gitattributes": "* working-tree-encoding=UTF-16\n.git* working-tree-encoding=utf8\n"}, change: files{".gitignore": "*.o\n"}},
+		{name: "ident without a mark", before: files{".gitattributes": "* ident\n"}, change: files{".gitignore": "*.o\n"}},
+		{name: "encoded before", before: files{".gitattributes": "* working-tree-encoding=UTF-16\n", ".gitignore": "x\n"}, change: files{"a/.gitattributes": "*.c ident\n", "a/b.c": "x"}},
+	},
+	"submodule": {
+		{name: "in another encoding", before: files{".gitmodules": "x\n"}, change: files{".gitattributes": "*s working-tree-encoding=UTF-16\n"}, want: "hold", path: ".gitmodules"},
+	},
+	"agent-config": {
+		{name: "in another encoding", before: files{"a/.mcp.json": "{}"}, change: files{"a/.gitattributes": "*.json working-tree-encoding=UTF-7\n"}, want: "hold", path: "a/.mcp.json"},
+	},
+	"host-exec": {
+		{name: "package in another encoding", before: files{"a/.gitattributes": "*.json working-tree-encoding=Shift_JIS\n"}, change: files{"a/package.json": `{"name":"\u00a5"}`}, want: "flag", path: "a/package.json"},
+	},
+	"recipe": {
+		{name: "in another encoding", before: files{"docker/Dockerfile": "x"}, change: files{"docker/.gitattributes": "* working-tree-encoding=UTF-16\n"}, want: "hold", path: "docker/Dockerfile"},
+	},
 	"secret": {
 		{name: "beside a NUL", change: files{"a.js": "// \x00\n" + sampleToken + "\n"}, want: "hold", path: "a.js"},
 		{name: "around a NUL", before: files{"a.sh": "x\n"}, change: files{"a.sh": "x\n" + sampleToken[:9] + "\x00" + sampleToken[9:] + "\n"}, want: "hold", path: "a.sh"},
@@ -20,6 +49,15 @@ var diskCases = map[string][]ruleCase{
 		{name: "a text gets a NUL", before: files{"a": "text\n"}, change: files{"a": "text\x00\n"}, want: "flag", path: "a"},
 		{name: "a text becomes a picture", before: files{"a.png": "text\n"}, change: files{"a.png": "\x89PNG\x00\x00\x00\x01"}},
 		{name: "a NUL that was there", before: files{"a.c": "\x00\n"}, change: files{"a.c": "\x00\nx\n"}},
+		{name: "other bytes on the disk", change: files{".gitattributes": "*.js working-tree-encoding=Shift_JIS\n"}, want: "flag", path: ".gitattributes"},
+		{name: "other bytes by a macro", change: files{".gitattributes": "[attr]m text working-tree-encoding=UTF-7\n"}, want: "flag", path: ".gitattributes"},
+		{name: "a backslash for a yen sign", change: files{"a/.gitattributes": "*.js working-tree-encoding=euc-jp\n"}, want: "flag", path: "a/.gitattributes"},
+		{name: "bytes that are ASCII in both", change: files{".gitattributes": "*.a working-tree-encoding=ISO-8859-1\n*.b working-tree-encoding=cp1252\n*.c working-tree-encoding=utf-8\n*.d working-tree-encoding=EUC-KR\n*.e -working-tree-encoding\n"}},
+	},
+	"user-driver": {
+		{name: "no charset", change: files{".gitattributes": "*.a working-tree-encoding\n"}, want: "hold", path: ".gitattributes"},
+		{name: "attributes in another encoding", change: files{".gitattributes": "a/.gitattributes working-tree-encoding=UTF-16LE\n", "a/.gitattributes": "\u2a2a\n"}, want: "hold", path: "a/.gitattributes"},
+		{name: "a hook in another encoding", before: files{".husky/pre-commit": "x"}, change: files{".gitattributes": ".husky/* working-tree-encoding=UTF-16\n"}, want: "hold", path: ".husky/pre-commit"},
 	},
 }
 

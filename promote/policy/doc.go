@@ -52,6 +52,13 @@
 // Content with a few NULs, or with a name that is not one of a binary format, is searched like text, without its NULs:
 // one NUL makes git show no diff, and interpreters do not mind it. See the package filekind.
 //
+// # Bytes on the disk
+//
+// Rules read blobs. Git writes other bytes to the disk if the attribute working-tree-encoding or ident is in effect. If
+// a rule reads a file's content or finds it by its name, the rule also reports a commit that changes the file, or the
+// attributes that apply to it, so that git converts it. The attributes in effect are those of the landed tree and of the
+// user's own attribute files. For other files, hidden-text flags a charset that does not keep ASCII as it is.
+//
 // # False alarms
 //
 // Commits held/only flagged, with the defaults and git-lfs configured, over the newest commits that are not merges

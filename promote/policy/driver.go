@@ -3,12 +3,10 @@ package policy
 import (
 	"bytes"
 	"context"
-	"regexp"
 	"slices"
-	"strings"
-	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/filekind"
 	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
@@ -42,6 +40,13 @@ func (u userDriver) change(ctx context.Context, in *inspection, c gitops.Change,
 		return err
 	}
 	return u.attributes(ctx, in, c, r)
+}
+
+// reads reports whether git obeys the content of a file.
+func (u userDriver) reads(path string) bool {
+	entry := gitops.Entry{Mode: gitops.ModeFile}
+	return pathname.Means(pathname.Base(path), ".gitattributes") || pathname.Plain(path) == ".lfsconfig" ||
+		len(u.programs.Reasons(gitops.Change{Path: path, Old: entry, New: entry})) > 0
 }
 
 // attributes checks the new lines of an attribute file, and the removed lines that kept files from a driver.
@@ -175,22 +180,20 @@ func (w *routing) named(l attributeLine) (names []string) {
 
 // encodingAttribute makes git convert a file with iconv(3), which loads a module of the C library with the given
 // name.
-const encodingAttribute = "working-tree-encoding="
+const encodingAttribute = "working-tree-encoding"
 
-// charsets matches the common charsets, without their hyphens and underscores.
-var charsets = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^(?:utf(?:7|8|16|32)(?:le|be)?(?:bom)?|ucs[24](?:le|be)?|(?:us)?ascii|iso8859\d{1,2}|latin\d{1,2}|(?:windows|cp|ibm)\d{3,5}|` +
-		`shiftjis|sjis|euc(?:jp|kr|tw|cn)|iso2022(?:jp|kr|cn)\d?|gbk|gb2312|gb18030|big5(?:hkscs)?|koi8[rut]|tis620|macintosh|viscii)$`)
-})
-
-// encodings reports attributes with an uncommon charset.
+// encodings reports attributes with an uncommon charset, or with a value at which git ends.
 func encodings(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	a, err := in.attributeLines(ctx, c, r)
 	for _, l := range a.added() {
 		for _, state := range l.states { // the definition of a macro with that state is also a line
-			name, has := strings.CutPrefix(state, encodingAttribute)
-			if has && !charsets().MatchString(strings.NewReplacer("-", "", "_", "").Replace(name)) {
-				r.at(c.Path, "line %d makes git load a converter for the charset %q", l.number, name)
+			name, value := effect{state: state}.attribute()
+			switch {
+			case name != encodingAttribute:
+			case state == name:
+				r.at(c.Path, "line %d makes git end with an error: %s needs a charset", l.number, name)
+			case value != "" && !filekind.CommonCharset(value):
+				r.at(c.Path, "line %d makes git load a converter for the charset %q", l.number, value)
 			}
 		}
 	}

@@ -60,16 +60,18 @@ type Gate struct {
 	settings Settings
 	rules    []rule
 	objects  Objects
+	host     hostgit.Programs
 	links    treelink.Cache
 	spent    int64 // work for all commits so far
 }
 
 // New returns a gate.
 func New(s Settings, f Facts, objects Objects) *Gate {
-	g := &Gate{settings: s, objects: objects, links: treelink.Cache{Trees: f.Links}}
+	g := &Gate{settings: s, objects: objects, host: f.programs(), links: treelink.Cache{Trees: f.Links}}
 	if f.Links == nil {
 		g.links.Trees = new(treelink.Trees)
 	}
+	f.Programs = func() hostgit.Programs { return g.host }
 	for _, r := range newRules(s, f) {
 		if s.Action(r.ID) != Off {
 			g.rules = append(g.rules, r)
@@ -83,7 +85,7 @@ func New(s Settings, f Facts, objects Objects) *Gate {
 func (g *Gate) Check(ctx context.Context, c Commit) ([]Finding, error) {
 	m := &meter{left: g.settings.Work()}
 	in := newInspection(c, metered{g.objects, m})
-	in.meter, in.links = m, &g.links
+	in.meter, in.host, in.links = m, g.host, &g.links
 	reports := make([]*report, len(g.rules))
 	for n, r := range g.rules {
 		reports[n] = &report{rule: r.ID, action: g.settings.Action(r.ID), accepted: c.accepts}
@@ -156,26 +158,27 @@ func documented(id string, action Action, doc string) Description {
 // newRules makes the rules, in the order in which they are shown.
 func newRules(s Settings, f Facts) []rule {
 	workspace, links := workspaceExposed{f.Workspace, f.Scratch}, symlinkEscape{f.Workspace}
+	driver, environment := userDriver{f.programs()}, newRecipe(f)
 	keys, phantom, large := secret{f.Placeholders}, keyPlaceholder{f.Placeholders}, largeFile{s.MaxFileSize(), s.sizeFrom}
 	return []rule{
 		{Description{ID: "git-path", Default: Hold, Doc: "a path that a file system can treat as .git, or that has a component \".\" or \"..\"; a submodule in a workspace; refused as inner-invalid"},
 			gitPath, nil},
 		{documented(symlinkEscapeID, Hold, "a link that leads out of the repository, into .git or into the workspace"), nil, links.commit},
-		{documented("workspace-exposed", Hold, "an ignore or attribute file, or a path, that would make git look into the workspace"), workspace.change, nil},
-		{documented("submodule", Hold, "a submodule added, moved or removed, or any change of a .gitmodules file"), submodule, nil},
+		{documented("workspace-exposed", Hold, "an ignore or attribute file, or a path, that would make git look into the workspace"), workspace.change, converted(workspace.reads)},
+		{documented("submodule", Hold, "a submodule added, moved or removed, or any change of a .gitmodules file"), submodule, converted(isModules)},
 		{documented("user-driver", Hold, "a file that your git configuration executes or includes, or an attribute that applies one of your drivers to files"),
-			userDriver{f.programs()}.change, nil},
+			driver.change, converted(driver.reads)},
 		{documented("embedded-repo", Hold, "a folder that git or another version control system would treat as a repository, or the configuration or hooks of one"), embeddedRepo, nil},
 		{documented("odd-path", Hold, "a name with control or invisible characters or a backslash, or that Windows reserves or treats as another name; a name that Windows refuses is flagged"),
 			oddPath, nil},
 		{documented("case-collision", Hold, "a name that differs from another name in its folder only in case or in the composition of accents"), caseCollision, nil},
 		{documented("secret", Hold, "a private key or token in an added line or the message; a value that only looks like a password is flagged"), keys.change, keys.commit},
 		{large.description(), large.change, nil},
-		{documented("agent-config", Hold, "settings of coding agents that start programs (MCP servers, hooks, plugins); their instructions are flagged"), agentConfig, nil},
-		{documented("host-exec", Flag, "a file that editors, shells, package managers or git hooks run without asking; a new file that CI, builds or tests run"), hostExec, nil},
-		{documented("hidden-text", Flag, "invisible or bidirectional control characters in an added line, a name or the message; a message in an uncommon encoding; attributes that hide the diff of text files; a text with NUL bytes, which git shows as binary; a .mailmap"),
+		{documented("agent-config", Hold, "settings of coding agents that start programs (MCP servers, hooks, plugins); their instructions are flagged"), agentConfig, converted(startsAgents)},
+		{documented("host-exec", Flag, "a file that editors, shells, package managers or git hooks run without asking; a new file that CI, builds or tests run"), hostExec, converted(runsOnHost)},
+		{documented("hidden-text", Flag, "invisible or bidirectional control characters in an added line, a name or the message; a message in an uncommon encoding; attributes that hide the diff of text files, or give a file other bytes on the disk (working-tree-encoding); a text with NUL bytes, which git shows as binary; a .mailmap"),
 			hiddenText, hiddenMessage},
-		{documented("recipe", Hold, "a change of "+recipePath+" or of a file that it names"), newRecipe(f).change, nil},
+		{documented("recipe", Hold, "a change of "+recipePath+" or of a file that it names"), environment.change, converted(environment.reads)},
 		{documented("ghost-leak", Flag, "the agent's invented name or address in a message"), nil, newGhostLeak(f.Ghost).commit},
 		{documented("phantom", Flag, "a placeholder that the prison has in place of a key, in an added line, a name or the message"), phantom.change, phantom.commit},
 		{documented(protectedPathID, Hold, "a path that the team's policy ("+TeamRef+") protects"), protectedPath{s.protected}.change, nil},

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -141,7 +142,7 @@ func rightToLeft(r rune) bool {
 	return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Adlam)
 }
 
-// hiddenDiffs reports new attribute lines that make git show no diff of changed text.
+// hiddenDiffs reports new attribute lines that make git show no diff of changed text, or other bytes than those on the disk.
 func hiddenDiffs(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	a, err := in.attributeLines(ctx, c, r)
 	hides := func(s effect) bool { return !s.reversed && s.state == "-diff" }
@@ -153,6 +154,11 @@ func hiddenDiffs(ctx context.Context, in *inspection, c gitops.Change, r *report
 	for _, l := range a.added() {
 		if l.pattern != "" && !filekind.BinaryName(l.pattern) && slices.ContainsFunc(l.states, hiding) {
 			r.at(c.Path, "line %d makes git show no diff of %s", l.number, l.pattern)
+		}
+		for _, state := range l.states {
+			if name, value := (effect{state: state}).attribute(); name == encodingAttribute && value != "" && !filekind.ASCIICharset(value) {
+				r.at(c.Path, "line %d: on the disk, files of %s have other bytes than those that git shows (%s)", l.number, cmp.Or(l.pattern, macroMark+l.macro), state)
+			}
 		}
 	}
 	return err

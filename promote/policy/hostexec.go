@@ -115,6 +115,11 @@ func hostExec(ctx context.Context, in *inspection, c gitops.Change, r *report) e
 	return nil
 }
 
+// runsOnHost reports whether a file, or a part of it, runs on this machine without a command of the user.
+func runsOnHost(path string) bool {
+	return runByItself().Find(path, false) != "" || packageFiles[pathname.Plain(pathname.Base(path))] != nil
+}
+
 // packageLimits bound the files of package managers.
 var packageLimits = bounded.Limits{Bytes: textLimit, Depth: 64, Keys: 100_000}
 
@@ -183,6 +188,8 @@ var executedByAgents = pathname.NewTable(
 		.aider.conf.yml .crush.json crush.json .factory/settings.json .factory/hooks/ .continue/mcpservers/
 		.zed/settings.json .zed/tasks.json .goosehints.d/ .augment/settings.json .vibe/config.toml .amp/settings.json`),
 )
+
+func startsAgents(path string) bool { return executedByAgents().Find(path, false) != "" }
 
 var readByAgents = pathname.NewTable(
 	pathname.Named("coding agents take it for instructions", `

@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy/filekind"
+	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 	"github.com/git-airlock/git-airlock/promote/policy/treelink"
 )
@@ -32,6 +33,9 @@ type inspection struct {
 	seen    map[gitops.OID]file // contents that were read, without their bytes
 	left    int64               // the rest of textBudget
 	file    file
+	host    hostgit.Programs
+	parsed  map[attributeKey]attributeFile // the attribute files that were read
+	dirs    *[]string                      // the result of attributed
 }
 
 // file is the data of one change.
@@ -47,7 +51,7 @@ type file struct {
 }
 
 func newInspection(c Commit, objects Objects) *inspection {
-	in := &inspection{Commit: c, objects: objects, left: textBudget, had: map[gitops.OID]bool{}, seen: map[gitops.OID]file{},
+	in := &inspection{Commit: c, objects: objects, left: textBudget, had: map[gitops.OID]bool{}, seen: map[gitops.OID]file{}, parsed: map[attributeKey]attributeFile{},
 		tree: newWalker(objects, c.Tree), parent: newWalker(objects, c.ParentTree)}
 	for _, change := range c.Changes {
 		if change.Old.OID != "" {

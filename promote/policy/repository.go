@@ -76,8 +76,10 @@ func submodule(_ context.Context, _ *inspection, c gitops.Change, r *report) err
 		r.at(c.Path, "a submodule")
 	case c.Old.Mode == gitops.ModeGitlink:
 		r.at(c.Path, "a submodule is removed")
-	case pathname.Means(pathname.Base(c.Path), ".gitmodules"):
+	case isModules(c.Path):
 		r.at(c.Path, "defines where submodules come from")
 	}
 	return nil
 }
+
+func isModules(path string) bool { return pathname.Means(pathname.Base(path), ".gitmodules") }

@@ -1,4 +1,4 @@
-// Package filekind tells text from other content, by the name of a file and by its bytes.
+// Package filekind tells text from other content, by the name of a file and by its bytes, and knows the charsets of texts.
 package filekind
 
 import (

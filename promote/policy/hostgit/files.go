@@ -81,6 +81,38 @@ func (p *Programs) host(h Files, top string) {
 	}
 }
 
+// readAttributes reads the attribute files outside of the tree, gitattributes(5), in ascending precedence.
+func (p *Programs) readAttributes(c gitops.Config, h Files, top string) {
+	if top == "" {
+		return
+	}
+	users := fromHome(c.String("core.attributesfile", "~/.config/git/attributes"))
+	if xdg := os.Getenv("XDG_CONFIG_HOME"); xdg != "" && c.String("core.attributesfile", "") == "" {
+		users = filepath.Join(xdg, "git/attributes")
+	}
+	if !filepath.IsAbs(users) {
+		users = filepath.Join(top, users)
+	}
+	p.below = contents("/etc/gitattributes", users)
+	if h.CommonDir != "" {
+		p.above = contents(filepath.Join(h.CommonDir, "info/attributes"))
+	}
+}
+
+// contents reads the regular files among files.
+func contents(files ...string) (all [][]byte) {
+	for _, name := range files {
+		info, err := os.Stat(name)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > includeLimit {
+			continue
+		}
+		if text, err := os.ReadFile(name); err == nil {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
 // hooks adds a folder of hooks and the hooks in it, because each can be a link. Git runs a hook only under its exact
 // name, so none of the samples that git init writes.
 func (p *Programs) hooks(dir, top string) {
@@ -94,7 +126,7 @@ func (p *Programs) hooks(dir, top string) {
 	}
 }
 
-// includeLimit bounds the bytes that are read of an included file whose condition does not hold today.
+// includeLimit bounds the bytes that are read of an included file whose condition does not hold today, and of an attribute file.
 const includeLimit = 1 << 20
 
 var includedPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?mi)^\s*path\s*=\s*"?([^"\n]+?)"?\s*$`) })

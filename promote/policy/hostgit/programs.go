@@ -26,6 +26,8 @@ type Programs struct {
 	doubts  []doubt
 	drivers map[string]bool // "filter.x", "diff.x", "merge.x", as attributes name them
 	kinds   map[string]bool // the kinds of drivers: "filter", "diff", "merge"
+	// The user's own attribute files. The tree's files take precedence over those below, and those above over the tree's.
+	below, above [][]byte
 }
 
 // Read finds the files of a work tree that git executes or reads settings from, because of a configuration and the
@@ -33,13 +35,17 @@ type Programs struct {
 func Read(c gitops.Config, h Files, top string) Programs {
 	p := readPrograms(c, top)
 	p.host(h, top)
+	p.readAttributes(c, h, top)
 	p.walk = nil
 	return p
 }
 
-// State returns a text that is equal for equal paths. The paths can change without a setting, when a link changes its
+// State returns a text that is equal for equal paths and equal attribute files. The paths can change without a setting, when a link changes its
 // target.
-func (p Programs) State() string { return fmt.Sprint(p.files) }
+func (p Programs) State() string { return fmt.Sprint(p.files, p.below, p.above) }
+
+// Attributes returns the contents of the user's own attribute files: those with less precedence than the files of the tree, and those with more.
+func (p Programs) Attributes() (below, above [][]byte) { return p.below, p.above }
 
 // Reasons returns the reasons why a change may affect a file that git executes. Each reason names a setting. The
 // result is empty if there is none.
