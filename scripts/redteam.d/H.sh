@@ -143,11 +143,14 @@ H6() {
 }
 
 H7() {
-	tries 'git-lfs and iconv, with a server and a module that the tree names'
+	tries 'git-lfs and iconv, with a server and a module that the tree names, and an ignore file that is none in UTF-8'
 	fresh : || return
 	attack 'printf "[lfs]\n\turl = http://127.0.0.1:9/x\n" >.lfsconfig; git add -A; git commit -qm lfs; told'
 	plainly "$pulled" '[ -e .lfsconfig ]' && return
 	held policy user-driver
+	restored
+	attack 'echo ".gitignore working-tree-encoding=UTF-16LE" >.gitattributes; printf "!*\n " >.gitignore; git add -A; git commit -qm disk; told'
+	held policy workspace-exposed
 	restored
 	attack 'echo "*.t working-tree-encoding=../../x" >.gitattributes; git add -A; git commit -qm charset; told'
 	held policy user-driver
