@@ -54,7 +54,7 @@ func (e *Engine) carryVerdicts(ctx context.Context, f facts, t taken) (_ facts, 
 	if err != nil {
 		return f, err
 	}
-	d, changed, err := decision.Follow(ctx, f.reader(), f.rules.decisions, f.ledger, links)
+	d, changed, err := decision.Follow(ctx, f.reader(), f.rules.decisions, f.ledger, t.tip, links)
 	if err != nil || !changed {
 		return f, err
 	}

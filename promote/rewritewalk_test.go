@@ -19,7 +19,7 @@ import (
 
 // TestReviewWalkRewritten does what TestReviewWalk does with an agent that rewrites its history: it rebases the newest commits, of which it
 // amends, drops, moves, squashes or rewords one, keeps or flattens merges, resets to any earlier commit, and the user commits, too. Verdicts
-// are also made while another command works. Nothing lands without an approval of the same change with the same message, the branch has
+// are also made while another command works. A rejected change that comes back is never new, and no blocked commit lands. Nothing lands without an approval of the same change with the same message, the branch has
 // no file of another commit, every commit of the agent's newest history has landed or is listed, and once all of them are approved, the branch has the agent's files and the user's.
 func TestReviewWalkRewritten(t *testing.T) {
 	t.Parallel()
@@ -40,6 +40,7 @@ type rewriter struct {
 	all     []*commit          // all commits that the agent has made
 	digests map[*commit]string // message and patch-id
 	users   int                // number of the user's commits
+	last    listed
 }
 
 // picked is what a rebase makes into one commit: changes, one after another, and the commits that it merges.
@@ -347,6 +348,10 @@ func (m *rewriter) cycle(beside review.Word) {
 			m.t.Fatalf("%q %.7s has not landed and is not listed: %s\n%+v\n%s", c.message, c.id, m.states(), o, m.history())
 		}
 	}
+	if beside == "" {
+		m.blockedStay(after)
+	}
+	m.statesAgree(list)
 	m.onlyLanded(after)
 	m.intact()
 }

@@ -15,9 +15,23 @@ import (
 )
 
 // Follow lets new commits take over the verdicts of commits that are gone, if they make the same change in the same place with the
-// same message. links are the commits that have not landed. changed reports whether it changed a verdict.
-func Follow(ctx context.Context, in Inside, d ledger.Decisions, l *ledger.Ledger, links []quarantine.Link) (_ ledger.Decisions, changed bool, err error) {
-	gone := Replaced(d, l, links)
+// same message. tip is the agent's newest commit, and links are the commits that it reaches and that have not landed, without those that
+// were left out when later ones landed. changed reports whether it changed a verdict.
+func Follow(ctx context.Context, in Inside, d ledger.Decisions, l *ledger.Ledger, tip gitops.OID, links []quarantine.Link) (_ ledger.Decisions, changed bool, err error) {
+	left, err := in.LeftOut(ctx, l, tip)
+	if err != nil {
+		return d, false, err
+	}
+	gone := Replaced(d, l, links, left)
+	for _, id := range left { // the agent may have gone back to one that another commit had replaced
+		link := quarantine.Link{Commit: id}
+		if parent, err := in.Parent(ctx, id); err == nil && parent != "" {
+			link.Parents = []gitops.OID{parent}
+		}
+		if !slices.ContainsFunc(links, func(l quarantine.Link) bool { return l.Commit == id }) {
+			links = append(slices.Clip(links), link)
+		}
+	}
 	fresh := slices.DeleteFunc(slices.Clone(links), func(l quarantine.Link) bool { return d.ReviewOf(l.Commit) != nil })
 	if len(gone) == 0 {
 		return d, false, nil
@@ -59,17 +73,26 @@ func Follow(ctx context.Context, in Inside, d ledger.Decisions, l *ledger.Ledger
 // tooLarge stands for the digest of a commit whose diff is too large. No other commit takes over a verdict on such a commit.
 const tooLarge = "-"
 
-// Replaced returns the verdicts on commits that have not landed and that are not among the links. A rejected commit that
-// was left out when later ones landed does not count as gone.
-func Replaced(d ledger.Decisions, l *ledger.Ledger, links []quarantine.Link) []ledger.Reviewed {
+// LeftOut returns the commits that were left out when later ones landed and that the agent's newest commit still reaches. After a rebase or
+// a reset, the agent's history may have none of them, or copies.
+func (in Inside) LeftOut(ctx context.Context, l *ledger.Ledger, tip gitops.OID) ([]gitops.OID, error) {
+	left := l.LeftOut()
+	if len(left) == 0 {
+		return nil, nil
+	}
+	gone, err := in.Quarantine.Unreached(ctx, left, []gitops.OID{tip})
+	return slices.DeleteFunc(left, func(id gitops.OID) bool { return slices.Contains(gone, id) }), err
+}
+
+// Replaced returns the verdicts on commits that have not landed and that the agent's history does not have: they are neither among the links
+// nor among left, the result of [Inside.LeftOut].
+func Replaced(d ledger.Decisions, l *ledger.Ledger, links []quarantine.Link, left []gitops.OID) []ledger.Reviewed {
 	there := map[gitops.OID]bool{}
 	for _, link := range links {
 		there[link.Commit] = true
 	}
-	for _, id := range l.LeftOut() { // a rejected one stays rejected
-		if r := d.ReviewOf(id); r != nil && r.Word.LeavesOut() {
-			there[id] = true
-		}
+	for _, id := range left { // a rejected one stays rejected
+		there[id] = true
 	}
 	return slices.DeleteFunc(slices.Clone(d.Reviewed), func(r ledger.Reviewed) bool { return there[r.Inner] || l.Has(r.Inner) })
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -91,7 +92,9 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 	if err := q.number(list); err != nil {
 		return nil, err
 	}
-	q.pairChanged(list)
+	if err := q.pairChanged(ctx, list); err != nil {
+		return nil, err
+	}
 	for i := range list {
 		_, needs := blocked[list[i].Inner]
 		list[i].State = review.StateOf(list[i].word, needs, list[i].Before != "")
@@ -124,31 +127,63 @@ func (q *request) addApprovedNeeds(ctx context.Context, list []Reviewable) error
 }
 
 // pairChanged finds, for commits with verdicts that are gone, the commits that replace them: those with the same subject, or else those with
-// the same author's date, which git commit --amend and git rebase keep.
-func (q *request) pairChanged(list []Reviewable) {
-	gone := decision.Replaced(q.Decisions, q.Ledger, q.all)
+// the same change, or else those with the same author's date, which git commit --amend and git rebase keep.
+func (q *request) pairChanged(ctx context.Context, list []Reviewable) error {
+	gone := decision.Replaced(q.Decisions, q.Ledger, q.all, q.left)
+	gone = slices.DeleteFunc(gone, func(g ledger.Reviewed) bool { return g.Commit == "" })
+	if len(gone) == 0 {
+		return nil
+	}
+	patches, err := q.innerPatches(ctx, gone, list)
 	for _, same := range []func(ledger.Reviewed, Reviewable) bool{
 		func(g ledger.Reviewed, r Reviewable) bool { return g.Subject == r.Subject },
+		func(g ledger.Reviewed, r Reviewable) bool {
+			return patches[g.Inner] != "" && patches[g.Inner] == patches[r.Inner]
+		},
 		func(g ledger.Reviewed, r Reviewable) bool { return g.Written == r.written },
 	} {
 		for i := range list {
 			if list[i].Before != "" || list[i].word != "" {
 				continue
 			}
-			n := slices.IndexFunc(gone, func(g ledger.Reviewed) bool { return g.Commit != "" && same(g, list[i]) })
+			n := slices.IndexFunc(gone, func(g ledger.Reviewed) bool { return same(g, list[i]) })
 			if n >= 0 {
 				list[i].Before, list[i].looked = gone[n].Commit, both(gone[n].Paths, list[i].looked)
 				gone = slices.Delete(gone, n, n+1)
 			}
 		}
 	}
+	return err
+}
+
+// innerPatches returns the patch-ids of gone commits and of the commits of a list that have no verdict. The outer commits can have other
+// changes: the first one after a rebase also undoes what landed before.
+func (q *request) innerPatches(ctx context.Context, gone []ledger.Reviewed, list []Reviewable) (map[gitops.OID]string, error) {
+	var ids []gitops.OID
+	for _, r := range list {
+		if r.word == "" {
+			ids = append(ids, r.Inner)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	for _, g := range gone {
+		ids = append(ids, g.Inner)
+	}
+	inside := q.Inside.Quarantine.WithMemory(q.Inside.Memory)
+	there, err := inside.Present(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	return inside.PatchIDs(ctx, there)
 }
 
 // listed returns the commits that have not landed, in the agent's order, with rejected ones that were left out when later
 // ones landed.
 func (q *request) listed() []quarantine.Link {
 	var all []quarantine.Link
-	for _, id := range q.Ledger.LeftOut() {
+	for _, id := range q.left {
 		known := slices.ContainsFunc(q.all, func(l quarantine.Link) bool { return l.Commit == id })
 		if r := q.Decisions.ReviewOf(id); !known && r != nil && r.Word.LeavesOut() {
 			all = append(all, quarantine.Link{Commit: id})
@@ -198,7 +233,44 @@ func (q *request) blockedByVerdicts(ctx context.Context) (map[gitops.OID][]strin
 	if len(held)+len(q.Decisions.Dropped) == 0 || len(q.all) == 0 {
 		return nil, nil
 	}
-	return q.blocked(ctx, held)
+	blocked, err := q.blocked(ctx, held)
+	if err != nil || slices.ContainsFunc(q.Ledger.Tail, func(t ledger.Pair) bool { return held[t.Inner] || q.Plan.Drops(t.Inner) }) {
+		return blocked, err
+	}
+	last, err := ledger.ReadOutcome(q.e.Dir())
+	for _, t := range q.Ledger.Tail {
+		if !last.Apart { // it was built on the branch, and on none of those commits
+			delete(blocked, t.Inner)
+		}
+	}
+	return blocked, err
+}
+
+// withoutUndone returns the tree of the branch without the changes that the agent's first new commit undoes, because a rebase or a reset has
+// gone back behind them. If they cannot be taken out, it returns the tree of the branch.
+func (q *request) withoutUndone(ctx context.Context, branch gitops.OID, trees *build.Trees) (gitops.OID, error) {
+	if len(q.Plan.Supersedes) == 0 {
+		return branch, nil
+	}
+	before := q.Ledger.Base.Inner
+	for _, l := range q.all {
+		if l.Commit == q.Plan.Chain[0] && len(l.Parents) > 0 {
+			before = l.Parents[0]
+		}
+	}
+	base, err := trees.Tree(ctx, q.Plan.Last.Inner)
+	if err != nil {
+		return branch, err
+	}
+	theirs, err := trees.Tree(ctx, before)
+	if err != nil {
+		return branch, err
+	}
+	without, conflicts, err := trees.Merge(ctx, base, branch, theirs)
+	if err != nil || conflicts != nil {
+		return branch, err
+	}
+	return without, nil
 }
 
 // reviewable reads one commit.

@@ -52,6 +52,7 @@ type request struct {
 	*promote.Standing
 	e      *promote.Engine
 	all    []quarantine.Link  // commits that have not landed, parents first
+	left   []gitops.OID       // commits that were left out when later ones landed and that the agent's history still has
 	lifted []gitops.RefUpdate // refs of rejected commits that are taken back
 }
 
@@ -114,6 +115,10 @@ func open(ctx context.Context, e *promote.Engine, wanted Request) (*request, err
 		q.all = append(q.all, a.Link)
 	}
 	q.all = append(q.all, s.Links...)
+	if q.left, err = q.Inside.LeftOut(ctx, q.Ledger, s.Plan.Tip); err != nil {
+		s.Close()
+		return nil, err
+	}
 	return q, nil
 }
 
@@ -225,9 +230,9 @@ func (q *request) abbreviated(name string) (found []gitops.OID) {
 	return found
 }
 
-// there reports whether an inner commit waits, or was left out when later commits landed.
+// there reports whether the agent's history has an inner commit that waits, or that was left out when later commits landed.
 func (q *request) there(inner gitops.OID) bool {
-	return slices.Contains(q.Ledger.LeftOut(), inner) || slices.ContainsFunc(q.all, func(l quarantine.Link) bool { return l.Commit == inner })
+	return slices.Contains(q.left, inner) || slices.ContainsFunc(q.all, func(l quarantine.Link) bool { return l.Commit == inner })
 }
 
 // outerOf returns the outer commit of an inner one, or empty if it has not been built.
@@ -425,7 +430,7 @@ func (q *request) blocked(ctx context.Context, held map[gitops.OID]bool) (map[gi
 	if err != nil {
 		return nil, err
 	}
-	if len(q.Ledger.LeftOut()) == 0 {
+	if len(q.left) == 0 {
 		return q.Plan.Needs(ctx, held, trees)
 	}
 	return q.blockedOnBranch(ctx, held, trees)
@@ -440,6 +445,9 @@ func (q *request) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool,
 		brings[a.Commit] = append(brings[a.Commit], a.Brings...)
 	}
 	ours, err := q.e.Repo.Tree(ctx, q.Tip)
+	if err == nil {
+		ours, err = q.withoutUndone(ctx, ours, trees)
+	}
 	for _, l := range q.all {
 		if out(l.Commit) || len(l.Parents) == 0 || err != nil {
 			continue
