@@ -292,6 +292,8 @@ type Exporter interface {
 	Count(ctx context.Context, want string, have ...string) (int, error)
 	// Uncommitted counts the changed paths that are not committed.
 	Uncommitted(ctx context.Context) (int, error)
+	// Operation names the merge, rebase or similar operation that the agent's git is in the middle of; empty if there is none.
+	Operation(ctx context.Context) (string, error)
 	// Usage measures the workspace and the agent's home. With an error, the result covers only what could be
 	// measured.
 	Usage(ctx context.Context) (inner.Usage, error)

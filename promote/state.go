@@ -24,6 +24,7 @@ type State struct {
 	Newest       gitops.OID // inner commit of the newest pending commit, or of the last landed one
 	Uncommitted  int        // paths the agent has changed and not committed
 	OtherRefs    []OtherRef
+	Operation    string // of the agent's git, such as "rebase", if OtherRefs has an entry; empty if none is in progress
 	LastLandedAt *time.Time
 	Flagged      []ledger.Flagged // landed commits with findings
 	Failure      string           // why the last cycle failed, escaped; empty if it worked
@@ -146,6 +147,11 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 	}
 	if s.OtherRefs, err = otherRefsOf(ctx, exporter, landed); err != nil {
 		return s, err
+	}
+	if len(s.OtherRefs) > 0 {
+		if s.Operation, err = exporter.Operation(ctx); err != nil {
+			return s, err
+		}
 	}
 	if holdsFor(s.Holds, ledger.InnerInvalid) {
 		var cancel context.CancelFunc

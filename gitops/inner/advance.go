@@ -70,12 +70,7 @@ hold() { echo "$new $$ staging" >"$next.lock" && ln "$next.lock" "$lock" 2>/dev/
 take() { : >"$next.time" && touch -r "$dir/index" "$next.time" && cat <"$dir/index" >"$1" && touch -r "$next.time" "$1"; }
 cd "$GIT_WORK_TREE" || exit 1
 changed() { g diff-tree -r -z --no-renames --no-ext-diff --ignore-submodules=none --name-only "$@" "$old" "$new"; }
-operation() {
-	for name in MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD rebase-merge rebase-apply sequencer BISECT_LOG; do
-		if [ -e "$dir/$name" ]; then printf '%s\0' "$name"; return 0; fi
-	done
-	return 1
-}
+` + operation + `
 onmain() { [ "$(g symbolic-ref -q HEAD)" = refs/heads/main ]; }
 at() { [ "$(g rev-parse -q --verify refs/heads/main)" = "$1" ]; }
 # obstacles lists the files at the paths of new files, and those in the place of their folders.

@@ -9,10 +9,12 @@ import (
 
 // Merge returns the command that merges the commits of an inner ref into main, so that they land, or one that shows them. It works
 // with any inner HEAD, and with a branch that has no commit in common with main. Notes are no files to be merged: they stay inside,
-// and are lost with the workspace.
-func Merge(name string) string {
+// and are lost with the workspace. operation is [promote.State.Operation]: a checkout in the middle of a rebase would destroy the rebase.
+func Merge(name, operation string) string {
 	from := words.ShellQuote(name)
 	switch {
+	case operation != "":
+		return "git airlock visit -- git status"
 	case name == "":
 		return "git airlock visit -- git for-each-ref"
 	case name == "refs/stash":

@@ -382,7 +382,7 @@ func (l landing) refusal(ctx context.Context, outcome ledger.Outcome, state prom
 	case len(state.OtherRefs) > 0:
 		w := state.OtherRefs[0]
 		return &environment.Refusal{Text: fmt.Sprintf("%s on %s would be lost: only main lands", words.Count(w.Commits, "commit"), w.Ref),
-			Next: ledger.WithStart([]string{hold.Merge(w.Name), discard}, l.runs())}
+			Next: ledger.WithStart([]string{hold.Merge(w.Name, state.Operation), discard}, l.runs())}
 	}
 	return nil
 }

@@ -247,5 +247,5 @@ func (l landing) addElsewhere(ctx context.Context, ref string, promoted error) e
 	w := state.OtherRefs[i]
 	return &environment.Refusal{
 		Text: fmt.Sprintf("the agent's uncommitted changes are now on %s, which does not land by itself: %s", w.Ref, words.Count(w.Commits, "commit")),
-		Next: ledger.WithStart([]string{hold.Merge(w.Name)}, l.runs())}
+		Next: ledger.WithStart([]string{hold.Merge(w.Name, state.Operation)}, l.runs())}
 }

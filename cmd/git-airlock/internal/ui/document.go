@@ -86,7 +86,9 @@ type Review struct {
 type Waiting struct {
 	Ref     string `json:"ref"` // escaped; "other refs" beyond the number of refs that are listed
 	Commits int    `json:"commits"`
-	Next    string `json:"-"` // the command that merges them into main
+	// Operation is the one that the agent's git is in the middle of, such as "rebase", or empty.
+	Operation string `json:"-"`
+	Next      string `json:"-"` // the command that merges them into main, or shows the operation
 }
 
 // Flagged is a landed commit that rules flagged.

@@ -173,7 +173,11 @@ func (p *statusText) inside(d Document) {
 		p.line("inside", "%s not committed: %sgit airlock visit -- git status", words.Count(d.Uncommitted, "changed path"), start)
 	}
 	for _, x := range d.Waiting {
-		p.line("inside", "%s on %s, which does not land by itself: %s%s", words.Count(x.Commits, "commit"), x.Ref, start, x.Next)
+		why := "which does not land by itself"
+		if x.Operation != "" {
+			why = "while the agent's git is in the middle of a " + x.Operation
+		}
+		p.line("inside", "%s on %s, %s: %s%s", words.Count(x.Commits, "commit"), x.Ref, why, start, x.Next)
 	}
 	if c := d.Command; c != nil {
 		state := p.paint.Green(c.State)

@@ -105,7 +105,7 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 		d.Hold = &d.Holds[0]
 	}
 	for _, w := range p.OtherRefs {
-		d.Waiting = append(d.Waiting, ui.Waiting{Ref: w.Ref, Commits: w.Commits, Next: hold.Merge(w.Name)})
+		d.Waiting = append(d.Waiting, ui.Waiting{Ref: w.Ref, Commits: w.Commits, Operation: p.Operation, Next: hold.Merge(w.Name, p.Operation)})
 	}
 	for _, f := range p.Flagged {
 		d.Flagged = append(d.Flagged, ui.Flagged(f))

@@ -1,0 +1,42 @@
+package inner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// operation is a function for sh that succeeds if the agent's git is in the middle of an operation, and prints the file by which git knows it.
+// A rebase also makes the files of the operations that it consists of.
+const operation = `operation() {
+	for name in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD sequencer BISECT_LOG; do
+		if [ -e "$dir/$name" ]; then printf '%s\0' "$name"; return 0; fi
+	done
+	return 1
+}`
+
+// operations maps those files to names for the user.
+var operations = map[string]string{
+	"rebase-merge": "rebase", "rebase-apply": "rebase or am", "MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert",
+	"sequencer": "cherry-pick or revert", "BISECT_LOG": "bisect",
+}
+
+// Operation returns the name of the operation that the agent's git is in the middle of, such as "rebase", or empty.
+func (w Workspace) Operation(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var out bytes.Buffer
+	var stderr gitops.Stderr
+	code, err := w.runUnlessIdle(ctx, Process{Argv: []string{"sh", "-c", "dir=$GIT_DIR\n" + operation + "\noperation || :"}, Env: w.innerEnv(),
+		Stdout: gitops.CapOutput(&out, obstaclePaths), Stderr: &stderr})
+	if err == nil && code != 0 {
+		err = fmt.Errorf("exit status %d %s", code, stderr.String())
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the operation of git in the workspace: %w", err)
+	}
+	return operations[strings.TrimSuffix(out.String(), "\x00")], nil
+}
