@@ -114,22 +114,38 @@ func TestSettingsAreExplained(t *testing.T) {
 	}
 }
 
-// TestPagesNameTheirSettings checks that pages have the settings of their options, also if their names differ.
+// TestPagesNameTheirSettings checks that pages have the settings of their options, also if their names differ, that each setting is on the page
+// of a command, and that no page has a setting only because an option has the same name.
 func TestPagesNameTheirSettings(t *testing.T) {
-	pages := manualOf(cmdline.ProgramPage(newProgram())).Pages()
+	program := cmdline.ProgramPage(newProgram())
+	pages := manualOf(program).Pages()
+	names := func(command, key string) bool {
+		_, configuration, _ := strings.Cut(pages["git-airlock-"+command+".1"], ".SH CONFIGURATION\n")
+		return strings.Contains(configuration, manual.Literal("airlock."+key)+`\fR`)
+	}
+	for _, s := range manual.Settings {
+		key := strings.TrimPrefix(s.Key, "airlock.")
+		if !slices.ContainsFunc(program.Commands, func(p manual.Page) bool { return names(p.CommandName(), key) }) {
+			t.Errorf("no page of a command has %s", s.Key)
+		}
+	}
+	for _, other := range [][2]string{{"review", "tool"}, {"share", "review"}, {"start", "sign"}, {"image", "sign"}, {"fix", "check"}} {
+		if names(other[0], other[1]) {
+			t.Errorf("the page of %s names airlock.%s, which is none of its own", other[0], other[1])
+		}
+	}
 	for command, keys := range map[string][]string{
 		"start": {"backend", "tool", "rootfs", "recipe", "buildNetwork", "selftest", "autoLand", "engine", "allowSecrets"},
 		"run":   {"recipe", "buildNetwork", "autoLand", "allowSecrets"},
-		"image": {"buildNetwork"}, "promote": {"engine"}, "init": {"exclude"},
+		"image": {"buildNetwork"}, "promote": {"engine", "sign"}, "init": {"exclude"}, "review": {"review", "check", "check.gate"},
+		"approve": {"review"}, "check": {"check", "check.gate", "check.time"}, "hooks": {"review"}, "net": {"network", "allow", "deny"},
+		"runs": {"runs.keep", "runs.maxBytes"}, "checkpoint": {"checkpoint", "checkpoint.max"}, "execs": {"exec.record", "exec.deny"},
+		"agents": {"agent.default"},
 	} {
-		_, configuration, _ := strings.Cut(pages["git-airlock-"+command+".1"], ".SH CONFIGURATION\n")
 		for _, key := range keys {
-			if !strings.Contains(configuration, manual.Literal("airlock."+key)+`\fR`) {
+			if !names(command, key) {
 				t.Errorf("the page of %s does not name airlock.%s", command, key)
 			}
-		}
-		if strings.Contains(configuration, manual.Literal("airlock.sign")) {
-			t.Errorf("the page of %s names airlock.sign, which is none of its own", command)
 		}
 	}
 }

@@ -148,27 +148,6 @@ func (b Book) page(p Page) *sheet {
 	return s
 }
 
-// withoutOption maps settings without an option to the commands that read them.
-var withoutOption = map[string][]string{"airlock.buildNetwork": {"start", "run", "image"}}
-
-// settings returns the settings that have an option on the page, and those that the command reads without an option.
-func (p Page) settings() []Setting {
-	var of []Setting
-	for _, s := range Settings {
-		key := strings.ToLower(strings.TrimPrefix(s.Key, "airlock."))
-		if slices.Contains(withoutOption[s.Key], p.CommandName()) || slices.ContainsFunc(p.Options, func(o Option) bool { return o.key() == key }) {
-			of = append(of, s)
-		}
-	}
-	return of
-}
-
-// key returns the name of an option's setting in lower case: autoland for --no-auto-land.
-func (o Option) key() string {
-	name := strings.TrimPrefix(strings.TrimPrefix(o.Names[0], "--"), "no-")
-	return strings.ToLower(strings.ReplaceAll(name, "-", ""))
-}
-
 func (s *sheet) options(of []Option) {
 	s.add(section, "OPTIONS")
 	for _, o := range of {
