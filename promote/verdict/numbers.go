@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -87,9 +88,27 @@ func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string
 	}
 	switch len(found) {
 	case 0:
-		return Reviewable{}, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrNotPending)
+		return Reviewable{}, replaced(e, list, name, number)
 	case 1:
 		return found[0], nil
 	}
 	return Reviewable{}, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrAmbiguous)
+}
+
+// replaced returns the error for a name that is not in a list. If the name is the number of a commit with a verdict, it names the commit that is
+// in its place.
+func replaced(e *promote.Engine, list []Reviewable, name string, number int) error {
+	n, err := ledger.ReadNumbers(e.Dir())
+	if err != nil || number == 0 {
+		return cmp.Or(err, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrNotPending))
+	}
+	d, err := ledger.ReadDecisions(e.Dir())
+	if before := d.ReviewOf(n.Commit(number)); err == nil && before != nil && before.Commit != "" {
+		for _, r := range list {
+			if r.Before == before.Commit {
+				return fmt.Errorf("commit %d was replaced by %d: %w", number, r.Number, history.ErrNotPending)
+			}
+		}
+	}
+	return cmp.Or(err, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrNotPending))
 }
