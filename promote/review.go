@@ -2,6 +2,7 @@ package promote
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -28,16 +29,19 @@ func (e *Engine) review(ctx context.Context, f facts) []ledger.Hold {
 	if waiting == 0 {
 		return []ledger.Hold{h}
 	}
-	h.Message, h.Next = "airlock.review is land", []string{"git airlock review -p", decision.Approve(f.ledger.Tail, waits)}
+	cause, next := "airlock.review is land", []string{"git airlock review -p", decision.Approve(f.ledger.Tail, waits)}
 	if auto, err := f.config.Bool("airlock.autoLand", true); err == nil && !auto {
-		h.Message = "airlock.autoLand is false"
+		cause = "airlock.autoLand is false"
 	}
 	if mode, err := ReadReview(gitops.Config(e.Record.Settings)); err == nil && mode == review.Land {
 		// A value given to start goes before the configuration, and only another start can change it.
-		h.Message = "it was started with --review=land, or with --no-auto-land or git -c airlock.autoLand=false"
-		h.Next = append(h.Next, "git airlock stop && git airlock start --review=off")
+		cause = "this airlock was started with --review=land"
+		if e.Record.Settings["airlock.review"] == "" {
+			cause = "this airlock was started with --no-auto-land"
+		}
+		next = append(next, "git airlock stop && git airlock start --review=off")
 	}
-	h.Message += ": commits wait until they are approved: " + decision.Subjects(ctx, f.inside, f.ledger.Tail, waiting, waits)
+	h.Message, h.Next = fmt.Sprintf("commits wait until you approve them: %s (%s)", decision.Subjects(ctx, f.inside, f.ledger.Tail, waiting, waits), cause), next
 	return []ledger.Hold{h}
 }
 

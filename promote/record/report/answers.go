@@ -187,7 +187,7 @@ func (m *material) changedAnswer(v View) Answer {
 	case m.area.known():
 		a.Detail = []Text{"none outside of what the command names"}
 	default:
-		a.Detail = []Text{"the command names none of them, so it asked for no area"}
+		a.Detail = []Text{"the task names no file, so none of them was asked for"}
 	}
 	a.Text = Text(changes(added, removed, len(paths)) + " in commits")
 	if m.count(record.Pending) > 0 {

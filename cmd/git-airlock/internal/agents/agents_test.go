@@ -101,7 +101,7 @@ func TestFind(t *testing.T) {
 		{"nested", "7.8.9", []prison.Tool{tool("node", bin+"/node"), tool("it", project+"/@maker/nested")}, []string{"/tools/node", "/tools/it/cli.js"}, ""},
 		{"snake", "", nil, nil, "script for python3"},
 		{"loose", "", nil, nil, "outside of an npm package"},
-		{"vibe", "", nil, nil, "there is no vibe on your PATH"},
+		{"vibe", "", nil, nil, "vibe is not on your PATH"},
 	}
 	for _, test := range tests {
 		p := Profile{Name: "it", Program: test.program}

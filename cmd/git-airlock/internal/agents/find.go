@@ -102,7 +102,7 @@ func program(name, path string) (string, error) {
 			return filepath.EvalSymlinks(at)
 		}
 	}
-	return "", fmt.Errorf("there is no %s on your PATH, in folders outside of the work tree", name)
+	return "", fmt.Errorf("%s is not on your PATH (folders inside the work tree are not searched)", name)
 }
 
 // system are the folders of the host's system that every prison without an image shows.

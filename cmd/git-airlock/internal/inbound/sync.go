@@ -193,7 +193,8 @@ func (q Request) explained(ctx context.Context, err error) error {
 		if q.Later != nil {
 			return &Postponed{text}
 		}
-		return &environment.Refusal{Text: text + "; nothing was changed", Next: []string{next, "git airlock sync"}}
+		return &environment.Refusal{Text: text + "; nothing was changed",
+			Next: ledger.WithStart([]string{next, "git airlock sync  # once that is done"}, q.Record.Phase == airlock.Running)}
 	case errors.As(err, &broken):
 		return q.interrupted(broken)
 	case errors.Is(err, airlock.ErrWanted):

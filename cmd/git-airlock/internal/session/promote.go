@@ -123,7 +123,7 @@ func (s *Session) keepHint(ctx context.Context, id string) {
 // HintAtNotes prints once in a repository, after the first commit has landed, how to show the notes.
 func HintAtNotes(store airlock.Store, report Reporter, id string, landed int) {
 	if landed > 0 && store.MarkHintShown(id) {
-		report.Hint("git log --notes=airlock  # shows the origin of landed commits, from notes that a plain git push leaves here: git airlock log -h")
+		report.Hint("git airlock log  # shows where landed commits come from")
 	}
 }
 

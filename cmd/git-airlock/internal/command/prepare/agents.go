@@ -21,7 +21,7 @@ func agentsCommand() *cli.Command {
 		Name: "agents", Usage: "list the coding agents that start and run know by name",
 		UsageText: "git airlock agents [--json]",
 		Description: "Prints each agent with its program on this machine, or how to install it. \"untried\" marks the agents whose description\n" +
-			"here was written from their documentation. git-airlock-agents(1) says what an agent gets inside. Works outside of\n" +
+			"here was written from their documentation. The manual page says what an agent gets inside. Works outside of\n" +
 			"a repository, too.",
 		Flags:  []cli.Flag{cmdline.JSONFlag},
 		Action: listAgents,
