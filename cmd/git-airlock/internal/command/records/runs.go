@@ -74,6 +74,9 @@ func listRuns(c *cli.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
+	if len(all) == 0 && !c.Bool("json") {
+		s.Report.Say("no run is recorded in this repository")
+	}
 	listed := []listedRun{}
 	for _, e := range all {
 		listed = append(listed, listedRunOf(e))
