@@ -5,7 +5,8 @@
 //
 // Package inner drives a git program inside a prison, through a function that the caller passes. No function in these packages opens a workspace
 // as a repository. Package ignore reads ignore rules and the patterns of attributes. Package quarantine holds the objects that an agent wrote, and
-// hands accepted objects to the outer repository. Package land moves a branch, its index and its working tree in one journaled step.
+// hands accepted objects to the outer repository. Package land moves a branch, its index and its working tree in one journaled step. Package
+// durable writes files so that they survive a power loss.
 //
 // Methods called Look only read. Methods called Change change something, and fail on a Git that was opened for a dry run.
 package gitops

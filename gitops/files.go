@@ -157,3 +157,15 @@ const untrackedTime = 2 * time.Minute
 func (r *Repository) Untracked(ctx context.Context, patterns string) ([]string, error) {
 	return r.Records(ctx, Call{Args: []string{"ls-files", "--others", "--ignored", "-z", "--exclude-from=" + patterns}, For: untrackedTime})
 }
+
+// Glob returns the files in a folder whose names match a pattern, sorted, and none if it cannot read the folder. In a pattern for
+// [filepath.Glob], the path of a user's folder would need quotes for its special characters.
+func Glob(dir, pattern string) (found []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if match, _ := filepath.Match(pattern, e.Name()); match {
+			found = append(found, filepath.Join(dir, e.Name()))
+		}
+	}
+	return found
+}

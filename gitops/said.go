@@ -62,3 +62,11 @@ func lockInTheWay(e *Error) string {
 
 // TooLarge reports whether the input of index-pack was larger than allowed.
 func TooLarge(e *Error) bool { return strings.Contains(e.Stderr, "exceeds maximum allowed size") }
+
+// Unless returns err, or nil if err is the expected error.
+func Unless(err, expected error) error {
+	if errors.Is(err, expected) {
+		return nil
+	}
+	return err
+}

@@ -3,7 +3,6 @@
 package gitops
 
 import (
-	"errors"
 	"os"
 	"strconv"
 	"syscall"
@@ -24,14 +23,3 @@ func identityOf(dir string) string {
 	}
 	return strconv.FormatUint(stat.Ino, 10)
 }
-
-// SyncFileSystem syncs all file systems, including the one that contains dir, since this system has no call for a single one.
-func SyncFileSystem(string) error {
-	_ = syscall.Sync() // it returns an error on some systems and nothing on others
-	return nil
-}
-
-// Exchange would exchange two files in one step, which needs Linux.
-func Exchange(string, string) error { return errors.ErrUnsupported }
-
-func renameNew(string, string) error { return errors.ErrUnsupported }

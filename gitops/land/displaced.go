@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 )
 
 // find looks for the files that the interrupted landing has displaced. former are its folder and those of earlier recoveries. A file of
@@ -113,11 +114,11 @@ func (c *recovery) keepBeside(k keptFile) error {
 		name = path.Base(name)
 	}
 	to := filepath.Join(c.r.Top, FreeName(c.r.Top, name))
-	err := gitops.RenameNew(k.name, to)
+	err := durable.RenameNew(k.name, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return errors.Join(gitops.CopyFile(k.name, to), os.Remove(k.name))
+	return errors.Join(durable.CopyFile(k.name, to), os.Remove(k.name))
 }
 
 // sweepBeside removes what is left beside the places of files. It is called only with a journal, and only for folders into which the

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
@@ -30,7 +31,7 @@ func needsExchange(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	gitopstest.Check(t, errors.Join(os.WriteFile(a, nil, 0o600), os.WriteFile(b, nil, 0o600)))
-	if err := gitops.Exchange(a, b); errors.Is(err, errors.ErrUnsupported) {
+	if err := durable.Exchange(a, b); errors.Is(err, errors.ErrUnsupported) {
 		if slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), "native") {
 			t.Fatal(err)
 		}

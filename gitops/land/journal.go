@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 )
 
 // journal is written before the first visible change of a landing, and removed after the last. The changed paths
@@ -32,7 +33,7 @@ type journal struct {
 // scratchPrefix begins the names of the folders in which landings are prepared.
 const scratchPrefix = "landing-"
 
-func (j journal) write(dir string) error { return gitops.WriteJSON(gitops.JournalPath(dir), j) }
+func (j journal) write(dir string) error { return durable.WriteJSON(gitops.JournalPath(dir), j) }
 
 // readJournal returns nil if there is no journal.
 func readJournal(dir string) (*journal, error) {
@@ -53,8 +54,8 @@ func readJournal(dir string) (*journal, error) {
 // removeJournal ends a landing. The changes of the landing must reach the disk before the removal of the journal.
 // On one file system changes reach the disk in order; a different file system is synced first.
 func removeJournal(r *gitops.Repository, dir string) error {
-	if gitops.OtherDevice(r.Top, dir) {
-		if err := gitops.SyncFileSystem(r.Top); err != nil {
+	if durable.OtherDevice(r.Top, dir) {
+		if err := durable.SyncFileSystem(r.Top); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 )
 
 // token is the content of our lock on an index.
@@ -26,7 +27,7 @@ func ownToken(dir string) (token, error) {
 
 // write writes the file that becomes the lock of an index. A power failure must not leave the name without the content.
 func (t token) write() error {
-	return errors.Join(os.WriteFile(t.placed, []byte(t.text), 0o600), gitops.SyncPath(t.placed))
+	return errors.Join(os.WriteFile(t.placed, []byte(t.text), 0o600), durable.SyncPath(t.placed))
 }
 
 // lock takes the lock of an index as git does. The written file is linked into place, so that it has its content from

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
 )
@@ -100,7 +101,7 @@ func (m *mover) put(path, from string) error {
 		return err
 	}
 	beside, waiting := besideName(m.r, m.scratch, m.dir, path), waitingName(m.r, m.scratch, path)
-	if err := errors.Join(gitops.CopyFile(from, waiting), os.Rename(waiting, beside), os.Remove(from)); err != nil {
+	if err := errors.Join(durable.CopyFile(from, waiting), os.Rename(waiting, beside), os.Remove(from)); err != nil {
 		return err
 	}
 	return m.swap(path, beside)
@@ -114,9 +115,9 @@ func (m *mover) swap(path, from string) error {
 	}
 	to := filepath.Join(m.r.Top, path)
 	if seen := m.seen[path]; seen == nil || seen.IsDir() {
-		err = gitops.RenameNew(from, to)
+		err = durable.RenameNew(from, to)
 		if errors.Is(err, fs.ErrExist) && removeEmptyFolders(to) == nil {
-			err = gitops.RenameNew(from, to)
+			err = durable.RenameNew(from, to)
 		}
 		if errors.Is(err, fs.ErrExist) {
 			err = &CollisionError{[]string{path}}
@@ -133,7 +134,7 @@ func (m *mover) swap(path, from string) error {
 // exchange exchanges a file with the one in its place, which must be the one that was checked.
 func (m *mover) exchange(path, from string, placed os.FileInfo) error {
 	to, seen := filepath.Join(m.r.Top, path), m.seen[path]
-	err := gitops.Exchange(from, to)
+	err := durable.Exchange(from, to)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		if now, _ := os.Lstat(to); !sameFile(seen, now) {
@@ -158,7 +159,7 @@ func (m *mover) exchange(path, from string, placed os.FileInfo) error {
 // giveBack exchanges a displaced file with the placed one. If the user has saved once more meanwhile, what was saved last gets the place.
 func giveBack(displaced, to string, saved, placed os.FileInfo) {
 	for range 10 {
-		if gitops.Exchange(displaced, to) != nil {
+		if durable.Exchange(displaced, to) != nil {
 			return // recovery finds the file
 		}
 		got, _ := os.Lstat(displaced)
@@ -209,7 +210,7 @@ func (m *mover) takeOut(path string) error {
 	}
 	killpoint.Reach(stepDisplaced)
 	if got, _ := os.Lstat(to); !sameFile(m.seen[path], got) {
-		_ = gitops.RenameNew(to, at) // recovery finds it if the user has saved another one meanwhile
+		_ = durable.RenameNew(to, at) // recovery finds it if the user has saved another one meanwhile
 		return &CollisionError{[]string{path}}
 	}
 	if elsewhere { // its folder may have to go

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
@@ -84,7 +85,7 @@ func refresh(ctx context.Context, r *gitops.Repository, index string, changes []
 	if err := refreshByGit(ctx, r, index, changes, filters); err != nil {
 		return err
 	}
-	return gitops.SyncPath(index)
+	return durable.SyncPath(index)
 }
 
 // refreshByGit lets git write the stat data of the changed paths into an index. Git runs clean filters for this. A refresh that takes too long, or

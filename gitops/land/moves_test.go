@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
@@ -21,18 +21,18 @@ func TestCopyFile(t *testing.T) {
 	gitopstest.Check(t, os.WriteFile(at("program"), []byte("2\n"), 0o755))
 	gitopstest.Check(t, os.Symlink("nowhere", at("link")))
 	for _, name := range []string{"plain", "program", "link"} {
-		gitopstest.Check(t, gitops.CopyFile(at(name), at(name+".copy")))
+		gitopstest.Check(t, durable.CopyFile(at(name), at(name+".copy")))
 		if !sameContent(at(name), at(name+".copy")) {
 			t.Errorf("%s was not copied as it is", name)
 		}
-		if err := gitops.CopyFile(at(name), at(name+".copy")); !errors.Is(err, fs.ErrExist) {
+		if err := durable.CopyFile(at(name), at(name+".copy")); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%s copied over something: %v", name, err)
 		}
 	}
 	if sameContent(at("plain"), at("program")) || sameContent(at("plain"), at("link")) || sameContent(at("plain"), at("none")) {
 		t.Error("sameContent takes different files for equal")
 	}
-	if gitops.OtherDevice(dir, at("plain")) {
+	if durable.OtherDevice(dir, at("plain")) {
 		t.Error("one folder on two devices")
 	}
 }
@@ -76,7 +76,7 @@ func TestRecoveryGivesBackWhatWasSavedAcrossFileSystems(t *testing.T) {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
 			k := newScattered(t)
-			if !gitops.OtherDevice(k.Top, k.State) {
+			if !durable.OtherDevice(k.Top, k.State) {
 				t.Skip("one file system")
 			}
 			if !k.kill(step) {

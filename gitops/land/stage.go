@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -46,7 +47,7 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 			return err
 		}
 	}
-	return gitops.SyncFiles(l.staged(), present(l.changes))
+	return durable.SyncFiles(l.staged(), present(l.changes))
 }
 
 // attributesAbove lists the user's attribute files in the folders above each path, since a checkout reads these.
@@ -87,7 +88,7 @@ func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, fo
 			continue
 		}
 		to := filepath.Join(g.Dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), gitops.CopyFile(filepath.Join(r.Top, name), to)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), durable.CopyFile(filepath.Join(r.Top, name), to)); err != nil {
 			return err
 		}
 	}
@@ -214,7 +215,7 @@ func (c *recovery) stageCommit(ctx context.Context, commit gitops.OID) (staged, 
 	if err := checkoutIndex(ctx, g, paths); err != nil {
 		return s, err
 	}
-	return s, gitops.SyncFiles(treeOf(dir), paths)
+	return s, durable.SyncFiles(treeOf(dir), paths)
 }
 
 // stagePrefix begins the names of the folders in which recoveries stage commits.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 )
 
 // Kept stores packs in a repository so that nothing removes them before a ref reaches their objects. As git fetch does, it creates each pack
@@ -60,7 +61,7 @@ func (k Kept) Store(objects []Object, names []gitops.OID) error {
 	if err != nil {
 		return err
 	}
-	return gitops.SyncPath(k.folder())
+	return durable.SyncPath(k.folder())
 }
 
 // write creates a file that is never changed afterwards, durably.

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/packing"
 )
 
@@ -95,7 +96,7 @@ func (h *Handover) install(ctx context.Context, base string) (name string, err e
 			return "", err
 		}
 	}
-	return name, gitops.SyncPath(store)
+	return name, durable.SyncPath(store)
 }
 
 // half returns the temporary name of a pack's file that is being copied. The token in the name proves that the file is ours. The name must not

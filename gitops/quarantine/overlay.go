@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
 	"github.com/git-airlock/git-airlock/gitops/packing"
 )
@@ -23,7 +24,7 @@ func storeTree(dir, format string, entries []gitops.TreeEntry) (gitops.OID, erro
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}
-	return id, gitops.WriteFile(filepath.Join(folder, string(id[2:])), packing.Loose("tree", content), 0o400)
+	return id, durable.WriteFile(filepath.Join(folder, string(id[2:])), packing.Loose("tree", content), 0o400)
 }
 
 // Leave creates a tree without the files that match, and stores its new objects in the quarantine. A folder that

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
@@ -164,7 +165,7 @@ func (p Place) create() error {
 			return fmt.Errorf("make the folder %q: %w", gitops.Text(dir), err)
 		}
 	}
-	return gitops.WriteFile(p.File, []byte(newFile+script+as+"\n"), 0o755)
+	return durable.WriteFile(p.File, []byte(newFile+script+as+"\n"), 0o755)
 }
 
 // write replaces the content of a hook, and keeps its mode.
@@ -172,5 +173,5 @@ func (p Place) write(before, after []byte, info fs.FileInfo) (changed bool, err 
 	if changed = !bytes.Equal(before, after); !changed || p.readOnly {
 		return changed, nil
 	}
-	return true, gitops.WriteFile(p.File, after, info.Mode())
+	return true, durable.WriteFile(p.File, after, info.Mode())
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/identity"
 )
 
@@ -54,7 +55,7 @@ func (s Store) exclude(workspace string) error {
 	}
 	open := len(content) > 0 && !bytes.HasSuffix(content, []byte("\n"))
 	if _, err := os.Lstat(s.excludeMemory()); errors.Is(err, fs.ErrNotExist) {
-		if err := gitops.WriteFile(s.excludeMemory(), []byte(excludeState(missing, open)), 0o600); err != nil {
+		if err := durable.WriteFile(s.excludeMemory(), []byte(excludeState(missing, open)), 0o600); err != nil {
 			return err
 		}
 	}
@@ -139,13 +140,13 @@ func (s Store) replaceExclude(content []byte) error {
 		mode = info.Mode().Perm()
 	}
 	next := filepath.Join(s.root(), "info-exclude"+newSuffix)
-	if err := gitops.WriteFile(next, content, mode); err != nil {
+	if err := durable.WriteFile(next, content, mode); err != nil {
 		return err
 	}
 	if err := os.Rename(next, name); !errors.Is(err, unix.EXDEV) {
 		return err
 	}
-	return errors.Join(gitops.WriteFile(name, content, mode), os.Remove(next))
+	return errors.Join(durable.WriteFile(name, content, mode), os.Remove(next))
 }
 
 // Excluded returns the names of workspaces that lines of the user's exclude file have.

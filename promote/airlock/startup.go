@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 )
 
 // startupName is the file of the host state with the progress of services and startup commands. It is not part of the
@@ -42,5 +43,5 @@ func (s Store) MarkHintShown(id string) bool {
 
 // SetStartup records the progress of services and startup commands as a text.
 func (s Store) SetStartup(id, progress string) error {
-	return gitops.WriteFile(filepath.Join(s.Dir(id), startupName), []byte(progress), 0o600)
+	return durable.WriteFile(filepath.Join(s.Dir(id), startupName), []byte(progress), 0o600)
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/identity"
 )
 
@@ -127,7 +128,7 @@ func (s Store) Save(r Record) error {
 	if err != nil {
 		return err
 	}
-	err = gitops.WriteFile(s.file(r.ID), content, 0o600)
+	err = durable.WriteFile(s.file(r.ID), content, 0o600)
 	if gitops.NoRoom(err) {
 		return s.overwrite(r.ID, content, err)
 	}

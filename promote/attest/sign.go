@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote/evidence"
 )
@@ -118,7 +119,7 @@ func (a Attester) key(ctx context.Context, s *state) (kind, fingerprint string, 
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		if content, err = evidence.NewKey(); err == nil {
-			err = gitops.WriteFile(file, content, 0o600)
+			err = durable.WriteFile(file, content, 0o600)
 		}
 	}
 	if err == nil {
@@ -194,7 +195,7 @@ func (a Attester) signAsUser(ctx context.Context, signed []byte) ([]byte, error)
 	case key == "":
 		literal := strings.TrimPrefix(a.userKey(), literalKey)
 		key, args = filepath.Join(a.dir(), "evidence.pub"), []string{"-U"}
-		if err := gitops.WriteFile(key, []byte(literal+"\n"), 0o600); err != nil {
+		if err := durable.WriteFile(key, []byte(literal+"\n"), 0o600); err != nil {
 			return nil, err
 		}
 	case key == filepath.Join(a.Repo.Top, a.userKey()) && hostenv.Inside(key):

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/promote/evidence"
 )
 
@@ -58,7 +59,7 @@ func (s *state) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	return gitops.WriteFile(stateFile(dir), append(content, '\n'), 0o600)
+	return durable.WriteFile(stateFile(dir), append(content, '\n'), 0o600)
 }
 
 // keys returns the keys that have signed.

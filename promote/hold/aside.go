@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/land"
 )
 
@@ -71,7 +72,7 @@ func PutAside(ctx context.Context, repo *gitops.Repository, dir string, paths []
 func list(dir string, paths []string) (name string, err error) {
 	content := []byte(strings.Join(paths, "\x00") + "\x00")
 	name = filepath.Join(dir, fmt.Sprintf("paths-%.4x", sha256.Sum256(content)))
-	return name, gitops.WriteFile(name, content, 0o600)
+	return name, durable.WriteFile(name, content, 0o600)
 }
 
 func quoted(paths []string) string {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 )
 
@@ -179,7 +180,7 @@ func writeFacts(dir string, order []gitops.OID, facts map[gitops.OID]Fact) error
 	if err != nil {
 		return err
 	}
-	return gitops.WriteFile(factsFile(dir), []byte(text), 0o600)
+	return durable.WriteFile(factsFile(dir), []byte(text), 0o600)
 }
 
 // Entries returns the entries of the ledger in the host state dir, landed or pending, by outer commit.

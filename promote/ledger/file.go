@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 )
 
 // version is the version of every file so far.
@@ -41,5 +42,5 @@ func writeFile(file string, v any) error {
 	if err != nil {
 		return err
 	}
-	return gitops.WriteFile(file, append(content, '\n'), 0o600)
+	return durable.WriteFile(file, append(content, '\n'), 0o600)
 }

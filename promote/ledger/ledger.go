@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 )
 
 // Ledger maps inner commits to outer commits, in the order in which the outer ones were built.
@@ -268,7 +269,7 @@ func (l *Ledger) Save() error {
 	if from > 0 {
 		err = appendFile(l.file, text.String())
 	} else {
-		err = gitops.WriteFile(l.file, []byte(text.String()), 0o600)
+		err = durable.WriteFile(l.file, []byte(text.String()), 0o600)
 	}
 	l.stored, l.whole = len(all), err == nil
 	return err

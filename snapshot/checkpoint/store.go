@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
@@ -219,7 +219,7 @@ func (s *Store) newRef(c *Checkpoint, p *pack, r roots, now time.Time) (ref *os.
 }
 
 // syncNames makes the refs of checkpoints survive a power failure. Without it, a failure can remove the last checkpoints completely.
-func (s *Store) syncNames() error { return gitops.SyncPath(filepath.Join(s.dir, refFolder)) }
+func (s *Store) syncNames() error { return durable.SyncPath(filepath.Join(s.dir, refFolder)) }
 
 // load reads the state of a checkpoint.
 func (s *Store) load(c Checkpoint) (*node, error) {

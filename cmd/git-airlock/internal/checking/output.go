@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/checks"
 )
@@ -129,7 +130,7 @@ func (j job) writeLog(done checks.Result, tail []byte) error {
 	if cut := len(tail) - tailSize; cut > 0 {
 		tail = tail[cut:]
 	}
-	return gitops.WriteFile(logFile(j.Prisons.Store, j.record.ID), append(append(head, '\n'), tail...), 0o600)
+	return durable.WriteFile(logFile(j.Prisons.Store, j.record.ID), append(append(head, '\n'), tail...), 0o600)
 }
 
 // Log returns the last output of a check of an airlock, escaped. It is empty if the log has the output of another check.

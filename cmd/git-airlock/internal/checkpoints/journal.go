@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
@@ -57,7 +58,7 @@ func (k Keeper) journalFile() string {
 
 // write writes the journal durably.
 func (k Keeper) write(j journal) error {
-	return gitops.WriteJSON(k.journalFile(), j)
+	return durable.WriteJSON(k.journalFile(), j)
 }
 
 // finished removes the journal.
@@ -116,7 +117,7 @@ func (k Keeper) Finish(ctx context.Context) error {
 
 func (k Keeper) finish(ctx context.Context) error {
 	var j journal
-	found, err := gitops.ReadJSON(k.journalFile(), &j)
+	found, err := durable.ReadJSON(k.journalFile(), &j)
 	if err != nil {
 		return fmt.Errorf("read the journal: %w", err)
 	}

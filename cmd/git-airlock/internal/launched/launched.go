@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/prison"
 )
 
@@ -26,13 +27,13 @@ type Note struct {
 
 // Read returns the note in the host state of an airlock. Without a note, ok is false.
 func Read(dir string) (n Note, ok bool, err error) {
-	ok, err = gitops.ReadJSON(filepath.Join(dir, fileName), &n)
+	ok, err = durable.ReadJSON(filepath.Join(dir, fileName), &n)
 	return n, ok, err
 }
 
 // Write replaces the note.
 func (n Note) Write(dir string) error {
-	return gitops.WriteJSON(filepath.Join(dir, fileName), n)
+	return durable.WriteJSON(filepath.Join(dir, fileName), n)
 }
 
 // Resize notes the present size of the terminal, if there is a note and a size.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/passed"
@@ -32,7 +33,7 @@ const passedName = "passed.json"
 
 // PassedValues returns what recognises the values of an airlock's variables, also of those of earlier starts.
 func (p Prisons) PassedValues(r airlock.Record) (values passed.Values, err error) {
-	_, err = gitops.ReadJSON(filepath.Join(p.Store.Dir(r.ID), passedName), &values)
+	_, err = durable.ReadJSON(filepath.Join(p.Store.Dir(r.ID), passedName), &values)
 	return values, err
 }
 
@@ -48,7 +49,7 @@ func (p Prisons) learnValues(r airlock.Record, env []string, committed map[strin
 	if err != nil || !values.Learn(secret) {
 		return err
 	}
-	return gitops.WriteJSON(filepath.Join(p.Store.Dir(r.ID), passedName), values)
+	return durable.WriteJSON(filepath.Join(p.Store.Dir(r.ID), passedName), values)
 }
 
 // StartSpec returns the specification with what only a start needs: the values of the variables, and how programs are watched.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/launched"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote"
@@ -46,7 +47,7 @@ func (a *Active) End(ctx context.Context, result Result) error {
 
 // ended notes how a run ended, before its record is made.
 func (k Keeper) ended(slot int, result Result) error {
-	return gitops.WriteJSON(filepath.Join(k.folder(slot), endName), result)
+	return durable.WriteJSON(filepath.Join(k.folder(slot), endName), result)
 }
 
 // FinishOver records the runs of this airlock that are over and that no process has recorded. now says that nothing more lands, so that
@@ -89,7 +90,7 @@ func (k Keeper) over(ctx context.Context, slot int, now bool) (result Result, ov
 	if err != nil {
 		return result, false, err
 	}
-	known, err := gitops.ReadJSON(filepath.Join(k.folder(slot), endName), &result)
+	known, err := durable.ReadJSON(filepath.Join(k.folder(slot), endName), &result)
 	if err != nil {
 		return result, false, err
 	}
@@ -186,7 +187,7 @@ func (k Keeper) lastSign(slot int) time.Time {
 }
 
 func (k Keeper) opening(slot int) (o opening, err error) {
-	found, err := gitops.ReadJSON(filepath.Join(k.folder(slot), openName), &o)
+	found, err := durable.ReadJSON(filepath.Join(k.folder(slot), openName), &o)
 	if err == nil && !found {
 		err = fs.ErrNotExist
 	}
@@ -221,7 +222,7 @@ func (k Keeper) place(mark string) store.Place {
 // one's process died before it stored the record.
 func (k Keeper) made(ctx context.Context, slot int, numberFile string) (bool, error) {
 	var number int
-	if found, err := gitops.ReadJSON(numberFile, &number); err != nil || !found {
+	if found, err := durable.ReadJSON(numberFile, &number); err != nil || !found {
 		return false, err
 	}
 	ref := record.Ref(k.Record.Session, number)
@@ -257,7 +258,7 @@ func (k Keeper) make(ctx context.Context, slot int, numberFile, mark string, res
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(recordGarbage))
 	o.Manifest.Run, o.Manifest.Previous = n, previous
-	if err := gitops.WriteFile(numberFile, []byte(strconv.Itoa(n)), 0o600); err != nil {
+	if err := durable.WriteFile(numberFile, []byte(strconv.Itoa(n)), 0o600); err != nil {
 		return err
 	}
 	killpoint.Reach("before-gathering")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 	"github.com/git-airlock/git-airlock/promote/events"
@@ -115,7 +116,7 @@ func (k Keeper) Begin(ctx context.Context, c Command) (*Active, error) {
 		}
 	}
 	killpoint.Reach("before-opening")
-	err = errors.Join(gitops.WriteJSON(filepath.Join(k.folder(slot), openName), o), gitops.SyncPath(filepath.Dir(k.folder(slot))), gitops.SyncPath(k.dir()))
+	err = errors.Join(durable.WriteJSON(filepath.Join(k.folder(slot), openName), o), durable.SyncPath(filepath.Dir(k.folder(slot))), durable.SyncPath(k.dir()))
 	if err != nil {
 		return nil, errors.Join(err, a.Cancel())
 	}

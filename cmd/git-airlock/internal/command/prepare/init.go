@@ -22,6 +22,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
@@ -290,7 +291,7 @@ func writeOwn(path string, had, content []byte) error {
 		if err != nil {
 			return err
 		}
-		return gitops.WriteFile(path, content, info.Mode().Perm())
+		return durable.WriteFile(path, content, info.Mode().Perm())
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {

@@ -1,13 +1,14 @@
-package gitops
+// Package durable writes files of the host so that they survive a power loss, and moves them in one step.
+package durable
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 )
 
@@ -68,16 +69,18 @@ func SyncFiles(dir string, names []string) error {
 	if len(names) > syncEach {
 		return SyncFileSystem(dir)
 	}
-	var syncs []func() error
-	for _, name := range names {
+	var running sync.WaitGroup // the file system writes them at once
+	errs := make([]error, len(names))
+	for i, name := range names {
 		full := filepath.Join(dir, name)
 		info, err := os.Lstat(full)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 			continue
 		}
-		syncs = append(syncs, func() error { return SyncPath(full) })
+		running.Go(func() { errs[i] = SyncPath(full) })
 	}
-	return Together(syncs...) // the file system writes them at once
+	running.Wait()
+	return errors.Join(errs...)
 }
 
 // OtherDevice reports whether two paths are on different file systems.
@@ -124,49 +127,3 @@ func CopyFile(from, to string) error {
 	_, err = out.ReadFrom(in)
 	return errors.Join(err, out.Sync(), out.Close())
 }
-
-// Unless returns err, or nil if err is the expected error.
-func Unless(err, expected error) error {
-	if errors.Is(err, expected) {
-		return nil
-	}
-	return err
-}
-
-// Glob returns the files in a folder whose names match a pattern, sorted, and none if it cannot read the folder. In a pattern for
-// [filepath.Glob], the path of a user's folder would need quotes for its special characters.
-func Glob(dir, pattern string) (found []string) {
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if match, _ := filepath.Match(pattern, e.Name()); match {
-			found = append(found, filepath.Join(dir, e.Name()))
-		}
-	}
-	return found
-}
-
-// Token returns a random text that is chosen once for each directory of host state and stored there. Our lock file
-// on an index contains the token, which shows after a crash at any moment that the lock is ours.
-func Token(dir string) (string, error) {
-	content, err := os.ReadFile(TokenPath(dir))
-	if err == nil && len(content) > 0 {
-		return string(content), nil
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
-	}
-	text := "airlock " + rand.Text() + "\n"
-	return text, WriteFile(TokenPath(dir), []byte(text), 0o600)
-}
-
-// TokenPath returns the file that contains the token of a directory.
-func TokenPath(dir string) string { return filepath.Join(dir, "token") }
-
-// HasJournal reports whether a landing of this host state is unfinished.
-func HasJournal(dir string) bool {
-	_, err := os.Lstat(JournalPath(dir))
-	return err == nil
-}
-
-// JournalPath returns the path of a landing's journal.
-func JournalPath(dir string) string { return filepath.Join(dir, "journal") }
