@@ -174,6 +174,7 @@ var StatusFields = []Explained{
 	{"flagged", "a list of landed commits that a rule flagged: the `commit` and the `rules`"},
 	{"last_landed_at", "when the last commit landed, or null"},
 	{"failure", "the error, if promotion fails; otherwise absent"},
+	{"setup_failure", "the message of the service or startup command that failed last, until it has run; otherwise absent"},
 	{"syncing", "whether a `sync` is running, or was interrupted and is not finished"},
 	{"sync_waits", "whether a `sync` waits for the agent's next commit"},
 	{"isolation", "the isolation of the prison: `network`, `lockdown`, which `git airlock net lockdown` sets, `runtime`, the `limits` `memory`, `cpus` and `pids`, and `weaker`, a list of sentences on the measures that are missing here"},
