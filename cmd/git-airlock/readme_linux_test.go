@@ -215,14 +215,19 @@ func (r *reader) run(script string) string {
 	return out
 }
 
-// follow runs a command and compares its output. A command that changes nothing is repeated until its output matches.
+// follow runs a command and compares its output. A command that changes nothing is repeated until its output matches. A landing that the
+// last command showed may still hold the lock of the index.
 func (r *reader) follow(e example) {
 	r.Helper()
 	for readmes, ours := range r.ids {
 		e.command = strings.ReplaceAll(e.command, readmes, ours)
 	}
 	looks := regexp.MustCompile(`^(git log|git airlock (status|log|visit -- (id|git log)))\b`).MatchString(e.command)
-	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	end := time.Now().Add(patience)
+	for _, err := os.Lstat(filepath.Join(r.dir, ".git/index.lock")); err == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		_, err = os.Lstat(filepath.Join(r.dir, ".git/index.lock"))
+	}
+	for ; ; time.Sleep(100 * time.Millisecond) {
 		out := r.run(e.command)
 		if len(e.output) == 0 {
 			return
