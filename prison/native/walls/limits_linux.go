@@ -104,7 +104,7 @@ func planGroups(s prison.Spec, name string, offers func(dir string) []string) *L
 		v1, v2     []setting
 		fallback   func()
 	}{
-		{"memory", prison.Weakness{Kind: prison.LooseMemoryLimit, Text: "memory is limited for each process, not for all together"}, memoryV1(want), memoryV2(want),
+		{"memory", prison.Weakness{Kind: prison.LooseMemoryLimit, Text: "memory is limited for each process, and shared memory (memfd, shm) is not limited"}, memoryV1(want), memoryV2(want),
 			func() { l.Rlimits.Memory = dataLimit(want) }},
 		{"pids", prison.Weakness{Kind: prison.LooseProcessLimit, Text: "the number of processes is limited by the uid, not by a control group"}, pidsMax(want), pidsMax(want),
 			func() { l.Rlimits.PIDs = uint64(want.PIDs + ownThreads) }},
