@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -113,9 +114,8 @@ func holderOf(file string) Holder {
 	command, _ := os.ReadFile(proc + "/cmdline") // empty if the process has ended
 	h.Command = shown(string(command))
 	stat, _ := os.ReadFile(proc + "/stat")
-	if _, rest, found := strings.Cut(string(stat), ") "); found {
-		h.Stopped = strings.HasPrefix(rest, "T") || strings.HasPrefix(rest, "t")
-	}
+	state := string(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name before it may contain anything
+	h.Stopped = strings.HasPrefix(state, " T") || strings.HasPrefix(state, " t")
 	return h
 }
 

@@ -17,13 +17,22 @@ import (
 // TestWaitingEnds waits for a process that works, and for one that is stopped. The times are simulated.
 func TestWaitingEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
-	holder := exec.Command("flock", file, "sh", "-c", "echo held; exec sleep 60")
+	flock, err := exec.LookPath("flock") // it is in util-linux
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "a) R b" // looks like the end of the name in /proc/PID/stat, and a state
+	program := filepath.Join(t.TempDir(), name)
+	if err := os.Symlink(flock, program); err != nil {
+		t.Fatal(err)
+	}
+	holder := exec.Command(program, file, "sh", "-c", "echo held; exec sleep 60")
 	out, err := holder.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := holder.Start(); err != nil {
-		t.Fatal(err) // flock(1) is in util-linux
+		t.Fatal(err)
 	}
 	defer func() { _ = holder.Process.Kill(); _ = holder.Wait() }()
 	if _, err := out.Read(make([]byte, 10)); err != nil {
@@ -44,7 +53,7 @@ func TestWaitingEnds(t *testing.T) {
 			t.Errorf("after %s it says %q", waited, said)
 		}
 	}
-	if len(said) != 1 || !strings.HasPrefix(said[0], fmt.Sprintf("waiting for process %d (flock)", pid)) {
+	if len(said) != 1 || !strings.HasPrefix(said[0], fmt.Sprintf("waiting for process %d (%s)", pid, name)) {
 		t.Errorf("it says %q", said)
 	}
 	var busy *BusyError
