@@ -47,7 +47,9 @@ func dialAndTell(addresses string) int {
 			return err
 		}
 	}
-	client := http.Client{Timeout: patience}
+	longer := d
+	longer.Timeout = patience
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DialContext: longer.DialContext}}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	results := map[string]string{}
@@ -60,6 +62,9 @@ func dialAndTell(addresses string) int {
 				var r *http.Response
 				if r, err = client.Get(address); err == nil { //nolint:bodyclose // closed below
 					c = r.Body
+				}
+				if err == nil && r.StatusCode == http.StatusForbidden {
+					err = errors.New(r.Status)
 				}
 			case datagram:
 				c, err = exchange(d, to)
