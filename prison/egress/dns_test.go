@@ -104,8 +104,8 @@ func TestForwardedQuestions(t *testing.T) {
 	}
 }
 
-// TestNamesOfThisMachine asks a resolver, which knows the name of this machine, for the names of addresses: directly, through another name,
-// and for whole zones.
+// TestNamesOfThisMachine has a resolver that knows the name of this machine. It sends questions for the names of addresses: directly, through
+// another name, and for whole zones.
 func TestNamesOfThisMachine(t *testing.T) {
 	const laptop = "laptop."
 	asked := 0

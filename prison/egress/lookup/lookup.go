@@ -31,7 +31,7 @@ type Resolver struct {
 	ask    func(ctx context.Context, name string, each time.Duration) ([]netip.Addr, error)
 }
 
-// LookUp asks for the addresses of an absolute name, to which no search domain is appended.
+// LookUp returns the addresses of an absolute name. It appends no search domain.
 func (r *Resolver) LookUp(ctx context.Context, name string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -75,7 +75,7 @@ func (r *Resolver) asker() func(context.Context, string, time.Duration) ([]netip
 	return ask
 }
 
-// ask asks for the addresses of a name. If each is not zero, it is how long each question may wait for an answer.
+// ask returns the addresses of a name. Unless each is zero, it limits the time for the answer to each question.
 func ask(ctx context.Context, name string, each time.Duration) ([]netip.Addr, error) {
 	r := net.Resolver{PreferGo: true} // the resolver of libc loads libraries, which a confined process cannot
 	if each > 0 {

@@ -56,7 +56,7 @@ func Address(name string) netip.Addr {
 	return netip.Addr{}
 }
 
-// read returns the numbers of labels from the last to the first, up to a label that is no number.
+// read returns the numbers that the labels are, from the last label to the first. It ends at a label that is not a number.
 func read(labels string, base, bits, most int) (numbers []byte) {
 	for _, label := range slices.Backward(strings.Split(labels, ".")) {
 		n, err := strconv.ParseUint(label, base, bits)

@@ -74,7 +74,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestCause has proxies that cannot be asked, and a connection that the caller ends, which is no failure of the proxy.
+// TestCause connects through proxies that fail, and checks the cause. A connection that the caller ends is not a failure of the proxy.
 func TestCause(t *testing.T) {
 	silent := serve(t, func(c net.Conn) { io.Copy(io.Discard, c) })
 	plain := serve(t, func(c net.Conn) {

@@ -53,7 +53,7 @@ func (m *Map) Escapes(path, workspace string, left *int) string {
 	return m.follow(path, strings.ReplaceAll(target, `\`, "/"), workspace, left).why // as Windows reads it
 }
 
-// at returns the target of a link. If there is no link of the exact name, a file system may take another one for it.
+// at returns the target of a link. Without a link of exactly that name, it takes one whose name is the same to some file systems.
 func (m *Map) at(path string) (target string, link bool) {
 	if target, link = m.own[path]; !link {
 		target, link = m.targets[pathname.Same(path)]

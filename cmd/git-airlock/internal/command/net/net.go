@@ -101,7 +101,7 @@ func lifetime(c *cli.Context, now time.Time) (time.Time, error) {
 	if !c.IsSet(forFlag.Name) {
 		return time.Time{}, nil
 	}
-	text := c.String(forFlag.Name) // empty if a variable of a script is: that is no reason to allow something for ever
+	text := c.String(forFlag.Name) // an empty one is refused below: a script's variable may be unset
 	const most = 366 * 24 * time.Hour
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Second || d > most {
