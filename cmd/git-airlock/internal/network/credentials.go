@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // credentialKey begins the settings of a credential: airlock.credential.NAME.source and so on.
@@ -320,15 +321,14 @@ func (e *ProgramError) Unwrap() error { return e.Err }
 
 // Next returns the command that runs the program at a terminal, where it can ask, and shows no value.
 func (e *ProgramError) Next() []string {
-	var words []string
-	for _, word := range e.Source.Argv {
-		words = append(words, gitops.Pasteable(word))
-	}
-	input := ""
+	var command []string
 	if e.Source.Input != "" {
-		input = "printf '" + strings.ReplaceAll(e.Source.Input, "\n", `\n`) + "' | "
+		command = []string{"printf", "%b", words.ShellQuote(strings.ReplaceAll(e.Source.Input, "\n", `\n`)), "|"}
 	}
-	return []string{input + strings.Join(words, " ") + " >/dev/null  # at a terminal it can ask, and says what fails"}
+	for _, word := range e.Source.Argv {
+		command = append(command, gitops.Pasteable(word))
+	}
+	return []string{strings.Join(command, " ") + " >/dev/null  # at a terminal it can ask, and says what fails"}
 }
 
 // HostsOf returns the hosts of a credential, separated by commas.

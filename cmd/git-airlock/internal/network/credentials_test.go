@@ -124,7 +124,7 @@ func TestProgramError(t *testing.T) {
 	}
 	t.Setenv("PATH", dir)
 	for source, want := range map[string]string{
-		"pass:my keys/openai": dir + "/pass show 'my keys/openai' >/dev/null", "git": `printf 'protocol=https\nhost=a.test\n\n' | ` + dir + "/git credential fill >/dev/null",
+		"pass:my keys/openai": dir + "/pass show 'my keys/openai' >/dev/null", "git": `printf %b 'protocol=https\nhost=a.test\n\n' | ` + dir + "/git credential fill >/dev/null",
 		"file:" + dir + "/missing": "", "command:missing": "",
 	} {
 		_, problems := Values(t.Context(), []control.Credential{{Name: "a", Rules: []string{"a.test:443"}, Source: source}}, nil)
