@@ -101,6 +101,41 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// TestRemoveImageBesideBuild removes an image while a build runs that uses one of its steps. The image must be gone, without an error.
+func TestRemoveImageBesideBuild(t *testing.T) {
+	onEach(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, _ prisontest.Options) {
+		common := fmt.Sprintf("ENV common=%d", time.Now().UnixNano())
+		removed, other := newBuild(t, "", common, "ENV mine=1"), newBuild(t, "", common, "RUN echo begun && sleep 5")
+		if err := b.BuildImage(t.Context(), removed); err != nil {
+			t.Fatal(err)
+		}
+		begun, built := make(chan bool, 1), make(chan error, 1)
+		other.Progress = func(s image.Step) {
+			if s.Said == "begun" {
+				begun <- true
+			}
+		}
+		go func() { built <- b.BuildImage(t.Context(), other) }()
+		select {
+		case <-begun:
+		case err := <-built:
+			t.Fatalf("the other build ended early: %v", err)
+		}
+		if err := b.RemoveImage(t.Context(), removed.Name); err != nil {
+			t.Errorf("removed beside a build: %v", err)
+		}
+		if id, err := b.ImageID(t.Context(), removed.Name); id != "" || err != nil {
+			t.Errorf("the image is still there: %q, %v", id, err)
+		}
+		if err := <-built; err != nil {
+			t.Errorf("the other build: %v", err)
+		}
+		if err := b.RemoveImage(t.Context(), other.Name); err != nil {
+			t.Errorf("removed after the build: %v", err)
+		}
+	})
+}
+
 // TestBuildCopiesOnlyFiles builds with a context that has the names of Dockerfiles and of files beside them. The steps of the build are
 // executed, and the image has the context's files and no others.
 func TestBuildCopiesOnlyFiles(t *testing.T) {

@@ -141,7 +141,7 @@ func (s Store) Reuse(ctx context.Context, name string) (bool, error) {
 }
 
 // RemoveImage removes the name from a built image. When the last name is removed, the engine also removes the image, and the images of
-// its steps that nothing else uses.
+// its steps that nothing else uses. Podman returns an error when it removed the image, and a build that runs uses one of those steps.
 func (s Store) RemoveImage(ctx context.Context, name string) error {
 	if !builtImage().MatchString(name) {
 		return fmt.Errorf("remove image %q: it was not built for prisons", name)
@@ -152,10 +152,14 @@ func (s Store) RemoveImage(ctx context.Context, name string) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, dialect.StartPatience)
 	defer cancel()
-	if _, err := e.ImageRemove(bounded, name, image.RemoveOptions{PruneChildren: true}); err != nil && !dialect.Gone(err) {
-		return e.Failed(ctx, "remove image", err)
+	_, err = e.ImageRemove(bounded, name, image.RemoveOptions{PruneChildren: true})
+	if err == nil || dialect.Gone(err) {
+		return nil
 	}
-	return nil
+	if _, there := e.ImageInspect(bounded, name); dialect.Gone(there) {
+		return nil
+	}
+	return e.Failed(ctx, "remove image", err)
 }
 
 // usedImages returns the images of all containers, running or not.
