@@ -69,7 +69,8 @@ type Commit struct {
 
 // ParseCommit reads a commit object. It reads tree, parent, author, committer and encoding, and drops every other header (signatures, mergetags,
 // unknown ones). As in git, which checks no header after the committer, the first header of a name counts, and a parent counts only before the
-// author. Otherwise a second tree could be one that nobody has checked.
+// author. Otherwise a second tree could be one that nobody has checked. Unlike git, it refuses object names with capital letters, which no git
+// writes: the same commit would have two names.
 func ParseCommit(raw []byte) (Commit, error) {
 	var c Commit
 	header, message, found := bytes.Cut(raw, []byte("\n\n"))
@@ -83,18 +84,24 @@ func ParseCommit(raw []byte) (Commit, error) {
 		if len(name) > len("committer") {
 			continue
 		}
+		var err error
 		key, value := string(name), rest
 		switch {
 		case key == "tree" && c.Tree == "":
-			c.Tree = OID(value) // a copy: a stored name must not keep headers of a megabyte in memory
+			c.Tree, err = ParseOID(string(value)) // a copy: a stored name must not keep headers of a megabyte in memory
 		case key == "parent" && c.Author == "":
-			c.Parents = append(c.Parents, OID(value))
+			var parent OID
+			parent, err = ParseOID(string(value))
+			c.Parents = append(c.Parents, parent)
 		case key == "author" && c.Author == "":
 			c.Author = string(value)
 		case key == "committer" && c.Committer == "":
 			c.Committer = string(value)
 		case key == "encoding" && c.Encoding == "":
 			c.Encoding = string(value)
+		}
+		if err != nil {
+			return c, fmt.Errorf("its %s has no plain object name", key)
 		}
 	}
 	if c.Tree == "" || c.Author == "" || c.Committer == "" {

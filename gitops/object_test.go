@@ -41,11 +41,13 @@ func TestParseCommitLeavesHeadersBehind(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for name, content := range map[string]string{
-		"no tree":      "author A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\n\nm",
-		"no author":    "tree " + string(someTree) + "\ncommitter C <c@x> 2 +0000\n\nm",
-		"no committer": "tree " + string(someTree) + "\nauthor A <a@x> 1 +0000\n\nm",
-		"empty":        "",
-		"in message":   "\n\ntree " + string(someTree) + "\nauthor A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\n",
+		"no tree":              "author A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\n\nm",
+		"no author":            "tree " + string(someTree) + "\ncommitter C <c@x> 2 +0000\n\nm",
+		"no committer":         "tree " + string(someTree) + "\nauthor A <a@x> 1 +0000\n\nm",
+		"empty":                "",
+		"capitals in the tree": "tree " + strings.ToUpper(string(someTree)) + "\nauthor A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\n\nm",
+		"capitals in a parent": "tree " + string(someTree) + "\nparent " + strings.ToUpper(string(someTree)) + "\nauthor A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\n\nm",
+		"in message":           "\n\ntree " + string(someTree) + "\nauthor A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\n",
 	} {
 		if _, err := ParseCommit([]byte(content)); err == nil {
 			t.Errorf("%s: no error", name)
@@ -60,22 +62,29 @@ func TestParseCommitLeavesHeadersBehind(t *testing.T) {
 // git, and must be nothing to us.
 func TestParseCommitTakesTheFirstHeader(t *testing.T) {
 	t.Parallel()
-	head := "tree " + string(someTree) + "\nparent p\nauthor A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\nencoding latin1\n"
+	head := "tree " + string(someTree) + "\nparent " + string(someTree) + "\nauthor A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\nencoding latin1\n"
 	c, err := ParseCommit([]byte(head + "tree 0000\nparent q\nauthor Evil <e@x> 9 +0000\ncommitter Evil <e@x> 9 +0000\nencoding utf-7\n\nm\n"))
 	if err != nil || string(c.Bytes()) != head+"\nm\n" {
 		t.Errorf("got %q, %v; want %q", c.Bytes(), err, head+"\nm\n")
 	}
 }
 
-// Whatever parses is written so that it parses to the same, and never to more than was there.
+// Whatever parses is written so that it parses to the same, and never to more than was there. All object names in it are such as the host's
+// files can hold.
 func FuzzParseCommit(f *testing.F) {
 	f.Add([]byte("tree " + someTree + "\nauthor A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\n\nm\n"))
-	f.Add([]byte("tree t\nparent p\nparent q\nauthor A\ncommitter C\nencoding e\n\n\n\n"))
-	f.Add([]byte("tree t\nauthor A\ncommitter C\ngpgsig a\n b\n\nm"))
+	f.Add([]byte("tree " + someTree + "\nparent " + someTree + "\nparent " + someTree + "\nauthor A\ncommitter C\nencoding e\n\n\n\n"))
+	f.Add([]byte("tree " + someTree + "\nauthor A\ncommitter C\ngpgsig a\n b\n\nm"))
+	f.Add([]byte("tree " + someTree + "\nparent " + OID(strings.ToUpper(string(someTree))) + "\nauthor A\ncommitter C\n\nm"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		c, err := ParseCommit(raw)
 		if err != nil {
 			return
+		}
+		for _, id := range append(c.Parents, c.Tree) {
+			if _, err := ParseOID(string(id)); err != nil {
+				t.Errorf("%q parses, but %v", raw, err)
+			}
 		}
 		written := c.Bytes()
 		back, err := ParseCommit(written)
