@@ -212,7 +212,9 @@ func (s lander) landBeforeFilter(ctx context.Context, at refs, to gitops.OID, ca
 	if err != nil || len(steps) == 0 {
 		return landed{}, errors.Join(err, cause)
 	}
-	return landed{}, fmt.Errorf("commit %.12s: %w (to leave it out: git airlock promote --drop %.12s)", steps[0], cause, steps[0])
+	named := fmt.Errorf("commit %.12s: %w (to leave it out: git airlock promote --drop %.12s)", steps[0], cause, steps[0])
+	s.engine.filter.Err = named // the cycles of the pause tell it, too
+	return landed{}, named
 }
 
 // landBeforePaths lands the pending commits before the first one that changes one of the paths.
