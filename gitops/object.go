@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 )
 
@@ -132,6 +134,27 @@ func SplitIdent(ident string) (who, when string) {
 		return ident[:i+1], ident[i+2:]
 	}
 	return ident, ""
+}
+
+// UnshownDate returns the date of the author or committer that git cannot show, or empty. Git ends with an error at a date that is before 1970
+// or after the end of its seconds in the zone of the date (gm_time_t in date.c), and fsck says nothing about it.
+func (c Commit) UnshownDate() string {
+	for _, ident := range []string{c.Author, c.Committer} {
+		_, when := SplitIdent(ident)
+		text, zone, _ := strings.Cut(when, " ")
+		seconds, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || seconds > math.MaxInt64 {
+			continue // git shows these as 1970
+		}
+		hhmm, err := strconv.ParseInt(zone, 10, 32)
+		if err != nil {
+			continue
+		}
+		if local := int64(seconds) + (hhmm/100*60+hhmm%100)*60; local < 0 { // an overflow is below 0 as well
+			return when
+		}
+	}
+	return ""
 }
 
 // Subject returns the first line of the message, escaped for display.

@@ -91,7 +91,12 @@ var strangeHeaders = []string{
 
 func someTime(r *rand.Rand) string {
 	seconds := one(r, []int64{0, 1, 100000000, 1234567890, 1700000000, 2147483648, 4070908800, 253402300799})
-	return fmt.Sprint(seconds+r.Int64N(1000), " ", one(r, []string{"+0000", "-0000", "+0100", "-0330", "+1245", "-1200", "+1400", "+0545"}))
+	seconds += r.Int64N(1000)
+	zone := one(r, []string{"+0000", "-0000", "+0100", "-0330", "+1245", "-1200", "+1400", "+0545"})
+	if zone[0] == '-' {
+		seconds = max(seconds, 12*60*60) // git does not show dates before 1970
+	}
+	return fmt.Sprint(seconds, " ", zone)
 }
 
 var messages = []string{

@@ -403,7 +403,7 @@ func TestHistoryOfMerges(t *testing.T) {
 	i := newInner(t, gitopstest.Files{"a": "1"})
 	tree := gitops.OID(i.Run("rev-parse", "HEAD^{tree}"))
 	c := func(message, encoding string, parents ...gitops.OID) gitops.OID {
-		commit := gitops.Commit{Tree: tree, Parents: parents, Author: "A <a@x> 3 +0130", Committer: "C <c@x> 4 -0200", Encoding: encoding, Message: []byte(message)}
+		commit := gitops.Commit{Tree: tree, Parents: parents, Author: "A <a@x> 3 +0130", Committer: "C <c@x> 9000 -0200", Encoding: encoding, Message: []byte(message)}
 		return i.plant("commit", string(commit.Bytes()))
 	}
 	one := c("one\n", "", i.root)

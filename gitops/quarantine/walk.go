@@ -66,7 +66,19 @@ func (i *Inspector) limited(ctx context.Context, id gitops.OID, limits inner.Lim
 	if err := limits.Check("commit", id, size); err != nil {
 		return gitops.Commit{}, err
 	}
-	return i.parse(id, content)
+	c, err := i.parse(id, content)
+	if err == nil {
+		err = CheckDates(id, c)
+	}
+	return c, err
+}
+
+// CheckDates returns an [inner.Invalid] for a commit with a date that ends git log.
+func CheckDates(id gitops.OID, c gitops.Commit) error {
+	if when := c.UnshownDate(); when != "" {
+		return inner.Invalidf("commit %s: git cannot show its date %q; to give it another one: git commit --amend --date=now", id, when)
+	}
+	return nil
 }
 
 // Walk checks that commits, which are ordered parents before children, are complete if the commits before them are

@@ -209,6 +209,9 @@ func (b *builder) unnamedOf(commits []gitops.OID) (fresh []gitops.OID) {
 
 // add makes an outer commit of an inner one. The pair has everything but the outer commit.
 func (b *builder) add(ctx context.Context, p ledger.Pair, inner gitops.Commit, tree gitops.OID, parents []gitops.OID) error {
+	if err := quarantine.CheckDates(p.Inner, inner); err != nil { // there may have been too many commits to read each before
+		return err
+	}
 	author, written := gitops.SplitIdent(inner.Author)
 	user := b.request.User.String()
 	outer := b.date(gitops.Commit{Tree: tree, Parents: parents, Author: user + " " + written,
