@@ -148,7 +148,7 @@ func (s *Session) startDaemon(r airlock.Record) error {
 }
 
 // Heal starts the daemon of a running airlock again if it has died.
-func (s *Session) Heal(_ context.Context, r airlock.Record) error {
+func (s *Session) Heal(r airlock.Record) error {
 	if s.Dry || r.Phase != airlock.Running {
 		return nil
 	}

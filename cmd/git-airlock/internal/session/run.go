@@ -120,7 +120,7 @@ func (s *Session) running(ctx context.Context, request Request) (airlock.Record,
 			s.supplyKeys(ctx, *before)
 		}
 		if err != nil || runs {
-			return *before, errors.Join(err, s.Heal(ctx, *before))
+			return *before, errors.Join(err, s.Heal(*before))
 		}
 	}
 	r, started, err := s.start(ctx, request, true)

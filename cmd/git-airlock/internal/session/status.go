@@ -88,7 +88,7 @@ func (s *Session) letFinish(ctx context.Context) {
 
 func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, error) {
 	d := Status{Record: r, State: string(r.Phase)}
-	if err := s.Heal(ctx, r); err != nil {
+	if err := s.Heal(r); err != nil {
 		return d, err
 	}
 	if s.Store.WorkspaceGone(r) {

@@ -49,7 +49,7 @@ func promoteCommand() *cli.Command {
 
 // promoteNow promotes as the options say.
 func promoteNow(c *cli.Context, s *session.Session, r airlock.Record) error {
-	if err := s.Heal(c.Context, r); err != nil {
+	if err := s.Heal(r); err != nil {
 		return err
 	}
 	if c.Bool("resolve") {

@@ -39,7 +39,7 @@ func syncCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if err := s.Heal(c.Context, r); err != nil {
+			if err := s.Heal(r); err != nil {
 				return err
 			}
 			engine := s.Engine(r)

@@ -50,7 +50,7 @@ func visitCommand() *cli.Command {
 			if attach && log || (attach || log) && (inside != nil || agent != nil) {
 				return ui.Usagef("visit: --attach, --log and a command exclude each other")
 			}
-			if err := s.Heal(c.Context, r); err != nil {
+			if err := s.Heal(r); err != nil {
 				return err
 			}
 			switch {

@@ -88,7 +88,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ve
 	if err := inbound.CheckReason(s.Prisons(), string(wanted.Word), wanted.Reason); err != nil {
 		return err
 	}
-	if err := s.Heal(ctx, r); err != nil {
+	if err := s.Heal(r); err != nil {
 		return err
 	}
 	engine := s.Engine(r)
