@@ -103,7 +103,7 @@ func (l landing) tellLanded(o ledger.Outcome, before int) error {
 	if landed > 0 {
 		l.session.Report.Say("landed %s on %s", words.Count(landed, "commit"), branch)
 	}
-	HintAtNotes(l.session.Store, l.session.Report, l.engine.Record.ID, o.Total)
+	l.session.HintAtNotes(l.engine.Record.ID, o.Total)
 	if len(o.Holds) == 0 && o.Pending == 0 {
 		if landed <= 0 {
 			l.session.Report.Say("nothing is left to land on %s", branch)
@@ -113,7 +113,7 @@ func (l landing) tellLanded(o ledger.Outcome, before int) error {
 	return l.held(o)
 }
 
-// keepHint keeps the hint of [HintAtNotes] from users whose repository has notes already.
+// keepHint keeps the hint of [Session.HintAtNotes] from users whose repository has notes already.
 func (s *Session) keepHint(ctx context.Context, id string) {
 	if notes, err := s.Repo.Ref(ctx, promote.NotesRef); err == nil && notes != "" {
 		s.Store.MarkHintShown(id)
@@ -121,9 +121,9 @@ func (s *Session) keepHint(ctx context.Context, id string) {
 }
 
 // HintAtNotes prints once in a repository, after the first commit has landed, how to show the notes.
-func HintAtNotes(store airlock.Store, report Reporter, id string, landed int) {
-	if landed > 0 && store.MarkHintShown(id) {
-		report.Hint("git airlock log  # shows where landed commits come from")
+func (s *Session) HintAtNotes(id string, landed int) {
+	if landed > 0 && s.Store.MarkHintShown(id) {
+		s.Report.Hint("git airlock log  # shows where landed commits come from")
 	}
 }
 

@@ -69,7 +69,7 @@ func statusCommand() *cli.Command {
 				return err
 			}
 			if ui.CanAsk() { // a program that reads standard error may take a hint for an error
-				session.HintAtNotes(s.Store, s.Report, r.ID, d.Landed)
+				s.HintAtNotes(r.ID, d.Landed)
 			}
 			return nil
 		}),

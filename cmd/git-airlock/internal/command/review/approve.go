@@ -120,7 +120,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ve
 	if n := outcome.Total - before; n > 0 {
 		s.Report.Say("landed %s on %s", words.Count(n, "commit"), engine.Record.BranchName())
 	}
-	session.HintAtNotes(s.Store, s.Report, r.ID, outcome.Total)
+	s.HintAtNotes(r.ID, outcome.Total)
 	if wanted.Word == review.Approve { // listing what is left takes merges
 		if all, err := verdict.AllLanded(ctx, engine, decided); err != nil || all {
 			return err
