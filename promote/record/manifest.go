@@ -232,6 +232,12 @@ const (
 	UnseenKernel   = "what the kernel refused by itself is not recorded, such as a write to a read-only file"
 )
 
+// Sentences of [Manifest.Visibility] about a file that the record does not have.
+const (
+	UnseenPrograms  = "programs that ran are not recorded"
+	UnseenResources = "processor time and memory were not measured"
+)
+
 // General returns the sentences of [Manifest.Visibility] that hold for every run. The others are about the run.
 func General() []string {
 	return []string{UnseenReads, UnseenContents, UnseenSecrets, UnseenInside, UnseenShared, UnseenKernel}

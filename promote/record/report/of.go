@@ -138,17 +138,17 @@ func (m *material) unseen() (all, always []Text) {
 		}
 		add("%s", line)
 	}
-	said := strings.Join(m.Visibility, "\n")
-	if m.has[record.ExecName] && !strings.Contains(said, "built") {
+	said := func(sentence string) bool { return slices.Contains(m.Visibility, sentence) }
+	if m.has[record.ExecName] && !said(record.UnseenInside) {
 		always = append(always, sentence(record.UnseenInside))
 	}
 	for _, x := range []struct {
 		name, what string
 		needed     bool
 	}{
-		{record.ExecName, "which programs ran is not recorded", !strings.Contains(said, "rograms that ran")},
+		{record.ExecName, "which programs ran is not recorded", !said(record.UnseenPrograms)},
 		{record.EgressName, "what the network reached is not recorded", m.Network != "none"},
-		{record.ResourcesName, "processor time and memory were not measured", !strings.Contains(said, "memory were not")},
+		{record.ResourcesName, record.UnseenResources, !said(record.UnseenResources)},
 		{record.CommitsName, "the commits are not in the record", true},
 		{record.ChangesName, "the changes of the commits are not in the record", m.count(record.Landed) > 0},
 		{record.EventsName, "events are not recorded", true},

@@ -339,7 +339,7 @@ func (g *gathering) programs(ctx context.Context) error {
 	all := programLog(spec.Dir)
 	if all == nil {
 		g.absent[record.ExecName] = "the prison records no programs"
-		g.visibility = append(g.visibility, "programs that ran are not recorded")
+		g.visibility = append(g.visibility, record.UnseenPrograms)
 		return nil
 	}
 	g.visibility = append(g.visibility, record.UnseenInside)

@@ -158,7 +158,7 @@ func (g *gathering) resources() {
 		if !errors.Is(err, fs.ErrNotExist) {
 			g.absent[record.ResourcesName] = "the measurements cannot be read"
 		}
-		g.visibility = append(g.visibility, "processor time and memory were not measured")
+		g.visibility = append(g.visibility, record.UnseenResources)
 		return
 	}
 	samples, killed := grown(string(content))
