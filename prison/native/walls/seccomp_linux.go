@@ -54,15 +54,15 @@ func (p *program) ret(value uint32)   { p.emit(unix.BPF_RET|unix.BPF_K, 0, 0, va
 
 func (p *program) loadArg(n int) { p.load(dataArgs + 8*uint32(n)) }
 
-// The arguments of conditional jumps are the numbers of instructions to skip when the condition does not hold.
+// The arguments of conditional jumps are the numbers of instructions to skip when the condition does not hold. ifAtLeast skips one.
 func (p *program) ifEqual(k uint32, skip uint8) {
 	p.emit(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, skip, k)
 }
 func (p *program) ifAnyBit(k uint32, skip uint8) {
 	p.emit(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, 0, skip, k)
 }
-func (p *program) ifAtLeast(k uint32, skip uint8) {
-	p.emit(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, 0, skip, k)
+func (p *program) ifAtLeast(k uint32) {
+	p.emit(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, 0, 1, k)
 }
 
 func (p *program) answer(number, value uint32) {
@@ -93,22 +93,22 @@ func (p *program) refuseSetIDCreate(number uint32, flags, mode int) {
 
 // only allows a call if an argument has one of the values, and otherwise returns the given answer.
 func (p *program) only(number uint32, arg int, otherwise uint32, values ...uint32) {
-	p.ifEqual(number, uint8(2+2*len(values)))
-	p.loadArg(arg)
-	for _, v := range values {
-		p.answer(v, retAllow)
-	}
-	p.ret(otherwise)
+	p.byValue(number, arg, values, retAllow, otherwise)
 }
 
 // never refuses a call if an argument has one of the values.
 func (p *program) never(number uint32, arg int, values ...uint32) {
-	p.ifEqual(number, uint8(2+2*len(values)))
+	p.byValue(number, arg, values, retEPERM, retAllow)
+}
+
+// byValue returns one answer if an argument has one of the values, and otherwise another. It does so if the accumulator has k.
+func (p *program) byValue(k uint32, arg int, values []uint32, listed, otherwise uint32) {
+	p.ifEqual(k, uint8(2+2*len(values)))
 	p.loadArg(arg)
 	for _, v := range values {
-		p.answer(v, retEPERM)
+		p.answer(v, listed)
 	}
-	p.ret(retAllow)
+	p.ret(otherwise)
 }
 
 // keepCoreLimit makes changes of the core dump limit report success without effect, see [Rlimits.Set]. Programs that hold secrets set the
@@ -138,12 +138,7 @@ func (p *program) families(list []socketFamily) {
 			body.answer(f.number, retAllow)
 			continue
 		}
-		body.ifEqual(f.number, uint8(2+2*len(f.protocols)))
-		body.loadArg(2)
-		for _, protocol := range f.protocols {
-			body.answer(protocol, retAllow)
-		}
-		body.ret(retNoProtocol)
+		body.only(f.number, 2, retNoProtocol, f.protocols...)
 	}
 	p.ifEqual(unix.SYS_SOCKET, uint8(len(body)+2))
 	p.loadArg(0)
@@ -185,7 +180,7 @@ func (p *program) allow(numbers []uint32) {
 			n++
 		}
 		p.emit(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, 3, 0, sorted[n-1]+1) // continue with the next run
-		p.ifAtLeast(first, 1)
+		p.ifAtLeast(first)
 		p.ret(retAllow)
 		p.ret(retEPERM)
 		sorted = sorted[n:]
@@ -207,7 +202,7 @@ func filter() program {
 	p := begin()
 	// A call of a newer kernel does not exist inside until this package allows it. The numbers of x32 are higher,
 	// too.
-	p.ifAtLeast(slices.Max(allowed)+1, 1)
+	p.ifAtLeast(slices.Max(allowed) + 1)
 	p.ret(retNoSys)
 	// A filter cannot read the arguments of these calls behind a pointer. Callers use the older call when they get
 	// ENOSYS.
