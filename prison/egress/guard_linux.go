@@ -271,7 +271,7 @@ func (e *Engine) use(rules control.Rules) {
 	}
 	p.Open = e.open
 	if err == nil {
-		_, err = e.trusted.Update(p.requestNames(), time.Now())
+		err = e.trusted.Update(p.requestNames(), time.Now())
 	}
 	if err != nil {
 		e.failed = err.Error()

@@ -98,7 +98,7 @@ func TestSecondHelloNamesItsServer(t *testing.T) {
 // TestRetriedHandshake lets clients and servers of crypto/tls agree in one and in two steps, and copy a lot.
 func TestRetriedHandshake(t *testing.T) {
 	var trusted authority.Set
-	if _, err := trusted.Update([]string{"files.test"}, time.Now()); err != nil {
+	if err := trusted.Update([]string{"files.test"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	leaf, err := trusted.Leaf("files.test", time.Now())

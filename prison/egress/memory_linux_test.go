@@ -93,7 +93,7 @@ func startApart(t *testing.T, h http.HandlerFunc, raw func(net.Conn)) *apart {
 	t.Helper()
 	dir := t.TempDir()
 	var outside authority.Set
-	if _, err := outside.Update([]string{"test"}, time.Now()); err != nil {
+	if err := outside.Update([]string{"test"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	secure := &tls.Config{NextProtos: []string{"h2", "http/1.1"}, GetCertificate: func(i *tls.ClientHelloInfo) (*tls.Certificate, error) { return outside.Leaf(i.ServerName, time.Now()) }}

@@ -25,7 +25,7 @@ func newSeen(t testing.TB, h http.HandlerFunc, texts ...string) (*Engine, *stack
 	t.Helper()
 	var outside, unknown authority.Set
 	for name, set := range map[string]*authority.Set{"test": &outside, "example": &unknown} {
-		if _, err := set.Update([]string{name}, time.Now()); err != nil {
+		if err := set.Update([]string{name}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -66,11 +66,11 @@ func (s *Set) sorted() (all []*Authority) {
 	return all
 }
 
-// Update makes authorities for names that have none, and removes those for other names. It reports whether the set has
-// changed; after an error it has not.
-func (s *Set) Update(names []string, now time.Time) (changed bool, err error) {
+// Update makes authorities for names that have none, and removes those for other names. After an error
+// the set has not changed.
+func (s *Set) Update(names []string, now time.Time) error {
 	if len(names) > maxNames {
-		return false, fmt.Errorf("rules of requests for %d names: at most %d", len(names), maxNames)
+		return fmt.Errorf("rules of requests for %d names: at most %d", len(names), maxNames)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,14 +79,13 @@ func (s *Set) Update(names []string, now time.Time) (changed bool, err error) {
 		if next[name] = s.byName[name]; next[name] != nil {
 			continue
 		}
+		var err error
 		if next[name], err = New(name, now); err != nil {
-			return false, err
+			return err
 		}
-		changed = true
 	}
-	changed = changed || len(next) != len(s.byName)
 	s.byName = next
-	return changed, nil
+	return nil
 }
 
 // Leaf returns a certificate for the server of a canonical name, signed by the authority for the longest part of the name.

@@ -151,7 +151,7 @@ func socksProxy(c net.Conn) {
 // TestDial talks to a server through each kind of proxy. A server that speaks first loses nothing.
 func TestDial(t *testing.T) {
 	var certificates authority.Set
-	if _, err := certificates.Update([]string{"localhost"}, time.Now()); err != nil {
+	if err := certificates.Update([]string{"localhost"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	secure := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
