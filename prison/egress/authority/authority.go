@@ -51,8 +51,8 @@ type Authority struct {
 	leaves map[string]*tls.Certificate
 }
 
-// New makes an authority for a canonical name and the names below it.
-func New(name string, now time.Time) (*Authority, error) {
+// create makes an authority for a canonical name and the names below it.
+func create(name string, now time.Time) (*Authority, error) {
 	if name == "" {
 		return nil, errors.New("an authority without a name could vouch for all")
 	}
@@ -74,8 +74,8 @@ func New(name string, now time.Time) (*Authority, error) {
 	return assemble(der, key)
 }
 
-// Load returns an authority from the results of [Authority.Save].
-func Load(certificate, key []byte) (*Authority, error) {
+// parse returns an authority from the results of [Authority.Save].
+func parse(certificate, key []byte) (*Authority, error) {
 	k, err := x509.ParseECPrivateKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("read the key of an authority: %w", err)

@@ -25,7 +25,7 @@ func trusts(t *testing.T, a *Authority, name string) error {
 }
 
 func TestAuthorityVouchesForItsNameOnly(t *testing.T) {
-	a, err := New("files.test", time.Now())
+	a, err := create("files.test", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestAuthorityVouchesForItsNameOnly(t *testing.T) {
 	if !a.certificate.PermittedDNSDomainsCritical || strings.Contains(a.PEM(), "KEY") {
 		t.Error("the constraint is not critical, or the key is public")
 	}
-	if _, err := New("", time.Now()); err == nil {
+	if _, err := create("", time.Now()); err == nil {
 		t.Error("an authority without a name")
 	}
 }
@@ -107,7 +107,7 @@ func TestSetFollowsNames(t *testing.T) {
 // TestCertificatesAreReused checks that a certificate is used again until it ends soon, and that their number is bounded.
 func TestCertificatesAreReused(t *testing.T) {
 	now := time.Now()
-	a, err := New("files.test", now)
+	a, err := create("files.test", now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (s *Set) Load(all []control.Authority) error {
 	defer s.mu.Unlock()
 	s.byName = map[string]*Authority{}
 	for _, one := range all {
-		a, err := Load(one.Certificate, one.Key)
+		a, err := parse(one.Certificate, one.Key)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (s *Set) Update(names []string, now time.Time) error {
 			continue
 		}
 		var err error
-		if next[name], err = New(name, now); err != nil {
+		if next[name], err = create(name, now); err != nil {
 			return err
 		}
 	}
