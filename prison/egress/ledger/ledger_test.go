@@ -117,7 +117,7 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	records, r := all(t, dir)
-	if len(r.Damages) > 0 || r.Last != n || r.First != n-uint64(len(records))+1 || records[len(records)-1].Seq != n {
+	if len(r.Damages) > 0 || r.Last != n || records[0].Seq != n-uint64(len(records))+1 || records[len(records)-1].Seq != n {
 		t.Errorf("%d records of %+v", len(records), r)
 	}
 }

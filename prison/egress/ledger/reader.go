@@ -29,7 +29,6 @@ const maxDamages = 20
 // Report is the result of reading a whole ledger.
 type Report struct {
 	Records int
-	First   uint64   // number of the first record: greater than 1 if older files are gone
 	Last    uint64   // number of the last record
 	Head    string   // SHA-256 of the last line
 	Damages []Damage // at most [maxDamages]
@@ -50,7 +49,7 @@ func (c *chain) add(file string, number int, line []byte) (control.Record, bool)
 		c.damage(file, number, "not a record")
 		r.Seq = c.Last + 1
 	case !c.began:
-		if c.First = r.Seq; r.Seq == 0 || r.Seq == 1 && r.Prev != "" || r.Seq > 1 && !c.rotated {
+		if r.Seq == 0 || r.Seq == 1 && r.Prev != "" || r.Seq > 1 && !c.rotated {
 			c.damage(file, number, "not the first record of a ledger")
 		}
 	case r.Prev != c.Head:
