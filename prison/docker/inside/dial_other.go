@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// dialIn connects to a socket in a folder, if its path is not too long.
-func dialIn(ctx context.Context, dir, name string) (net.Conn, error) {
-	return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, name))
+// dialIn connects to the keeper's socket in a folder, if the path is not too long.
+func dialIn(ctx context.Context, dir string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, socketName))
 }

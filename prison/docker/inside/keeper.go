@@ -221,7 +221,7 @@ func (r *Container) Join(ctx context.Context, p prison.Process) error {
 	if l == nil || l.Exited {
 		return errors.Join(prison.ErrNotLaunched, r.check(ctx))
 	}
-	conn, err := dialIn(ctx, r.HostDir, socketName)
+	conn, err := dialIn(ctx, r.HostDir)
 	if err != nil {
 		return fmt.Errorf("join the terminal of %q: %w", l.Argv[0], err)
 	}
@@ -253,7 +253,7 @@ func (r *Container) Join(ctx context.Context, p prison.Process) error {
 // AwaitKeeper waits until the keeper of a stopped prison has ended. From then on it writes nothing.
 func AwaitKeeper(ctx context.Context, dir string) error {
 	for deadline := time.Now().Add(2 * dialect.KillPatience); ; time.Sleep(5 * time.Millisecond) {
-		conn, err := dialIn(ctx, dir, socketName)
+		conn, err := dialIn(ctx, dir)
 		if err != nil {
 			return nil
 		}

@@ -101,7 +101,7 @@ func (r *Container) State(ctx context.Context) (*Launched, error) {
 // kept reports whether the keeper of the launched command runs. It will write how the command ends. The engine's answer is not enough:
 // a command that it is still starting has no process and does not run, and with Podman the same is true of an ended one.
 func (r *Container) kept(ctx context.Context) bool {
-	conn, err := dialIn(ctx, r.HostDir, socketName)
+	conn, err := dialIn(ctx, r.HostDir)
 	if err == nil {
 		conn.Close()
 	}
