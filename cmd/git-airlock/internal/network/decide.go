@@ -75,10 +75,9 @@ func (t Target) ForRequest(method, path string) Target {
 
 // Answer reports whether rules allow a target, and why.
 type Answer struct {
-	Allowed    bool
-	Rule       *control.Rule // that decided; nil if none did
-	Reason     string        // of a refusal, and of a permission without a rule
-	PerRequest bool          // the network sees the requests, and decides on each of them
+	Allowed bool
+	Rule    *control.Rule // that decided; nil if none did
+	Reason  string        // of a refusal, and of a permission without a rule
 }
 
 // Decide returns the answer of rules about a target.
@@ -91,7 +90,7 @@ func Decide(rules Rules, t Target, now time.Time) Answer {
 	if err != nil {
 		return Answer{Reason: err.Error()}
 	}
-	v := Answer{Allowed: d.Allowed, Reason: d.Reason, PerRequest: d.PerRequest, Rule: original(rules.Rules, d)}
+	v := Answer{Allowed: d.Allowed, Reason: d.Reason, Rule: original(rules.Rules, d)}
 	switch {
 	case rules.Lockdown:
 		v.Reason = "lockdown: everything is refused"
