@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -205,11 +206,7 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 		}
 	}
 	for _, f := range d.Flows {
-		host := f.Name
-		if host == "" {
-			host = f.Address
-		}
-		p.line("flow", "%s %s:%d, %s sent, %s received, since %s", f.Proto, gitops.Text(host).String(), f.Port, words.Bytes(f.Sent), words.Bytes(f.Received), span(now.Sub(f.Since)))
+		p.line("flow", "%s %s:%d, %s sent, %s received, since %s", f.Proto, gitops.Text(cmp.Or(f.Name, f.Address)).String(), f.Port, words.Bytes(f.Sent), words.Bytes(f.Received), span(now.Sub(f.Since)))
 	}
 	p.refusals(d.Refusals)
 	_, err := p.WriteTo(w)
