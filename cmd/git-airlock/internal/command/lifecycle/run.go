@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -55,22 +56,23 @@ func runCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			run := &directRun{session: s, wanted: wanted, argv: argv, most: most}
 			if c.Bool(cmdline.JSONFlag.Name) {
-				return runForJSON(c, s, wanted, argv, most)
+				return runForJSON(c, run)
 			}
-			return runInside(c.Context, s, wanted, argv, most, nil, nil)
+			return run.do(c.Context)
 		}),
 	}, cmdline.Takes{Most: 1, Inside: true, Status: true})
 }
 
-// runForJSON runs a command as runInside does, and prints a summary of the run.
-func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv []string, most time.Duration) error {
-	d := summary{Argv: argv}
-	if wanted.Agent != nil {
-		d.Agent = wanted.Agent.Name
+// runForJSON does a run, and prints its summary.
+func runForJSON(c *cli.Context, run *directRun) error {
+	s, d := run.session, summary{Argv: run.argv}
+	if run.wanted.Agent != nil {
+		d.Agent = run.wanted.Agent.Name
 	}
 	if s.Dry {
-		err := runInside(c.Context, s, wanted, argv, most, nil, nil)
+		err := run.do(c.Context)
 		if err == nil {
 			err = d.foretell(c.Context, s)
 		}
@@ -79,10 +81,11 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 		}
 		return err
 	}
-	begin := func(ctx context.Context, r airlock.Record) error {
+	run.out = io.MultiWriter(os.Stderr, &d.output)
+	run.before = func(ctx context.Context, r airlock.Record) error {
 		return d.begin(context.WithoutCancel(ctx), s, r) // the document is printed also if the time is over
 	}
-	err := runInside(c.Context, s, wanted, argv, most, io.MultiWriter(os.Stderr, &d.output), begin)
+	err := run.do(c.Context)
 	if d.ID == "" {
 		return err
 	}
@@ -92,52 +95,27 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 	return errors.Join(err, ui.PrintJSON(c.App.Writer, d))
 }
 
-// runInside runs a command or an agent in the running airlock, or in one that it starts. It ends the command after the time most; 0 means
-// that the time is not limited. Before the command it calls begin, which may be nil. The output goes to out, see [visit]. If the command
-// fails and a commit is held, runInside returns the error of the command.
-func runInside(ctx context.Context, s *session.Session, wanted session.Request, argv []string, most time.Duration, out io.Writer,
-	begin func(context.Context, airlock.Record) error) error {
+// directRun is a run of git airlock run: a command or an agent, in the running airlock or in one that the run starts.
+type directRun struct {
+	session *session.Session
+	wanted  session.Request
+	argv    []string
+	most    time.Duration                               // the command ends after it; 0 means that the time is not limited
+	out     io.Writer                                   // for the output, see [visitor.visit]
+	before  func(context.Context, airlock.Record) error // is called before the command; may be nil
+
+	active *runs.Active // the record of the run; nil until the run begins
+	result runs.Result
+}
+
+// do does the run, and prints the result of an agent. If the command fails and a commit is held, do returns the error of the command.
+func (d *directRun) do(ctx context.Context) error {
 	cmdline.KeepWorking()
-	var recorded recording
-	ran, held := s.Run(ctx, wanted, func(ctx context.Context, r airlock.Record) error {
-		switch {
-		case s.Dry && wanted.Agent != nil:
-			s.Report.Say("would run %s in the prison and promote its commits", wanted.Agent.Name)
-			return nil
-		case s.Dry:
-			s.Report.Say("would run %q in the prison and promote its commits", argv)
-			return nil
-		}
-		what := argv
-		if wanted.Agent != nil {
-			what = []string{wanted.Agent.Name, wanted.Agent.Task}
-		}
-		summoning, end := context.WithCancel(ctx)
-		ready := summoned(summoning, s, r, argv, wanted.Agent) // during the checkpoint, which does not read the agent's home
-		defer ready()                                          //nolint:errcheck // visit returns the error
-		defer end()
-		return cmdline.Checkpoints(s, r).Around(ctx, what, func(before record.CheckpointRange) error {
-			if err := recorded.begin(ctx, s, r, argv, wanted.Agent, before); err != nil {
-				return err
-			}
-			err := noticeRefusals(ctx, s, r, wanted.Agent, func(ctx context.Context) error {
-				return within(ctx, s, most, func(ctx context.Context) error {
-					defer context.AfterFunc(ctx, end)()
-					if begin != nil {
-						if err := begin(ctx, r); err != nil {
-							return err
-						}
-					}
-					return visit(ctx, s, r, ready, wanted.Agent, out, recorded.Active)
-				})
-			})
-			recorded.ended(ctx, s, err)
-			return err
-		})
-	})
-	recorded.finish(context.WithoutCancel(ctx), s)
-	if status, known := cmdline.ChildStatus(ran); known && status != 0 && wanted.Agent != nil {
-		s.Report.Say("%s has ended with status %d", wanted.Agent.Name, status)
+	s, agent := d.session, d.wanted.Agent
+	ran, held := s.Run(ctx, d.wanted, d.doIn)
+	d.finish(context.WithoutCancel(ctx))
+	if status, known := cmdline.ChildStatus(ran); known && status != 0 && agent != nil {
+		s.Report.Say("%s has ended with status %d", agent.Name, status)
 	}
 	if errors.Is(ran, syscall.EPIPE) && ctx.Err() == nil { // a ^C also breaks pipes to other processes
 		ran = cmdline.Shown(cmdline.ErrUnread)
@@ -149,4 +127,41 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 		held = cmdline.Shown(held)
 	}
 	return cmp.Or(ran, held)
+}
+
+// doIn runs the command in a running airlock, between two checkpoints.
+func (d *directRun) doIn(ctx context.Context, r airlock.Record) error {
+	s, agent, what := d.session, d.wanted.Agent, d.argv
+	switch {
+	case s.Dry && agent != nil:
+		s.Report.Say("would run %s in the prison and promote its commits", agent.Name)
+		return nil
+	case s.Dry:
+		s.Report.Say("would run %q in the prison and promote its commits", d.argv)
+		return nil
+	case agent != nil:
+		what = []string{agent.Name, agent.Task}
+	}
+	summoning, end := context.WithCancel(ctx)
+	v := summon(summoning, s, r, d.argv, agent) // during the checkpoint, which does not read the agent's home
+	defer v.ready()                             //nolint:errcheck // visit returns the error
+	defer end()
+	visit := func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, end)()
+		if d.before != nil {
+			if err := d.before(ctx, r); err != nil {
+				return err
+			}
+		}
+		return v.visit(ctx, d.out, d.active)
+	}
+	limited := func(ctx context.Context) error { return within(ctx, s, d.most, visit) }
+	return cmdline.Checkpoints(s, r).Around(ctx, what, func(before record.CheckpointRange) error {
+		if err := d.begin(ctx, r, before); err != nil {
+			return err
+		}
+		err := noticeRefusals(ctx, s, r, agent, limited)
+		d.ended(ctx, err)
+		return err
+	})
 }

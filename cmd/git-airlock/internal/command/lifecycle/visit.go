@@ -63,7 +63,7 @@ func visitCommand() *cli.Command {
 				return wouldRun(c.Context, s, r, inside)
 			}
 			return cmdline.Checkpoints(s, r).AfterCommand(c.Context, inside, func() error {
-				return visit(c.Context, s, r, summoned(c.Context, s, r, inside, agent), agent, nil, nil)
+				return summon(c.Context, s, r, inside, agent).visit(c.Context, nil, nil)
 			})
 		}),
 	}, cmdline.Takes{Most: 1, Inside: true, Status: true})
@@ -90,11 +90,18 @@ func wouldRun(ctx context.Context, s *session.Session, r airlock.Record, argv []
 	return box.Close()
 }
 
-// summoned makes a prison ready for an agent in the background. The returned function waits until the prison is ready, and returns the
-// agent's process. If agent is nil, it returns the process of the command argv.
-func summoned(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent) func() (prison.Process, error) {
+// visitor is an agent, or a command, that visits a running prison.
+type visitor struct {
+	session *session.Session
+	record  airlock.Record
+	agent   *session.Agent                 // nil for a command
+	ready   func() (prison.Process, error) // waits until the prison is ready
+}
+
+// summon makes a prison ready for an agent, in the background. If agent is nil, the visitor is the command argv.
+func summon(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent) visitor {
 	if agent == nil {
-		return func() (prison.Process, error) { return prison.Process{Argv: orShell(argv)}, nil }
+		return visitor{s, r, nil, func() (prison.Process, error) { return prison.Process{Argv: orShell(argv)}, nil }}
 	}
 	ready := sync.OnceValues(func() (p prison.Process, err error) {
 		box, err := s.Prisons().Attach(ctx, r)
@@ -105,18 +112,18 @@ func summoned(ctx context.Context, s *session.Session, r airlock.Record, argv []
 		return s.Summon(ctx, r, box, *agent)
 	})
 	go ready() //nolint:errcheck // a later call returns the same error
-	return ready
+	return visitor{s, r, agent, ready}
 }
 
-// visit runs the process that ready returns in the prison, with this process's standard streams. agent is nil for a command. If
-// out is not nil, the process gets no terminal, and its output goes there. run, which may be nil, keeps the output. visit returns the
-// process's status in its error, see [cmdline.EndedWith].
-func visit(ctx context.Context, s *session.Session, r airlock.Record, ready func() (prison.Process, error), agent *session.Agent, out io.Writer, run *runs.Active) error {
-	p, err := ready()
+// visit runs the visitor's process in the prison, with this process's standard streams. If out is not nil, the process gets no terminal,
+// and its output goes there. run, which may be nil, keeps the output. visit returns the process's status in its error, see
+// [cmdline.EndedWith].
+func (v visitor) visit(ctx context.Context, out io.Writer, run *runs.Active) error {
+	p, err := v.ready()
 	if err != nil {
 		return cmp.Or(ctx.Err(), err)
 	}
-	box, err := s.Prisons().Attach(ctx, r)
+	box, err := v.session.Prisons().Attach(ctx, v.record)
 	if err != nil {
 		return err
 	}
@@ -136,7 +143,7 @@ func visit(ctx context.Context, s *session.Session, r airlock.Record, ready func
 	status, err := box.Exec(ctx, p)
 	restore()
 	if err != nil {
-		return agent.Advise(err)
+		return v.agent.Advise(err)
 	}
 	return keys.EndedWith(status)
 }
