@@ -79,12 +79,9 @@ var ErrCopy = worktrees.ErrCopy
 // Open opens the repository of the current folder, and finishes interrupted work there. With an [ErrCopy] it returns a session, which
 // serves commands that leave airlocks alone.
 func Open(ctx context.Context, with Options) (*Session, error) {
-	cwd, err := workingFolder()
+	cwd, err := outerFolder(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if insideWorkspace(ctx, cwd) {
-		return nil, errInside
 	}
 	repo, settings, err := gitops.OpenWithSettings(ctx, cwd)
 	if err != nil {
@@ -114,12 +111,9 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 
 // OpenBare opens the bare repository of the current folder, for commands that need neither a work tree nor an airlock.
 func OpenBare(ctx context.Context, with Options) (*Session, error) {
-	cwd, err := workingFolder()
+	cwd, err := outerFolder(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if insideWorkspace(ctx, cwd) {
-		return nil, errInside
 	}
 	repo, err := gitops.OpenBare(ctx, cwd)
 	if err != nil {
@@ -144,8 +138,8 @@ func KeepEnvironment(c gitops.Config) { hostenv.Keep(strings.Fields(c.String("ai
 // Peek opens the repository of the current folder without changing anything there. It returns nil if there is none that git may
 // read.
 func Peek(ctx context.Context, with Options) *Session {
-	cwd, err := workingFolder()
-	if err != nil || insideWorkspace(ctx, cwd) {
+	cwd, err := outerFolder(ctx)
+	if err != nil {
 		return nil
 	}
 	repo, err := gitops.OpenCurrent(ctx, cwd)
@@ -157,7 +151,7 @@ func Peek(ctx context.Context, with Options) *Session {
 
 // PeekBeside is like Peek in a bare repository, from the first of its worktrees that is there. They share the host state.
 func PeekBeside(ctx context.Context, with Options) *Session {
-	if cwd, err := workingFolder(); err == nil && !insideWorkspace(ctx, cwd) {
+	if cwd, err := outerFolder(ctx); err == nil {
 		paths, _ := gitops.CurrentGit(cwd).Worktrees(ctx)
 		for _, path := range paths {
 			if repo, err := gitops.Open(ctx, path); err == nil {
@@ -185,12 +179,21 @@ func CurrentConfig(ctx context.Context) gitops.Config { return gitops.ConfigOf(C
 // CurrentSettings returns the values of [CurrentConfig] with their files.
 func CurrentSettings(ctx context.Context) []gitops.Setting {
 	ctx = context.WithoutCancel(ctx) // an interrupted command still prints messages
-	cwd, err := workingFolder()
-	if err != nil || insideWorkspace(ctx, cwd) {
-		cwd = "/" // git would obey configuration that an agent wrote
+	cwd, err := outerFolder(ctx)
+	if err != nil {
+		cwd = "/"
 	}
 	settings, _ := gitops.CurrentGit(cwd).Settings(ctx)
 	return settings
+}
+
+// outerFolder returns the current folder, and an error if it is in a workspace: git would obey configuration that an agent wrote.
+func outerFolder(ctx context.Context) (string, error) {
+	cwd, err := workingFolder()
+	if err == nil && insideWorkspace(ctx, cwd) {
+		return "", errInside
+	}
+	return cwd, err
 }
 
 // workingFolder returns the current folder, with links resolved.
@@ -205,7 +208,7 @@ func workingFolder() (string, error) {
 	return filepath.EvalSymlinks(cwd)
 }
 
-// insideWorkspace reports whether a folder is in a workspace. It does not run git there, because git would obey configuration that an agent wrote.
+// insideWorkspace reports whether a folder is in a workspace. It does not run git there.
 func insideWorkspace(ctx context.Context, dir string) bool {
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		id, ok := identity.ParseWorkspaceName(filepath.Base(dir))
