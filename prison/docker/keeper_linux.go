@@ -278,16 +278,11 @@ func (k *networkKeeper) connect(ctx context.Context) (err error) {
 }
 
 // listen makes the socket to which the helper connects.
-func (k *networkKeeper) listen() error {
+func (k *networkKeeper) listen() (err error) {
 	folder := k.path(networkFolder)
-	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if k.socket, err = wire.ListenIn(folder); err != nil {
 		return err
 	}
-	socket, err := wire.Listen(folder)
-	if err != nil {
-		return fmt.Errorf("make socket: %w", err)
-	}
-	k.socket = wire.Conn{File: socket}
 	return errors.Join(os.Chmod(folder, 0o711), os.Chmod(filepath.Join(folder, socketName), 0o666))
 }
 
@@ -360,15 +355,7 @@ func (k *networkKeeper) await(ctx context.Context) {
 		defer cancel()
 		k.engine.awaitEnd(ctx, k.Owner)
 	}()
-	go func() {
-		for {
-			c, err := k.socket.Accept()
-			if err != nil {
-				return
-			}
-			go k.handle(c, cancel)
-		}
-	}()
+	go k.socket.Serve(func(c wire.Conn) { k.handle(c, cancel) })
 	<-ctx.Done()
 }
 

@@ -180,6 +180,29 @@ func Listen(dir string) (l *os.File, err error) {
 	return l, err
 }
 
+// ListenIn creates a socket in a folder of its own, and the folder if it does not exist.
+func ListenIn(folder string) (Conn, error) {
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return Conn{}, err
+	}
+	l, err := Listen(folder)
+	if err != nil {
+		return Conn{}, fmt.Errorf("make socket: %w", err)
+	}
+	return Conn{l}, nil
+}
+
+// Serve calls handle for each connection to the socket l, each in a goroutine, until accepting fails.
+func (l Conn) Serve(handle func(Conn)) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go handle(c)
+	}
+}
+
 // Dial connects to init of the prison whose directory is dir.
 func Dial(dir string) (c Conn, err error) {
 	err = viaDirectory(dir, func(path string) error {

@@ -3,7 +3,6 @@ package containers
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -118,26 +117,11 @@ func (k *keeper) note(pid int) error {
 }
 
 // listen makes the socket, and answers its connections.
-func (k *keeper) listen() error {
-	folder := filepath.Join(k.Dir, folderName)
-	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+func (k *keeper) listen() (err error) {
+	if k.socket, err = wire.ListenIn(filepath.Join(k.Dir, folderName)); err == nil {
+		go k.socket.Serve(k.hear)
 	}
-	socket, err := wire.Listen(folder)
-	if err != nil {
-		return fmt.Errorf("make socket: %w", err)
-	}
-	k.socket = wire.Conn{File: socket}
-	go func() {
-		for {
-			c, err := k.socket.Accept()
-			if err != nil {
-				return
-			}
-			go k.hear(c)
-		}
-	}()
-	return nil
+	return err
 }
 
 // wordPatience bounds the time for a message, which comes at once, except on a busy machine. Only the owner of the folder can
