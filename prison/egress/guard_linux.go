@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -316,10 +317,7 @@ func (e *Engine) state() control.State {
 	s := control.State{
 		Generation: e.policy.Load().Generation, Closed: e.closed, Error: e.failed, Admitted: e.admitted, Refused: e.refused, Authorities: e.trusted.PEM(),
 	}
-	flows := make([]*flow, 0, len(e.flows))
-	for f := range e.flows {
-		flows = append(flows, f)
-	}
+	flows := slices.Collect(maps.Keys(e.flows))
 	e.mu.Unlock()
 	for _, f := range flows {
 		if l, ok := f.live(); ok {

@@ -237,11 +237,7 @@ func (r Rule) AboutAddress(address string, port uint16) bool {
 
 // about reports whether the rule is about a name at some port.
 func (r Rule) about(name string) bool {
-	port := r.port
-	if port == 0 {
-		port = standardPorts[0]
-	}
-	return r.Names(name, port)
+	return r.Names(name, cmp.Or(r.port, standardPorts[0]))
 }
 
 func (r Rule) hasPort(port uint16) bool {

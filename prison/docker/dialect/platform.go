@@ -164,9 +164,7 @@ func (p *Platform) RuntimeOf(s prison.Spec) string { return cmp.Or(s.Runtime, p.
 // Foreign reports whether the containers run under a runtime other than the engine's usual one, with a kernel or a
 // virtual machine of its own.
 func (p *Platform) Foreign(runtime string) bool {
-	if runtime == "" {
-		runtime = p.DefaultRuntime
-	}
+	runtime = cmp.Or(runtime, p.DefaultRuntime)
 	return runtime != "" && OwnKernel(runtime)
 }
 

@@ -3,6 +3,7 @@ package inotify
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,10 +103,7 @@ func (t *Tree) Touched() ([]string, error) {
 	if t.lost != nil {
 		return nil, t.lost
 	}
-	paths := make([]string, 0, len(t.touched))
-	for p := range t.touched {
-		paths = append(paths, p)
-	}
+	paths := slices.AppendSeq(make([]string, 0, len(t.touched)), maps.Keys(t.touched))
 	clear(t.touched)
 	slices.Sort(paths)
 	return paths, nil

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,10 +138,7 @@ const (
 // ofSettings returns the rules of a setting that can have several values. As in git, an empty value removes those before it.
 func ofSettings(repo *gitops.Repository, settings []gitops.Setting, key string) (rules []control.Rule, err error) {
 	for _, s := range airlock.InForce(settings, key) {
-		source := s.File
-		if source == "" {
-			source = fromCommand
-		}
+		source := cmp.Or(s.File, fromCommand)
 		if inTree(repo, s.File) {
 			return nil, &RuleError{Source: key + " in " + s.File, Err: errInTree,
 				Next: []string{"git config --global --add " + key + " " + gitops.Pasteable(s.Value), "git config --show-origin --get-all " + key}}

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,9 +85,7 @@ func (l *Learned) Rules() (rules []string) {
 			delete(left, m.String())
 		}
 	}
-	for text := range left {
-		rules = append(rules, text)
-	}
+	rules = slices.AppendSeq(rules, maps.Keys(left))
 	slices.SortFunc(rules, strings.Compare)
 	return rules
 }
