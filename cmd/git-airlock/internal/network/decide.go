@@ -256,9 +256,9 @@ func Void(r control.Rule) error {
 	return vet(rule, t.Host)
 }
 
-// Suggestions returns the rules that would allow a target, the narrowest first. It leaves out a wildcard below a name where strangers can
+// suggestions returns the rules that would allow a target, the narrowest first. It leaves out a wildcard below a name where strangers can
 // get names of their own. For an address that no rule can open there are none.
-func Suggestions(t Target) (rules []string) {
+func suggestions(t Target) (rules []string) {
 	if t.IsAddress && Void(control.Rule{Text: exact(t)}) != nil {
 		return nil
 	}

@@ -384,7 +384,7 @@ func TestSuggestions(t *testing.T) {
 		{Target{Host: "::1", Port: 80, IsAddress: true}, nil},
 		{Target{Host: "10.0.0.5", Port: 80, IsAddress: true}, []string{"10.0.0.5:80"}},
 	} {
-		got := Suggestions(c.target)
+		got := suggestions(c.target)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%v: %q, want %q", c.target, got, c.want)
 		}

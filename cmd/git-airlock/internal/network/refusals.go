@@ -68,12 +68,12 @@ func Next(rules Rules, r control.Record, at time.Time) []string {
 	return next
 }
 
-// Widenings returns the rules that would allow what a record is about, as [Suggestions] does. There is none where no rule helps.
+// Widenings returns the rules that would allow what a record is about, as [suggestions] does. There is none where no rule helps.
 func Widenings(r control.Record) []string {
 	if r.Final() || r.Path == control.OtherPaths {
 		return nil
 	}
-	return Suggestions(TargetOf(r))
+	return suggestions(TargetOf(r))
 }
 
 // DecideAgain returns the answer of rules about what a record is about. Rules do not change a refusal that no rule ends.

@@ -85,7 +85,7 @@ func TestHintsAllowOneRequest(t *testing.T) {
 			continue
 		}
 		refused++
-		hint := Suggestions(target)[0]
+		hint := suggestions(target)[0]
 		if next := Next(rules, r, now)[0]; next != "git airlock net allow "+gitops.Pasteable(hint) {
 			t.Errorf("%q, and not %q", next, hint)
 		}

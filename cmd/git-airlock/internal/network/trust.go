@@ -42,8 +42,8 @@ var fileVariables = []string{
 	"BUNDLE_SSL_CA_CERT", "NIX_SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "DENO_CERT",
 }
 
-// TrustVariables returns the variables with which programs inside find the certificates below a home, as NAME=VALUE.
-func TrustVariables(home string) (env []string) {
+// trustVariables returns the variables with which programs inside find the certificates below a home, as NAME=VALUE.
+func trustVariables(home string) (env []string) {
 	for _, name := range fileVariables {
 		env = append(env, name+"="+home+"/"+TrustFolder+"/bundle.pem")
 	}
@@ -56,11 +56,11 @@ func WithTrust(spec prison.Spec, now time.Time) (with prison.Spec, warning strin
 	if spec.Network != prison.NetworkAllowlist {
 		return spec, "", nil
 	}
-	spec.Env = append(RetryVariables(), spec.Env...)
+	spec.Env = append(retryVariables(), spec.Env...)
 	if seen, err := SeesRequests(spec.Dir, now); err != nil || !seen {
 		return spec, "", err
 	}
-	trust := TrustVariables("/home/" + spec.User)
+	trust := trustVariables("/home/" + spec.User)
 	if replaced := replacing(spec.Env, trust); len(replaced) > 0 {
 		warning = fmt.Sprintf("programs that read %s from you do not trust the network at hosts with a credential or a path, unless that has the certificates of %s",
 			strings.Join(replaced, ", "), TrustFolder)
@@ -86,9 +86,9 @@ func replacing(env, variables []string) (names []string) {
 	return names
 }
 
-// RetryVariables returns the variables, as NAME=VALUE, with which npm waits for seconds before it tries again. Without them it waits for
+// retryVariables returns the variables, as NAME=VALUE, with which npm waits for seconds before it tries again. Without them it waits for
 // more than a minute before it reports that a host is refused.
-func RetryVariables() []string {
+func retryVariables() []string {
 	return []string{"NPM_CONFIG_FETCH_RETRY_MINTIMEOUT=500", "NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT=2000"}
 }
 
@@ -98,7 +98,7 @@ func VariableNames(spec prison.Spec) (names []string) {
 		return nil
 	}
 	rules, _ := control.ReadRules(spec.Dir) // without them nothing was added
-	for _, v := range slices.Concat(RetryVariables(), TrustVariables(""), Placeholders(rules.Credentials)) {
+	for _, v := range slices.Concat(retryVariables(), trustVariables(""), Placeholders(rules.Credentials)) {
 		name, _, _ := strings.Cut(v, "=")
 		names = append(names, name)
 	}
