@@ -96,8 +96,7 @@ func (b *Backend) engine(ctx context.Context, r *state) (*engine, error) {
 	if now := b.moved(ctx, r); now != nil {
 		return now, nil
 	}
-	var u *prison.Unavailable
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*prison.Unavailable](err); ok {
 		another := *u
 		another.Mend = append(slices.Clone(u.Mend), "export DOCKER_HOST=unix:///path/of/socket # if the same engine has another address now")
 		err = &another

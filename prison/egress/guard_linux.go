@@ -143,8 +143,7 @@ func (e *Engine) refuse(r *tcp.ForwarderRequest, f *flow, refusal error) {
 	case f.proto == control.ProtoHTTP, web && f.to.Port() == 80:
 		tell = func(c net.Conn) { tellHTTP(c, f, refusal) }
 	}
-	var denied *deniedError
-	if tell == nil || !errors.As(refusal, &denied) && !errors.Is(refusal, pending.ErrUnrecorded) {
+	if _, denied := errors.AsType[*deniedError](refusal); tell == nil || !denied && !errors.Is(refusal, pending.ErrUnrecorded) {
 		r.Complete(true)
 		return
 	}

@@ -102,8 +102,7 @@ func FailedCommand(record string) string { return progressOf(record).Failed }
 func (b Builder) Complete(ctx context.Context, box prison.Prison, setup Setup, started bool, record string, keep func(string) error) error {
 	p := progressOf(record)
 	store := func(err error) error {
-		var failed *CommandError
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*CommandError](err); ok {
 			p.Failed = failed.Error()
 		}
 		text, _ := json.Marshal(p) // texts and a number

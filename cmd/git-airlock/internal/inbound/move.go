@@ -61,8 +61,7 @@ func moveMain(ctx context.Context, w inner.Workspace, dir string, made incoming.
 		return errors.Join(endOf(ctx, bounded, err, limit), incoming.Close(dir, false))
 	}
 	err = w.Advance(bounded, made.From, made.To)
-	var refused *inner.Refused
-	if err == nil || errors.As(err, &refused) {
+	if _, refused := errors.AsType[*inner.Refused](err); err == nil || refused {
 		return errors.Join(err, incoming.Close(dir, err == nil))
 	}
 	if err = endOf(ctx, bounded, err, limit); bounded.Err() == nil {
@@ -71,8 +70,7 @@ func moveMain(ctx context.Context, w inner.Workspace, dir string, made incoming.
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	has, unfinished := finish(soon, w, dir)
-	var broken *brokenOff
-	if errors.As(err, &broken) {
+	if broken, ok := errors.AsType[*brokenOff](err); ok {
 		broken.open = unfinished != nil
 	}
 	if has {
@@ -107,8 +105,7 @@ func finishWithin(ctx context.Context, w inner.Workspace, dir string, limit time
 	if err = endOf(ctx, bounded, err, limit); err == nil {
 		return nil
 	}
-	var broken *brokenOff
-	if errors.As(err, &broken) {
+	if broken, ok := errors.AsType[*brokenOff](err); ok {
 		broken.open = true
 	}
 	return err

@@ -61,8 +61,7 @@ const (
 func Sync(ctx context.Context, q Request) (*incoming.Change, error) {
 	for said := ""; ; {
 		change, err := q.locked(ctx)
-		var refused *inner.Refused
-		if q.Wait == nil || !errors.As(err, &refused) {
+		if _, refused := errors.AsType[*inner.Refused](err); q.Wait == nil || !refused {
 			return change, q.explained(ctx, err)
 		}
 		if err = q.explained(ctx, err); err.Error() != said {
