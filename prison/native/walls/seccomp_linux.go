@@ -187,19 +187,20 @@ func (p *program) allow(numbers []uint32) {
 	}
 }
 
-// begin returns the first instructions of a filter, after which the number of the call is loaded.
-func begin() program {
+// begin returns the first instructions of a filter, after which the number of the call is loaded. They return foreign for a call of
+// another architecture, where the same calls have other numbers.
+func begin(foreign uint32) program {
 	var p program
 	p.load(dataArch)
 	p.ifEqual(auditArch, 1)
 	p.emit(unix.BPF_JMP|unix.BPF_JA, 0, 0, 1)
-	p.ret(retKill) // on another architecture the same calls have other numbers
+	p.ret(foreign)
 	p.load(dataNumber)
 	return p
 }
 
 func filter() program {
-	p := begin()
+	p := begin(retKill)
 	// A call of a newer kernel does not exist inside until this package allows it. The numbers of x32 are higher,
 	// too.
 	p.ifAtLeast(slices.Max(allowed) + 1)

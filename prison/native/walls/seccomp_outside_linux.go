@@ -35,7 +35,7 @@ var networkFamilies = []socketFamily{
 // networkFilter refuses to execute or trace programs, to create processes, to write files by name, to make memory
 // executable, and to bind, listen or accept.
 func networkFilter() program {
-	p := begin()
+	p := begin(retKill)
 	p.ifEqual(unix.SYS_CLONE, 4)
 	p.loadArg(0)
 	p.ifAnyBit(unix.CLONE_THREAD, 1)

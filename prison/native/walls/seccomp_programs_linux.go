@@ -20,12 +20,7 @@ var programCalls = []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_EXIT, u
 // programFilter sends the given calls to a listener, and allows all others. It allows calls of other architectures, since the prison's
 // first filter kills the process for them, and the kernel obeys the stricter filter.
 func programFilter(calls []uint32) program {
-	var p program
-	p.load(dataArch)
-	p.ifEqual(auditArch, 1)
-	p.emit(unix.BPF_JMP|unix.BPF_JA, 0, 0, 1)
-	p.ret(retAllow)
-	p.load(dataNumber)
+	p := begin(retAllow)
 	for _, number := range calls {
 		p.answer(number, unix.SECCOMP_RET_USER_NOTIF)
 	}
