@@ -84,7 +84,7 @@ func (k Keeper) Attend(ctx context.Context) {
 	for {
 		pause := finishPoll
 		if err := k.Finish(ctx); err != nil && ctx.Err() == nil {
-			k.Prisons.Report.Say("%s", gitops.Text(err.Error()).String())
+			k.Prisons.Report.Say("%s", gitops.Text(err.Error()))
 			pause = finishAgain
 		}
 		tick.Reset(pause)

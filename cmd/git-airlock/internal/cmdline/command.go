@@ -125,7 +125,7 @@ func (t Takes) words(c *cli.Context) (words []string, err error) {
 		case err != nil && o == nil:
 			return nil, t.unknown(c, option)
 		case err != nil:
-			return nil, ui.Usagef("%s: option %s: %s", CommandName(c), gitops.Text(option).String(), gitops.Text(err.Error()).String())
+			return nil, ui.Usagef("%s: option %s: %s", CommandName(c), gitops.Text(option), gitops.Text(err.Error()))
 		}
 	}
 	switch {

@@ -25,7 +25,7 @@ func RemoteOf(c *cli.Context, names []string) (string, error) {
 		remote = names[0]
 	}
 	if strings.HasPrefix(remote, "-") {
-		return "", ui.Usagef("%s: %q is not a remote", CommandName(c), gitops.Text(remote).String())
+		return "", ui.Usagef("%s: %q is not a remote", CommandName(c), gitops.Text(remote))
 	}
 	return remote, nil
 }

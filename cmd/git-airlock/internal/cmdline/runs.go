@@ -103,6 +103,6 @@ func mentionRecord(s *session.Session, err error) {
 // mention prints an error that does not make the command fail.
 func mention(s *session.Session, err error) {
 	if err != nil {
-		s.Report.Say("%s", gitops.Text(err.Error()).String())
+		s.Report.Say("%s", gitops.Text(err.Error()))
 	}
 }

@@ -49,7 +49,7 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 		return err
 	}
 	for _, warning := range network.Warnings(c.rules.Allow) {
-		s.Report.Say("%s", gitops.Text(warning).String())
+		s.Report.Say("%s", gitops.Text(warning))
 	}
 	if c.Isolation.Network == prison.NetworkOpen.String() && len(c.rules.Credentials) > 0 {
 		s.Report.Say("credentials are not used: they need --network allowlist")

@@ -81,7 +81,7 @@ type NetworkCredential struct {
 
 // Text describes a credential.
 func (c NetworkCredential) Text(paint Paint, now time.Time) string {
-	text := fmt.Sprintf("%s (%s) for %s, %s inside", c.Name, gitops.Text(c.Source).String(), gitops.Text(c.Hosts).String(), strings.Join(c.Variables, ", "))
+	text := fmt.Sprintf("%s (%s) for %s, %s inside", c.Name, gitops.Text(c.Source), gitops.Text(c.Hosts), strings.Join(c.Variables, ", "))
 	switch {
 	case c.Lost:
 		text += ", " + paint.Red("no value: the network has lost it")
@@ -102,7 +102,7 @@ func (c NetworkCredential) Refusal() (why, next string) {
 		return "the network was connected again, without the value", c.Renewal
 	}
 	why, next = c.meaning()
-	return fmt.Sprintf("%s answered %d: %s", gitops.Text(c.Hosts).String(), c.Status, why), next
+	return fmt.Sprintf("%s answered %d: %s", gitops.Text(c.Hosts), c.Status, why), next
 }
 
 // meaning returns what a server's refusal of the value means, and a command to type next.
@@ -120,7 +120,7 @@ func (c NetworkCredential) meaning() (meaning, next string) {
 	}
 	if variable, fixed := strings.CutPrefix(c.Source, "env:"); fixed {
 		next := gitops.Text(variable).String() + "=VALUE"
-		return fmt.Sprintf("the value of your variable %s is not valid, or not any more", gitops.Text(variable).String()),
+		return fmt.Sprintf("the value of your variable %s is not valid, or not any more", gitops.Text(variable)),
 			c.andAgain("export "+next, "git airlock stop && "+next+" git airlock start")
 	}
 	return "the value is not valid, or not any more; once it is renewed at its source, the network reads it again", check
@@ -139,7 +139,7 @@ func (c NetworkCredential) andAgain(change, restart string) string {
 func (p *statusText) refusedCredentials(all []NetworkCredential) {
 	for _, c := range all {
 		why, next := c.Refusal()
-		p.alarm("credential", "%s (%s): %s", p.paint.Red(c.Name), gitops.Text(c.Source).String(), why)
+		p.alarm("credential", "%s (%s): %s", p.paint.Red(c.Name), gitops.Text(c.Source), why)
 		if next != "" {
 			p.next(next)
 		}
@@ -184,10 +184,10 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 	p := &statusText{paint: paint, now: now}
 	p.line("network", "%s%s", d.Network, d.condition(paint))
 	if d.Failure != "" {
-		p.alarm("failing", "%s", gitops.Text(d.Failure).String())
+		p.alarm("failing", "%s", gitops.Text(d.Failure))
 	}
 	if d.Proxy != "" {
-		p.line("proxy", "%s", gitops.Text(d.Proxy).String())
+		p.line("proxy", "%s", gitops.Text(d.Proxy))
 	}
 	p.failingProxy(d.FailingProxy)
 	for _, r := range d.Deny {
@@ -206,7 +206,7 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 		}
 	}
 	for _, f := range d.Flows {
-		p.line("flow", "%s %s:%d, %s sent, %s received, since %s", f.Proto, gitops.Text(cmp.Or(f.Name, f.Address)).String(), f.Port, words.Bytes(f.Sent), words.Bytes(f.Received), span(now.Sub(f.Since)))
+		p.line("flow", "%s %s:%d, %s sent, %s received, since %s", f.Proto, gitops.Text(cmp.Or(f.Name, f.Address)), f.Port, words.Bytes(f.Sent), words.Bytes(f.Received), span(now.Sub(f.Since)))
 	}
 	p.refusals(d.Refusals)
 	_, err := p.WriteTo(w)
@@ -255,7 +255,7 @@ func (p *statusText) refusals(all []Refused) {
 		if r.Count > 1 {
 			times = ", " + words.Count(r.Count, "time")
 		}
-		p.line("refused", "%s: %s%s, %s", p.paint.Red(gitops.Text(HostPort(r.Host, r.Port)).String()), gitops.Text(r.Reason).String(), times, ago(r.Time, p.now))
+		p.line("refused", "%s: %s%s, %s", p.paint.Red(gitops.Text(HostPort(r.Host, r.Port)).String()), gitops.Text(r.Reason), times, ago(r.Time, p.now))
 		if len(r.Next) > 0 {
 			p.next(r.Next[0])
 		}

@@ -53,6 +53,6 @@ func (d *directRun) finish(ctx context.Context) {
 		return
 	}
 	if err := d.active.End(ctx, d.result); err != nil {
-		d.session.Report.Say("the run is not recorded: %s", gitops.Text(err.Error()).String())
+		d.session.Report.Say("the run is not recorded: %s", gitops.Text(err.Error()))
 	}
 }

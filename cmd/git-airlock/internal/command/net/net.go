@@ -105,7 +105,7 @@ func lifetime(c *cli.Context, now time.Time) (time.Time, error) {
 	const most = 366 * 24 * time.Hour
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Second || d > most {
-		return time.Time{}, ui.Usagef("%s: --for: %q is not a time such as 90m or 1h30m, at most %.0fh", cmdline.CommandName(c), gitops.Text(text).String(), most.Hours())
+		return time.Time{}, ui.Usagef("%s: --for: %q is not a time such as 90m or 1h30m, at most %.0fh", cmdline.CommandName(c), gitops.Text(text), most.Hours())
 	}
 	if c.Bool(saveFlag.Name) {
 		return time.Time{}, ui.Usagef("%s: --for and --save exclude each other: settings do not end", cmdline.CommandName(c))
@@ -162,7 +162,7 @@ func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key 
 	}
 	for _, warning := range network.Warnings(added) {
 		if !deny {
-			s.Report.Say("%s", gitops.Text(warning).String())
+			s.Report.Say("%s", gitops.Text(warning))
 		}
 	}
 	sayChange(s, n, before, added, deny)

@@ -43,7 +43,7 @@ func sayChange(s *session.Session, n session.Network, before control.Rules, adde
 		default:
 			text = fmt.Sprintf("%s was %s before%s, by the rule %s (%s)", a.Text, word, end(*was), was.Text, was.Source)
 		}
-		s.Report.Say("%s", gitops.Text(text).String())
+		s.Report.Say("%s", gitops.Text(text))
 		if deny {
 			sayOtherPorts(s, n.Rules, a)
 			if rest := network.StillReached(network.Rules{Rules: n.Rules, Open: n.Open}, a); rest != "" {
@@ -137,7 +137,7 @@ type checkedAddress struct {
 func netCheck(c *cli.Context, s *session.Session, args []string) error {
 	t, err := network.ParseTarget(args[0])
 	if err != nil {
-		return ui.Usagef("net check: %s", gitops.Text(err.Error()).String())
+		return ui.Usagef("net check: %s", gitops.Text(err.Error()))
 	}
 	if len(args) == 2 || len(args) == 3 && !strings.HasPrefix(args[2], "/") {
 		return ui.Usagef("net check: want HOST[:PORT] or HOST[:PORT] METHOD /PATH")
@@ -185,11 +185,11 @@ func (d checkDocument) print(out io.Writer) error {
 	fmt.Fprintf(&b, "%s: %s", ui.HostPort(d.Host, d.Port), word)
 	switch {
 	case d.closed && d.Rule != "":
-		fmt.Fprintf(&b, ", although the rule %s allows it: %s", rule, gitops.Text(d.Reason).String())
+		fmt.Fprintf(&b, ", although the rule %s allows it: %s", rule, gitops.Text(d.Reason))
 	case d.Rule != "":
 		fmt.Fprintf(&b, " by the rule %s", rule)
 	default:
-		fmt.Fprintf(&b, ": %s", gitops.Text(d.Reason).String())
+		fmt.Fprintf(&b, ": %s", gitops.Text(d.Reason))
 	}
 	b.WriteByte('\n')
 	for _, a := range d.Addresses {
@@ -246,7 +246,7 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 		return err
 	}
 	for _, d := range found.Damages {
-		s.Report.Say("the record was changed, or is damaged: %s", gitops.Text(d.String()).String())
+		s.Report.Say("the record was changed, or is damaged: %s", gitops.Text(d.String()))
 	}
 	if follow {
 		return ledger.Follow(c.Context, dir, found.Last, func(r control.Record) error { return print(c.App.Writer, cmdline.Painted(s), r) })
@@ -298,7 +298,7 @@ func verifyLedger(c *cli.Context, s *session.Session, dir string) error {
 		return err
 	}
 	for _, d := range found.Damages {
-		s.Report.Say("%s", gitops.Text(d.String()).String())
+		s.Report.Say("%s", gitops.Text(d.String()))
 	}
 	if len(found.Damages) > 0 {
 		return errors.New("the record was changed, or is damaged")
@@ -396,7 +396,7 @@ func recordLine(p ui.Paint, r control.Record) string {
 	if r.Kind == control.KindRefusal || r.Kind == control.KindAlarm {
 		word = p.Red(word)
 	}
-	return fmt.Sprintf("%5d  %s  %s %s", r.Seq, r.Time.Local().Format(timeFormat), word, gitops.Text(text).String())
+	return fmt.Sprintf("%5d  %s  %s %s", r.Seq, r.Time.Local().Format(timeFormat), word, gitops.Text(text))
 }
 
 // explainDocument is version 1 of what net explain --json prints.
@@ -417,7 +417,7 @@ func netExplain(c *cli.Context, s *session.Session, args []string) error {
 	if len(args) > 0 {
 		var err error
 		if wanted, err = strconv.ParseUint(args[0], 10, 64); err != nil || wanted == 0 {
-			return ui.Usagef("net explain: %q is not a number from the first column of git airlock net log", gitops.Text(args[0]).String())
+			return ui.Usagef("net explain: %q is not a number from the first column of git airlock net log", gitops.Text(args[0]))
 		}
 	}
 	dir, err := s.LedgerDir(c.Context)

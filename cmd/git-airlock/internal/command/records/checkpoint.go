@@ -66,7 +66,7 @@ func numbersIn(c *cli.Context, words []string) (numbers []int, err error) {
 	for _, word := range words {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 {
-			return nil, ui.Usagef("%s: %q is not a number from the first column of git airlock checkpoint list", cmdline.CommandName(c), gitops.Text(word).String())
+			return nil, ui.Usagef("%s: %q is not a number from the first column of git airlock checkpoint list", cmdline.CommandName(c), gitops.Text(word))
 		}
 		numbers = append(numbers, n)
 	}
@@ -100,7 +100,7 @@ func take(c *cli.Context, s *session.Session, r airlock.Record) error {
 		s.Report.Say("%s: a restore makes separate files of them", words.Count(t.Linked, "hard link"))
 	}
 	for _, path := range t.Changing {
-		s.Report.Say("changed while it was read: %s", gitops.Text(path).String())
+		s.Report.Say("changed while it was read: %s", gitops.Text(path))
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "checkpoint %d  %s  %d ms\n", t.Number, short(t.Checkpoint), t.Took.Milliseconds())
 	return err
@@ -145,7 +145,7 @@ func list(c *cli.Context, s *session.Session, k checkpoints.Keeper, _ []int) err
 }
 
 func lineOf(p ui.Paint, c checkpoint.Checkpoint) string {
-	return strings.TrimRight(fmt.Sprintf("%4d  %s  %s  %s", c.Number, c.Time.Local().Format(time.DateTime), p.Yellow(short(c)), gitops.Text(c.Message).String()), " ")
+	return strings.TrimRight(fmt.Sprintf("%4d  %s  %s  %s", c.Number, c.Time.Local().Format(time.DateTime), p.Yellow(short(c)), gitops.Text(c.Message)), " ")
 }
 
 // changed is a difference in version 1 of checkpoint diff --json, and a file in that of checkpoint show --json.

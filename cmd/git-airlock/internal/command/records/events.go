@@ -83,7 +83,7 @@ func moment(text string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, ui.Usagef("events: --since: %q is not a duration such as 2h, or a time such as 2026-11-25T10:00:00Z", gitops.Text(text).String())
+		return at, ui.Usagef("events: --since: %q is not a duration such as 2h, or a time such as 2026-11-25T10:00:00Z", gitops.Text(text))
 	}
 	return at, nil
 }

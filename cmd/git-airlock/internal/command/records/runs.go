@@ -92,7 +92,7 @@ func runLine(p ui.Paint, e store.Entry) string {
 		return fmt.Sprintf("%s  %s", p.Yellow(e.Name()), p.Red("cannot be read: "+gitops.Text(e.Err.Error()).String()))
 	}
 	m := e.Manifest
-	status := fmt.Sprintf("%-14s", gitops.Text(m.Status).String())
+	status := fmt.Sprintf("%-14s", gitops.Text(m.Status))
 	if m.Status != record.Completed && m.Status != record.CompletedHeld {
 		status = p.Red(status)
 	}
