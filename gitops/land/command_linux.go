@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/git-airlock/git-airlock/gitops/procstat"
 )
 
 // unsafeCommands lists the subcommands during which no landing may run. They take the lock of the index several times, and leave something half
@@ -65,7 +67,7 @@ func hookOf(pid int) (within, after bool) {
 		for _, arg := range strings.Split(string(readHead("/proc/"+strconv.Itoa(at)+"/cmdline", buffer)), "\x00") {
 			after = after || filepath.Base(arg) == "post-commit" || filepath.Base(arg) == "post-rewrite"
 		}
-		fields := statOf(at)
+		fields, _ := procstat.Fields(at)
 		if len(fields) < 2 || at <= 1 {
 			return false, false
 		}

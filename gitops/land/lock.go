@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/durable"
+	"github.com/git-airlock/git-airlock/gitops/procstat"
 )
 
 // token is the content of our lock on an index.
@@ -136,19 +136,12 @@ func holderOf(pid int) holder { return holder{pid, startOf(pid)} }
 
 // startOf returns the start time of a process, empty if the process is dead or there is no /proc.
 func startOf(pid int) string {
-	fields := statOf(pid)
+	fields, _ := procstat.Fields(pid)
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return ""
 	}
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(boot)) + " " + fields[19]
-}
-
-// statOf returns the fields of proc_pid_stat(5) after the name of a process: its state, its parent, and others. There are none if it has
-// ended or if there is no /proc. The name in parentheses may contain anything.
-func statOf(pid int) []string {
-	content, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	return strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
 }
 
 // alive reports whether the process may still run.

@@ -2,12 +2,13 @@
 package apart
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"syscall"
+
+	"github.com/git-airlock/git-airlock/gitops/procstat"
 )
 
 // Start does what [os.StartProcess] does, for a process in its own session (setsid(2)). A nil file is the null device.
@@ -53,16 +54,10 @@ const (
 // executed reports whether a process that [os.StartProcess] returned runs its program. A signal may have ended it before, which
 // os.StartProcess does not notice.
 func executed(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
+	fields, err := procstat.Fields(pid)
+	if err != nil || len(fields) <= flagsField-3 {
 		return true // without /proc, assume it: it is true nearly always
 	}
-	// The second field is the name, in parentheses.
-	_, rest, _ := bytes.Cut(text[bytes.LastIndexByte(text, ')')+1:], []byte{' '})
-	fields := bytes.Fields(rest)
-	if len(fields) <= flagsField-3 {
-		return true
-	}
-	flags, err := strconv.ParseUint(string(fields[flagsField-3]), 10, 64)
+	flags, err := strconv.ParseUint(fields[flagsField-3], 10, 64)
 	return err != nil || flags&forkedNoExec == 0
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops/procstat"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
@@ -52,7 +53,7 @@ func identify(pid int) processID {
 }
 
 func startTime(pid int) (string, error) {
-	fields, err := walls.StatFields(pid)
+	fields, err := procstat.Fields(pid)
 	if err != nil {
 		return "", err
 	}

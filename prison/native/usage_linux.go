@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops/procstat"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 )
@@ -40,7 +41,7 @@ func processes() (children map[int][]int, fields map[int][]string) {
 	children, fields = map[int][]int{}, map[int][]string{}
 	pids, _ := walls.Numbers("/proc")
 	for _, pid := range pids {
-		f, err := walls.StatFields(pid)
+		f, err := procstat.Fields(pid)
 		if err != nil || len(f) == 0 {
 			continue // it has ended
 		}

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-airlock/git-airlock/gitops/procstat"
 )
 
 // process is a pidfd (pidfd_open(2)). It keeps the process id from being reused between a check and a signal. The
@@ -110,12 +111,10 @@ func holderOf(file string) Holder {
 	if h.PID == 0 {
 		return h
 	}
-	proc := "/proc/" + strconv.Itoa(h.PID)
-	command, _ := os.ReadFile(proc + "/cmdline") // empty if the process has ended
+	command, _ := os.ReadFile("/proc/" + strconv.Itoa(h.PID) + "/cmdline") // empty if the process has ended
 	h.Command = shown(string(command))
-	stat, _ := os.ReadFile(proc + "/stat")
-	state := string(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name before it may contain anything
-	h.Stopped = strings.HasPrefix(state, " T") || strings.HasPrefix(state, " t")
+	stat, _ := procstat.Fields(h.PID)
+	h.Stopped = len(stat) > 0 && strings.EqualFold(stat[0], "T")
 	return h
 }
 

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops/procstat"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 
 	"golang.org/x/sys/unix"
@@ -213,7 +214,7 @@ func findTree(doomed map[int]bool, leader int) (found int) {
 
 // family returns the parent and the session of a process, if the process is not dead.
 func family(pid int) (parent, session int, ok bool) {
-	fields, err := walls.StatFields(pid)
+	fields, err := procstat.Fields(pid)
 	if err != nil || len(fields) < 4 || fields[0] == "Z" {
 		return 0, 0, false
 	}

@@ -1,7 +1,6 @@
 package walls
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -308,14 +307,4 @@ func Numbers(dir string) (all []int, err error) {
 		}
 	}
 	return all, err
-}
-
-// StatFields returns the fields of proc_pid_stat(5) from the third on. The second field is the name in parentheses,
-// which may contain anything, so the fields are counted from the last parenthesis.
-func StatFields(pid int) ([]string, error) {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return nil, err
-	}
-	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])), nil
 }
