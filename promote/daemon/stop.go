@@ -38,7 +38,7 @@ const (
 // steps. Stop kills a daemon that does not react, and the next cycle then recovers from the journal. When ctx ends, Stop kills the daemon at
 // once, so that an interruption leaves nothing half stopped.
 func Stop(ctx context.Context, store airlock.Store, id string) error {
-	if _, err := endHolder(ctx, store, id, lockName); err != nil {
+	if _, err := (lock{store, id, lockName}).endHolder(ctx); err != nil {
 		return fmt.Errorf("stop the daemon of airlock %s: %w", id, err)
 	}
 	return nil
@@ -47,7 +47,7 @@ func Stop(ctx context.Context, store airlock.Store, id string) error {
 // EndCycle ends, in the same way, another command whose cycle holds the airlock's cycle lock. It returns the process id
 // of that command, or 0 if there is none.
 func EndCycle(ctx context.Context, store airlock.Store, id string) (pid int, err error) {
-	if pid, err = endHolder(ctx, store, id, promote.CycleLock); err != nil {
+	if pid, err = (lock{store, id, promote.CycleLock}).endHolder(ctx); err != nil {
 		return pid, fmt.Errorf("end the cycle of airlock %s: %w", id, err)
 	}
 	return pid, nil
@@ -55,21 +55,29 @@ func EndCycle(ctx context.Context, store airlock.Store, id string) (pid int, err
 
 // EndCheck ends the command that runs a check for an airlock, in the same way.
 func EndCheck(ctx context.Context, store airlock.Store, id string) error {
-	if _, err := endHolder(ctx, store, id, airlock.CheckLock); err != nil {
+	if _, err := (lock{store, id, airlock.CheckLock}).endHolder(ctx); err != nil {
 		return fmt.Errorf("end the check of airlock %s: %w", id, err)
 	}
 	return nil
 }
 
-// endHolder ends the process that holds a lock of an airlock. It returns its process id, or 0 if none holds the lock.
-func endHolder(ctx context.Context, store airlock.Store, id, name string) (pid int, err error) {
+// lock is a lock of an airlock.
+type lock struct {
+	store    airlock.Store
+	id, name string // of the airlock, and of the lock's file in the host state
+}
+
+func (l lock) file() string { return filepath.Join(l.store.Dir(l.id), l.name) }
+
+// endHolder ends the process that holds the lock. It returns its process id, or 0 if none holds the lock.
+func (l lock) endHolder(ctx context.Context) (pid int, err error) {
 	for range holders {
-		asked, ended, err := signalHolder(ctx, store, id, name, 0, syscall.SIGTERM, stopTime)
+		asked, ended, err := l.signalHolder(ctx, 0, syscall.SIGTERM, stopTime)
 		pid = cmp.Or(pid, asked)
 		if err != nil || ended {
 			return pid, err
 		}
-		killed, ended, err := signalHolder(context.WithoutCancel(ctx), store, id, name, asked, syscall.SIGKILL, killTime)
+		killed, ended, err := l.signalHolder(context.WithoutCancel(ctx), asked, syscall.SIGKILL, killTime)
 		if err != nil || ended {
 			return pid, err
 		}
@@ -86,8 +94,8 @@ const holders = 3
 // signalHolder signals the process that holds the lock, and no other process. If only is not 0, it signals only a holder with that process
 // id. It reports whether the process ended in time. It waits for the end of the process, and not for the release of the lock, after which
 // the process has more to close.
-func signalHolder(ctx context.Context, store airlock.Store, id, name string, only int, signal syscall.Signal, within time.Duration) (pid int, ended bool, err error) {
-	pid, err = holder(store, id, name)
+func (l lock) signalHolder(ctx context.Context, only int, signal syscall.Signal, within time.Duration) (pid int, ended bool, err error) {
+	pid, err = l.holder()
 	if err != nil || pid == 0 {
 		return 0, err == nil, err
 	}
@@ -99,7 +107,7 @@ func signalHolder(ctx context.Context, store airlock.Store, id, name string, onl
 		return pid, false, fmt.Errorf("find process %d: %w", pid, err)
 	}
 	defer p.close()
-	if still, err := holder(store, id, name); err != nil || still != pid {
+	if still, err := l.holder(); err != nil || still != pid {
 		return pid, still == 0, err
 	}
 	if err := p.signal(signal); err != nil {
@@ -107,7 +115,7 @@ func signalHolder(ctx context.Context, store airlock.Store, id, name string, onl
 	}
 	begun := time.Now()
 	for waited := time.Duration(0); waited < within && ctx.Err() == nil && !ended && err == nil; waited = time.Since(begun) {
-		if store.Wait(filepath.Join(store.Dir(id), name), waited) != nil {
+		if l.store.Wait(l.file(), waited) != nil {
 			break // a stopped process does not react to any signal but SIGKILL
 		}
 		ended, err = p.ended(endPoll)
@@ -123,19 +131,19 @@ const endPoll = 50 * time.Millisecond
 
 // PID returns the process id of the daemon of an airlock, or 0 if no daemon is running. The lock shows whether a daemon is running, and the
 // locked file contains its process id. If no process here has that id and the file open, PID returns [ErrElsewhere].
-func PID(store airlock.Store, id string) (int, error) { return holder(store, id, lockName) }
+func PID(store airlock.Store, id string) (int, error) { return lock{store, id, lockName}.holder() }
 
-// holder returns the process id of the holder of an airlock's lock, or 0 if the lock is free.
-func holder(store airlock.Store, id, name string) (int, error) {
-	file := filepath.Join(store.Dir(id), name)
+// holder returns the process id of the holder of the lock, or 0 if the lock is free.
+func (l lock) holder() (int, error) {
+	file := l.file()
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
-		if _, err = os.Lstat(store.Dir(id)); err == nil {
+		if _, err = os.Lstat(l.store.Dir(l.id)); err == nil {
 			return 0, nil // nobody has ever locked it, and a full disk may have no room for the file that the lock below would create
 		}
 	}
 	said, before := "", 0
 	for range 20 {
-		unlock, err := store.TryLockFile(id, name)
+		unlock, err := l.store.TryLockFile(l.id, l.name)
 		if err == nil {
 			unlock()
 			return 0, nil
