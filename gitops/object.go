@@ -48,6 +48,23 @@ func Names(ids []OID) []string {
 // Lines returns object names as lines of a command's input.
 func Lines(ids []OID) string { return strings.Join(append(Names(ids), ""), "\n") }
 
+// Set is a set of object names, paths or other values. Each member maps to true.
+type Set[T comparable] map[T]bool
+
+// SetOf returns the set of some values.
+func SetOf[T comparable](values ...T) Set[T] {
+	s := make(Set[T], len(values))
+	s.Add(values...)
+	return s
+}
+
+// Add adds values to the set.
+func (s Set[T]) Add(values ...T) {
+	for _, v := range values {
+		s[v] = true
+	}
+}
+
 // HashObject returns git's name of an object: the hash of "<type> <size>\0<content>".
 func HashObject(format, kind string, content []byte) OID {
 	h := sha1.New() //nolint:gosec

@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"bytes"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -154,4 +155,14 @@ func TestParseCommitKeepsNoHeaders(t *testing.T) {
 		t.Errorf("%d names hold %d MB", len(kept), (after-before)>>20)
 	}
 	runtime.KeepAlive(kept)
+}
+
+// TestSet checks that a set has the values that it was made of or that were added, and no others.
+func TestSet(t *testing.T) {
+	s := SetOf("a", "b", "a")
+	s.Add("c", "b")
+	s.Add()
+	if want := map[string]bool{"a": true, "b": true, "c": true}; !maps.Equal(s, want) {
+		t.Errorf("the set is %v, want %v", s, want)
+	}
 }

@@ -176,9 +176,7 @@ func (e *Engine) choose(ctx context.Context, f facts, t taken, w *lazyBridge) (p
 		known := len(held)
 		lacking := slices.DeleteFunc(b.lacking(p), func(id gitops.OID) bool { return held[id] })
 		without = append(without, lacking...)
-		for _, id := range slices.Concat(lacking, j.held()) {
-			held[id] = true
-		}
+		held.Add(slices.Concat(lacking, j.held())...)
 		if len(held) == known {
 			break
 		}
@@ -189,8 +187,8 @@ func (e *Engine) choose(ctx context.Context, f facts, t taken, w *lazyBridge) (p
 
 // heldBefore returns the inner commits that the first round sets aside: those that a rule is known to hold, and those that did not apply
 // to the present branch (lacking). A lacking commit is tried again as soon as a commit that it may need can land.
-func (e *Engine) heldBefore(f facts) (held map[gitops.OID]bool, lacking []gitops.OID, err error) {
-	held = map[gitops.OID]bool{}
+func (e *Engine) heldBefore(f facts) (held gitops.Set[gitops.OID], lacking []gitops.OID, err error) {
+	held = gitops.Set[gitops.OID]{}
 	results, err := f.rules.results()
 	for _, v := range results.Commits {
 		if v.Holds() && !f.ledger.HasOuter(v.Commit) {
@@ -200,9 +198,7 @@ func (e *Engine) heldBefore(f facts) (held map[gitops.OID]bool, lacking []gitops
 	if f.before.Onto == f.refs.onto() && f.options.Engine == "" && !f.frees(held) {
 		lacking = slices.Clone(f.before.Lacking)
 	}
-	for _, id := range lacking {
-		held[id] = true
-	}
+	held.Add(lacking...)
 	return held, lacking, err
 }
 

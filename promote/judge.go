@@ -90,10 +90,7 @@ func landableBefore(p planned, pending []ledger.Pair, inner gitops.OID) []ledger
 	for _, t := range pending[:end] {
 		done[t.Inner] = true
 	}
-	reached := map[gitops.OID]bool{}
-	for _, l := range p.Reach(p.Whole(func(id gitops.OID) bool { return done[id] })) {
-		reached[l.Commit] = true
-	}
+	reached := gitops.SetOf(quarantine.Commits(p.Reach(p.Whole(func(id gitops.OID) bool { return done[id] })))...)
 	pending = pending[:end]
 	chain := max(0, slices.IndexFunc(pending, func(t ledger.Pair) bool { return reached[t.Inner] }))
 	return append(pending[:chain:chain], slices.DeleteFunc(slices.Clone(pending[chain:]), func(t ledger.Pair) bool { return !reached[t.Inner] })...)

@@ -34,7 +34,7 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 	if err != nil {
 		return planned{}, err
 	}
-	waiting, asked := f.verdicts().Waiting(append(commitsOf(links), f.ledger.LeftOut()...))
+	waiting, asked := f.verdicts().Waiting(append(quarantine.Commits(links), f.ledger.LeftOut()...))
 	maps.Copy(waiting, held)
 	maps.Copy(asked, held)
 	left, err := e.leftOut(ctx, f, t.tip, links, waiting)
@@ -165,7 +165,7 @@ func (e *Engine) addBrought(ctx context.Context, f facts, links []quarantine.Lin
 	if len(links) == 0 || len(brought) == 0 && !slices.ContainsFunc(links, rootless) {
 		return nil
 	}
-	commits := commitsOf(links)
+	commits := quarantine.Commits(links)
 	there, err := e.Repo.Present(ctx, commits)
 	if err != nil || len(there) == 0 {
 		return err
@@ -192,12 +192,4 @@ func (e *Engine) addBrought(ctx context.Context, f facts, links []quarantine.Lin
 		}
 	}
 	return nil
-}
-
-func commitsOf(links []quarantine.Link) []gitops.OID {
-	commits := make([]gitops.OID, len(links))
-	for i, l := range links {
-		commits[i] = l.Commit
-	}
-	return commits
 }

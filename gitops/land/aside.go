@@ -102,12 +102,12 @@ func inPlace(r *gitops.Repository, name string, k known) string {
 
 // known is what the index and HEAD have at some paths.
 type known struct {
-	indexed, gitlink, skipped, assumed, intended map[string]bool
-	conflict, empty                              map[string]bool // empty: the index has a file without content
-	removed                                      map[string]bool // HEAD has them, and the index does not
-	staged, added                                map[string]bool // the index differs from HEAD, and has them; HEAD does not have them
-	folder                                       map[string]bool // the index or HEAD has paths below them
-	inside                                       map[string]bool // in a sparse checkout; nil if the checkout is not sparse
+	indexed, gitlink, skipped, assumed, intended gitops.Set[string]
+	conflict, empty                              gitops.Set[string] // empty: the index has a file without content
+	removed                                      gitops.Set[string] // HEAD has them, and the index does not
+	staged, added                                gitops.Set[string] // the index differs from HEAD, and has them; HEAD does not have them
+	folder                                       gitops.Set[string] // the index or HEAD has paths below them
+	inside                                       gitops.Set[string] // in a sparse checkout; nil if the checkout is not sparse
 }
 
 func (k known) outside(p string) bool { return k.inside != nil && !k.inside[p] }
@@ -115,8 +115,8 @@ func (k known) outside(p string) bool { return k.inside != nil && !k.inside[p] }
 // readKnown reads the index without the rules of a sparse checkout. With them, git forgets the flag of each file that exists.
 func readKnown(ctx context.Context, r *gitops.Repository, paths []string) (known, error) {
 	k := known{}
-	for _, set := range []*map[string]bool{&k.indexed, &k.gitlink, &k.skipped, &k.assumed, &k.intended, &k.conflict, &k.empty, &k.removed, &k.staged, &k.added, &k.folder} {
-		*set = map[string]bool{}
+	for _, set := range []*gitops.Set[string]{&k.indexed, &k.gitlink, &k.skipped, &k.assumed, &k.intended, &k.conflict, &k.empty, &k.removed, &k.staged, &k.added, &k.folder} {
+		*set = gitops.Set[string]{}
 	}
 	within := func(name string) {
 		for dir := path.Dir(name); dir != "." && !k.folder[dir]; dir = path.Dir(dir) {
@@ -152,9 +152,7 @@ func readKnown(ctx context.Context, r *gitops.Repository, paths []string) (known
 	if records, err = git.Records(ctx, call(paths, "diff-files", "--name-only", "-z", "--diff-filter=A")); err != nil {
 		return k, err
 	}
-	for _, name := range records {
-		k.intended[name] = true
-	}
+	k.intended.Add(records...)
 	k.inside, err = inSparse(ctx, r, paths)
 	return k, err
 }
@@ -170,15 +168,13 @@ func inSparse(ctx context.Context, r *gitops.Repository, paths []string) (map[st
 	if sparse, err := gitops.ConfigOf(settings).Bool("core.sparseCheckout", false); err != nil || !sparse || !fileThere(rules) {
 		return nil, err
 	}
-	inside := map[string]bool{}
+	inside := gitops.Set[string]{}
 	for _, kind := range []string{"-c", "-o"} {
 		names, err := r.Records(ctx, call(paths, "ls-files", kind, "-i", "-z", "--exclude-from="+rules))
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range names {
-			inside[name] = true
-		}
+		inside.Add(names...)
 	}
 	return inside, nil
 }

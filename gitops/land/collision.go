@@ -85,10 +85,7 @@ func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Cha
 	for _, c := range changes {
 		touched[c.Path] = c
 	}
-	found := map[string]bool{}
-	for _, p := range g.changed(ctx, append(unstaged, hidden...), touched) {
-		found[p] = true
-	}
+	found := gitops.SetOf(g.changed(ctx, append(unstaged, hidden...), touched)...)
 	above := foldersAbove(changes)
 	for _, p := range g.staged {
 		if inTheWay(p, touched, above) {
@@ -97,15 +94,11 @@ func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Cha
 	}
 	for _, c := range changes {
 		if c.New.Present() {
-			for _, p := range untracked(g.r, c, touched) {
-				found[p] = true
-			}
+			found.Add(untracked(g.r, c, touched)...)
 		}
 	}
 	others, err := g.repositories(ctx, changes)
-	for _, p := range others {
-		found[p] = true
-	}
+	found.Add(others...)
 	if err != nil || len(found) == 0 {
 		return err
 	}

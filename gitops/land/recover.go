@@ -277,7 +277,7 @@ func (c *recovery) move(s staged, changes []gitops.Change, from map[string]strin
 func (c *recovery) moved(ctx context.Context) (map[string]bool, error) {
 	paths, err := c.r.Records(ctx, gitops.Call{Args: append([]string{"diff-index", "--cached", "--name-only", "-z", "--no-renames",
 		"--ignore-submodules=none", string(c.Old)}, pathspecs(c.changes)...)})
-	return set(paths), err
+	return gitops.SetOf(paths...), err
 }
 
 // readChanges lists the changes of the landing. A path that git was told to skip and that had no file before the landing counts as new. If it had a
@@ -314,14 +314,6 @@ func (c *recovery) skipped(ctx context.Context) (map[string]bool, error) {
 	return skipped, err
 }
 
-func set(names []string) map[string]bool {
-	s := make(map[string]bool, len(names))
-	for _, n := range names {
-		s[n] = true
-	}
-	return s
-}
-
 // side returns the set of changed paths whose content in the working tree is the same as in a commit, either
 // according to git, or byte for byte as a checkout writes it. The second check is needed when .gitattributes itself
 // has changed.
@@ -331,7 +323,7 @@ func (c *recovery) side(ctx context.Context, s staged) (map[string]bool, error) 
 	if err != nil {
 		return nil, err
 	}
-	differs, is := set(unstaged), map[string]bool{}
+	differs, is := gitops.SetOf(unstaged...), map[string]bool{}
 	for _, change := range c.changes {
 		info, err := c.r.Lstat(change.Path)
 		switch e := c.entry(s.commit, change); {

@@ -79,7 +79,7 @@ func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, fo
 	if err != nil {
 		return err
 	}
-	known := set(tracked)
+	known := gitops.SetOf(tracked...)
 	for _, c := range changes { // the landing brings these itself
 		known[c.Path] = true
 	}

@@ -210,13 +210,11 @@ func (h *Handover) Release() error {
 
 // namesIn returns the names in a folder. There are none if it cannot be read.
 func namesIn(dir string) map[string]bool {
-	names := map[string]bool{}
+	names := gitops.Set[string]{}
 	if f, err := os.Open(dir); err == nil {
 		defer f.Close()
 		all, _ := f.Readdirnames(-1)
-		for _, name := range all {
-			names[name] = true
-		}
+		names.Add(all...)
 	}
 	return names
 }

@@ -245,6 +245,15 @@ type Link struct {
 	Parents []gitops.OID
 }
 
+// Commits returns the commits of links.
+func Commits(links []Link) []gitops.OID {
+	commits := make([]gitops.OID, len(links))
+	for i, l := range links {
+		commits[i] = l.Commit
+	}
+	return commits
+}
+
 // History lists the commits that tip reaches and known do not reach, parents before children.
 func (q *Store) History(ctx context.Context, tip gitops.OID, known []gitops.OID) ([]Link, error) {
 	text, err := q.Output(ctx, append([]string{"rev-list", "--topo-order", "--reverse", "--parents", string(tip), "--not"}, gitops.Names(known)...)...)

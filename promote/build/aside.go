@@ -248,18 +248,13 @@ func (b *builder) sidesOf(merge history.Aside) (sides []int, held bool) {
 	if len(merge.Parents) < 2 || merge.Side {
 		return nil, false
 	}
-	wanted := map[gitops.OID]bool{}
-	for _, id := range merge.Parents {
-		wanted[id] = true
-	}
+	wanted := gitops.SetOf(merge.Parents...)
 	for i, a := range slices.Backward(b.plan.Aside) { // children before parents
 		if _, placed := b.placed[a.Commit]; placed || !a.Side || !wanted[a.Commit] {
 			continue
 		}
 		sides, held = append(sides, i), held || a.Held
-		for _, id := range a.Parents {
-			wanted[id] = true
-		}
+		wanted.Add(a.Parents...)
 	}
 	slices.Reverse(sides)
 	return sides, held

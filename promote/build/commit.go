@@ -51,7 +51,7 @@ type builder struct {
 	placed  map[gitops.OID]gitops.OID  // the outer commits of those that were set aside
 	taken   map[gitops.OID]gitops.OID  // the inner commits of outer ones whose names are in use
 	outside map[gitops.OID]bool        // parents that are not built here
-	named   map[gitops.OID]bool        // the commits that were set aside and that a pair names as left out
+	named   gitops.Set[gitops.OID]     // the commits that were set aside and that a pair names as left out
 	dropped []history.Aside            // the commits that the user leaves out; a later decision can bring them back
 	copied  gitops.OID                 // the synced commit of which the current commit is a copy, or empty
 
@@ -101,11 +101,8 @@ func (r Request) build(ctx context.Context, links []quarantine.Link, pending []l
 
 // newBuilder returns a builder that has built nothing yet. pending are the commits that stay as they are.
 func newBuilder(r Request, pending []ledger.Pair, onto gitops.OID, how treatment, now time.Time) *builder {
-	b := &builder{request: r, plan: r.Plan, onto: onto, on: onto, how: how, named: map[gitops.OID]bool{}, placed: map[gitops.OID]gitops.OID{}, now: now, done: map[gitops.OID]ledger.Pair{},
+	b := &builder{request: r, plan: r.Plan, onto: onto, on: onto, how: how, named: gitops.SetOf(r.Plan.Ledger.LeftOut()...), placed: map[gitops.OID]gitops.OID{}, now: now, done: map[gitops.OID]ledger.Pair{},
 		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]gitops.OID{}, outside: map[gitops.OID]bool{}}
-	for _, id := range r.Plan.Ledger.LeftOut() {
-		b.named[id] = true
-	}
 	for _, t := range r.Plan.Ledger.Tail { // no other inner commit may get one of these outer commits, which have notes and verdicts
 		b.taken[t.Outer] = t.Inner
 	}
@@ -114,9 +111,7 @@ func newBuilder(r Request, pending []ledger.Pair, onto gitops.OID, how treatment
 		if r.isFirst(t) {
 			b.placed[t.Inner], b.on = t.Outer, t.Outer
 		}
-		for _, id := range t.Without {
-			b.named[id] = true
-		}
+		b.named.Add(t.Without...)
 	}
 	return b
 }
@@ -309,9 +304,6 @@ func (b *builder) newestWhole() gitops.OID {
 
 // keep discards the built commits of the chain that a commit does not reach.
 func (b *builder) keep(commit gitops.OID) {
-	wanted := map[gitops.OID]bool{}
-	for _, l := range b.plan.Reach(commit) {
-		wanted[l.Commit] = true
-	}
+	wanted := gitops.SetOf(quarantine.Commits(b.plan.Reach(commit))...)
 	b.fresh = append(b.fresh[:b.below], slices.DeleteFunc(b.fresh[b.below:], func(f Fresh) bool { return !wanted[f.Inner] })...)
 }

@@ -87,13 +87,7 @@ func (in Inside) LeftOut(ctx context.Context, l *ledger.Ledger, tip gitops.OID) 
 // Replaced returns the verdicts on commits that have not landed and that the agent's history does not have: they are neither among the links
 // nor among left, the result of [Inside.LeftOut].
 func Replaced(d ledger.Decisions, l *ledger.Ledger, links []quarantine.Link, left []gitops.OID) []ledger.Reviewed {
-	there := map[gitops.OID]bool{}
-	for _, link := range links {
-		there[link.Commit] = true
-	}
-	for _, id := range left { // a rejected one stays rejected
-		there[id] = true
-	}
+	there := gitops.SetOf(append(quarantine.Commits(links), left...)...) // a rejected one stays rejected
 	return slices.DeleteFunc(slices.Clone(d.Reviewed), func(r ledger.Reviewed) bool { return there[r.Inner] || l.Has(r.Inner) })
 }
 

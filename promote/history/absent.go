@@ -29,10 +29,7 @@ func (a absent) brought(l quarantine.Link) (brought []gitops.OID) {
 	if len(l.Parents) < 2 {
 		return nil
 	}
-	known := map[gitops.OID]bool{}
-	for _, id := range a[l.Parents[0]] {
-		known[id] = true
-	}
+	known := gitops.SetOf(a[l.Parents[0]]...)
 	for _, other := range l.Parents[1:] {
 		for _, id := range a[other] {
 			if !known[id] {

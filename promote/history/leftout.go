@@ -157,26 +157,18 @@ func (p *Plan) Postponed(inner gitops.OID) bool { return p.postpones && !p.leftO
 
 // cutFrom returns the links that only dropped merges reach, by their merges. all are the links with all their parents.
 func (p *Plan) cutFrom(all []quarantine.Link) map[gitops.OID][]gitops.OID {
-	known, cut := map[gitops.OID]bool{}, map[gitops.OID][]gitops.OID{}
-	for _, l := range p.Links {
-		known[l.Commit] = true
-	}
+	known, cut := gitops.SetOf(quarantine.Commits(p.Links)...), map[gitops.OID][]gitops.OID{}
 	for i, merge := range all {
 		if len(merge.Parents) < 2 || !p.Drops(merge.Commit) {
 			continue
 		}
-		wanted := map[gitops.OID]bool{}
-		for _, id := range merge.Parents[1:] {
-			wanted[id] = true
-		}
+		wanted := gitops.SetOf(merge.Parents[1:]...)
 		for _, l := range slices.Backward(all[:i]) { // children before parents
 			if !wanted[l.Commit] || known[l.Commit] {
 				continue
 			}
 			known[l.Commit], cut[merge.Commit] = true, append(cut[merge.Commit], l.Commit)
-			for _, id := range l.Parents {
-				wanted[id] = true
-			}
+			wanted.Add(l.Parents...)
 		}
 		slices.Reverse(cut[merge.Commit])
 	}

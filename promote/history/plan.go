@@ -268,10 +268,7 @@ func (p *Plan) landedBefore(ctx context.Context, outer Graph, commit gitops.OID)
 		landed = append(landed, l.Outer)
 	}
 	after, err := outer.Unreached(ctx, landed, []gitops.OID{commit})
-	left := map[gitops.OID]bool{}
-	for _, id := range after {
-		left[id] = true
-	}
+	left := gitops.SetOf(after...)
 	for _, l := range slices.Backward(p.Ledger.Landed) {
 		if !left[l.Outer] {
 			return l.Inner, err
@@ -310,16 +307,14 @@ func (p *Plan) supersede(ctx context.Context, undone []gitops.OID, outer Graph) 
 
 // Reach returns the links that a commit reaches, including itself, in the order of Links.
 func (p *Plan) Reach(commit gitops.OID) []quarantine.Link {
-	wanted := map[gitops.OID]bool{commit: true}
+	wanted := gitops.SetOf(commit)
 	var reached []quarantine.Link
 	for _, l := range slices.Backward(p.Links) { // children before parents
 		if !wanted[l.Commit] {
 			continue
 		}
 		reached = append(reached, l)
-		for _, parent := range l.Parents {
-			wanted[parent] = true
-		}
+		wanted.Add(l.Parents...)
 	}
 	slices.Reverse(reached)
 	return reached
@@ -328,13 +323,7 @@ func (p *Plan) Reach(commit gitops.OID) []quarantine.Link {
 // RefusedBefore returns the verdicts by which the user leaves out commits that an inner commit follows. A commit that the agent has amended
 // away cannot land any more, so a verdict on it does not matter.
 func (p *Plan) RefusedBefore(inner gitops.OID) []ledger.Reviewed {
-	there := map[gitops.OID]bool{}
-	for _, id := range p.Ledger.LeftOut() {
-		there[id] = true
-	}
-	for _, l := range p.Reach(inner) {
-		there[l.Commit] = true
-	}
+	there := gitops.SetOf(append(quarantine.Commits(p.Reach(inner)), p.Ledger.LeftOut()...)...)
 	return slices.DeleteFunc(slices.Clone(p.Decisions.Reviewed), func(r ledger.Reviewed) bool { return !r.Word.LeavesOut() || !there[r.Inner] })
 }
 
@@ -355,12 +344,10 @@ func (p *Plan) Whole(done func(inner gitops.OID) bool) gitops.OID {
 // Keeps reports whether the pending pairs are still part of the plan, lack no commit before them that is not left out any more, are in the
 // agent's order, and their first commit on the branch is still the same and undoes the same. Only that first commit has another parent than the image of its own.
 func (p *Plan) Keeps(tail []ledger.Pair) bool {
-	pending, waiting, wanted := map[gitops.OID]bool{}, map[gitops.OID]bool{}, map[gitops.OID]bool{}
+	pending, waiting, wanted := map[gitops.OID]bool{}, map[gitops.OID]bool{}, gitops.Set[gitops.OID]{}
 	for _, t := range tail {
 		pending[t.Inner], wanted[t.Inner] = true, true
-		for _, id := range t.Without {
-			wanted[id] = true
-		}
+		wanted.Add(t.Without...)
 	}
 	for _, l := range slices.Backward(p.Links) { // children before parents
 		if waiting[l.Commit] = true; !wanted[l.Commit] {
@@ -369,9 +356,7 @@ func (p *Plan) Keeps(tail []ledger.Pair) bool {
 		if pending[l.Commit] == p.LeavesOut(l.Commit) {
 			return false
 		}
-		for _, id := range l.Parents {
-			wanted[id] = true
-		}
+		wanted.Add(l.Parents...)
 	}
 	if slices.ContainsFunc(tail, func(t ledger.Pair) bool {
 		return !waiting[t.Inner] || t.Aside || t.Inner == p.Chain[0] && !slices.Equal(t.Supersedes, p.Supersedes)

@@ -183,10 +183,7 @@ func (p *Plan) step(ctx context.Context, w *walked, l quarantine.Link, out bool,
 // setAside takes the commits that were left out from the chain, unless nothing stands after them. If some were set aside
 // before, it does so in any case, because a commit may need those. It reports whether it has done so.
 func (p *Plan) setAside(w walked) bool {
-	all, inChain := p.Links, map[gitops.OID]bool{}
-	for _, id := range p.Chain {
-		inChain[id] = true
-	}
+	all, inChain := p.Links, gitops.SetOf(p.Chain...)
 	last, first := -1, -1
 	for i, l := range all {
 		if w.left[l.Commit] && first < 0 {
@@ -237,13 +234,11 @@ func (p *Plan) setAside(w walked) bool {
 
 // pointsOf returns the commits that are parents of built ones, or first parents of others in the agent's own line: see [Aside.Side].
 func pointsOf(all []quarantine.Link, built, inChain map[gitops.OID]bool) map[gitops.OID]bool {
-	points := map[gitops.OID]bool{}
+	points := gitops.Set[gitops.OID]{}
 	for _, l := range slices.Backward(all) { // children before parents
 		switch {
 		case built[l.Commit]:
-			for _, id := range l.Parents {
-				points[id] = true
-			}
+			points.Add(l.Parents...)
 		case (inChain[l.Commit] || points[l.Commit]) && len(l.Parents) > 0:
 			points[l.Parents[0]] = true
 		}
@@ -268,16 +263,14 @@ type Aside struct {
 
 // kept returns the commits set aside without dropped ones, and without those that only dropped merges reach.
 func (p *Plan) kept(aside []Aside) []Aside {
-	reached := map[gitops.OID]bool{}
+	reached := gitops.Set[gitops.OID]{}
 	var kept []Aside
 	for _, a := range slices.Backward(aside) { // children before parents
 		if p.Drops(a.Commit) || a.Side && !reached[a.Commit] {
 			continue
 		}
 		kept = append(kept, a)
-		for _, id := range a.Parents {
-			reached[id] = true
-		}
+		reached.Add(a.Parents...)
 	}
 	slices.Reverse(kept)
 	return kept
@@ -371,10 +364,7 @@ func (p *Plan) GoneWith(a Aside) []gitops.OID {
 
 // Ends returns the commits at which a landing can end.
 func (p *Plan) Ends() map[gitops.OID]bool {
-	ends := map[gitops.OID]bool{}
-	for _, id := range p.Chain {
-		ends[id] = true
-	}
+	ends := gitops.SetOf(p.Chain...)
 	for _, a := range p.Aside {
 		if !a.Side {
 			ends[a.Commit] = true

@@ -111,7 +111,7 @@ func (v *GateResult) Word() string {
 		return "unchecked"
 	}
 	var parts []string
-	named := map[string]bool{} // name each rule once, by its most severe finding
+	named := gitops.Set[string]{} // name each rule once, by its most severe finding
 	for _, kind := range []struct {
 		word  string
 		which func(policy.Finding) bool
@@ -121,9 +121,7 @@ func (v *GateResult) Word() string {
 		{"flagged", func(f policy.Finding) bool { return f.Action == policy.Flag }},
 	} {
 		names := slices.DeleteFunc(v.rules(kind.which), func(rule string) bool { return named[rule] })
-		for _, rule := range names {
-			named[rule] = true
-		}
+		named.Add(names...)
 		if len(names) > 0 {
 			parts = append(parts, kind.word+" "+strings.Join(names, ", "))
 		}
@@ -294,7 +292,7 @@ func (v *GateResults) Flagged(l *Ledger) []Flagged {
 // ignore files above its paths have changed, or because the user's index has one of the paths now. If there is one, it
 // also returns the commits whose findings are stored without paths.
 func (v *GateResults) IgnoredAnew(ctx context.Context, ignores *ignore.Rules, pending []Pair) (map[gitops.OID]bool, error) {
-	again, of := map[gitops.OID]bool{}, map[string][]gitops.OID{}
+	again, of := gitops.Set[gitops.OID]{}, map[string][]gitops.OID{}
 	var without []gitops.OID
 	for _, t := range pending {
 		result := v.Of(t.Outer)
@@ -312,14 +310,10 @@ func (v *GateResults) IgnoredAnew(ctx context.Context, ignores *ignore.Rules, pe
 	}
 	tracked, err := ignores.Tracked(ctx, slices.Collect(maps.Keys(of)))
 	for _, p := range tracked {
-		for _, id := range of[p] {
-			again[id] = true
-		}
+		again.Add(of[p]...)
 	}
 	if len(again) > 0 {
-		for _, id := range without {
-			again[id] = true
-		}
+		again.Add(without...)
 	}
 	return again, err
 }

@@ -25,7 +25,7 @@ type Ledger struct {
 	whole      bool                // the file contains those entries and nothing else
 	pairs      map[gitops.OID]Pair // the base, the landed and the synced pairs, by inner commit
 	outer      map[gitops.OID]bool // landed outer commits
-	superseded map[gitops.OID]bool
+	superseded gitops.Set[gitops.OID]
 }
 
 // File returns the name of the ledger's file in a host state.
@@ -71,9 +71,7 @@ func Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) 
 func (l *Ledger) index(pairs []Pair) {
 	for _, p := range pairs {
 		l.pairs[p.Inner], l.outer[p.Outer] = p, true
-		for _, s := range p.Supersedes {
-			l.superseded[s] = true
-		}
+		l.superseded.Add(p.Supersedes...)
 	}
 }
 

@@ -350,10 +350,7 @@ func addNeeds(list []Reviewable, blocked map[gitops.OID][]string, out func(Revie
 
 // touches reports whether a commit changes one of the paths, or, if there are none, a path that another commit changes.
 func touches(x, other Reviewable, paths []string) bool {
-	wanted := map[string]bool{}
-	for _, p := range paths {
-		wanted[p] = true
-	}
+	wanted := gitops.SetOf(paths...)
 	if len(paths) == 0 {
 		for _, s := range other.Files {
 			wanted[s.Path] = true

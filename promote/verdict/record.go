@@ -410,10 +410,7 @@ func rejectedRef(e *promote.Engine, n int) string { return e.Record.Ref(fmt.Spri
 
 // dependents returns the other commits that do not apply without the given commits.
 func (q *request) dependents(ctx context.Context, without []gitops.OID) ([]gitops.OID, error) {
-	held := map[gitops.OID]bool{}
-	for _, id := range without {
-		held[id] = true
-	}
+	held := gitops.SetOf(without...)
 	blocked, err := q.blocked(ctx, held)
 	var more []gitops.OID
 	for _, l := range q.all {

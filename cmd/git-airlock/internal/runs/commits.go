@@ -128,10 +128,7 @@ func (g *gathering) noted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	noted := map[gitops.OID]bool{}
-	for _, id := range ids {
-		noted[id] = true
-	}
+	noted := gitops.SetOf(ids...)
 	for _, p := range g.landed {
 		if !noted[p.Outer] {
 			g.found(record.InvariantBroken, fmt.Sprintf("the landed commit %.12s has no note", p.Outer))
