@@ -148,20 +148,27 @@ func nextObject(out *bytes.Buffer) (id OID, kind, content string, err error) {
 	return OID(words[0]), words[1], content, nil
 }
 
-// SetNotes replaces the notes of several commits in one commit of the notes ref. from is the ref's present value, empty if there is none. If
-// another process has moved the ref meanwhile, SetNotes fails. who is the author of the change.
-func (g *Git) SetNotes(ctx context.Context, ref string, from OID, who, message string, notes map[OID]string) error {
+// NotesCommit is a commit that changes the notes of a ref.
+type NotesCommit struct {
+	Ref     string // required
+	From    OID    // the parent, which is the present value of the ref; empty if the ref does not exist
+	Who     string // the author, required
+	Message string
+}
+
+// SetNotes replaces the notes of several commits. If another process has moved the ref meanwhile, SetNotes fails.
+func (g *Git) SetNotes(ctx context.Context, c NotesCommit, notes map[OID]string) error {
 	var changes strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(notes)) {
 		fmt.Fprintf(&changes, "N inline %s\ndata %d\n%s\n", id, len(notes[id]), notes[id])
 	}
-	return g.commitNotes(ctx, ref, from, who, message, changes.String())
+	return g.commitNotes(ctx, c, changes.String())
 }
 
-// MergeNotes merges two commits of notes, moves a ref to the merge commit, and returns this commit. It does not check the value that the ref
-// had before, and the ref may have moved again when MergeNotes returns. The merge has the notes of ours with some changes: added maps paths
-// to blobs, and changed maps paths to texts. who is the author of the merge.
-func (g *Git) MergeNotes(ctx context.Context, ref string, ours, theirs OID, who, message string, added map[string]OID, changed map[string]string) (OID, error) {
+// MergeNotes merges a commit of notes into c.From, moves the ref to the merge commit, and returns this commit. It does not check the value
+// that the ref had before, and the ref may have moved again when MergeNotes returns. The merge has the notes of c.From with some changes:
+// added maps paths to blobs, and changed maps paths to texts.
+func (g *Git) MergeNotes(ctx context.Context, c NotesCommit, theirs OID, added map[string]OID, changed map[string]string) (OID, error) {
 	var changes strings.Builder
 	fmt.Fprintf(&changes, "merge %s\n", theirs)
 	for _, path := range slices.Sorted(maps.Keys(added)) {
@@ -172,17 +179,17 @@ func (g *Git) MergeNotes(ctx context.Context, ref string, ours, theirs OID, who,
 	}
 	changes.WriteString("get-mark :1\n")
 	var out bytes.Buffer
-	if err := g.importNotes(ctx, ref, ours, who, message, changes.String(), &out, "--force"); err != nil {
+	if err := g.importNotes(ctx, c, changes.String(), &out, "--force"); err != nil {
 		return "", err
 	}
 	return ParseOID(strings.TrimSpace(out.String()))
 }
 
-// commitNotes adds a commit with changes to a notes ref. The changes have the format of git-fast-import(1). The error is [ErrRefMoved] if another
+// commitNotes makes a commit of notes. The changes have the format of git-fast-import(1). The error is [ErrRefMoved] if another
 // process has moved or locked the ref.
-func (g *Git) commitNotes(ctx context.Context, ref string, from OID, who, message, changes string) error {
+func (g *Git) commitNotes(ctx context.Context, c NotesCommit, changes string) error {
 	// Without --force, git refuses to move the ref to a commit that does not contain its present value.
-	err := g.importNotes(ctx, ref, from, who, message, changes, nil)
+	err := g.importNotes(ctx, c, changes, nil)
 	if failed, ok := errors.AsType[*Error](err); ok && failed.Status == 1 {
 		return fmt.Errorf("%w: %w", ErrRefMoved, err)
 	}
@@ -190,12 +197,12 @@ func (g *Git) commitNotes(ctx context.Context, ref string, from OID, who, messag
 }
 
 // importNotes is commitNotes with options for git fast-import. The new commit has the mark 1, and out gets what the changes ask for.
-func (g *Git) importNotes(ctx context.Context, ref string, from OID, who, message, changes string, out io.Writer, options ...string) error {
+func (g *Git) importNotes(ctx context.Context, c NotesCommit, changes string, out io.Writer, options ...string) error {
 	parent := ""
-	if from != "" {
-		parent = fmt.Sprintf("from %s\n", from)
+	if c.From != "" {
+		parent = fmt.Sprintf("from %s\n", c.From)
 	}
-	in := fmt.Sprintf("commit %s\nmark :1\nauthor %s now\ncommitter %s now\ndata %d\n%s\n%s%sdone\n", ref, who, who, len(message), message, parent, changes)
+	in := fmt.Sprintf("commit %s\nmark :1\nauthor %s now\ncommitter %s now\ndata %d\n%s\n%s%sdone\n", c.Ref, c.Who, c.Who, len(c.Message), c.Message, parent, changes)
 	args := append([]string{"fast-import", "--quiet", "--done", "--date-format=now"}, options...)
 	// In one pack, which git keeps until the ref has moved, the objects are safe from a git gc at the same time. Loose ones are not.
 	return g.Durable().Configured("fastimport.unpackLimit=1").Change(ctx, Call{Args: args, Stdin: strings.NewReader(in), Stdout: out})
@@ -225,14 +232,14 @@ func (g *Git) Note(ctx context.Context, ref string, id OID) (string, error) {
 }
 
 // SetNote replaces the note of one object of any kind. SetNotes is for commits only, because git fast-import adds notes only to commits.
-func (g *Git) SetNote(ctx context.Context, ref string, from OID, who, message string, id OID, text string) error {
+func (g *Git) SetNote(ctx context.Context, c NotesCommit, id OID, text string) error {
 	var changes strings.Builder
 	paths := notePaths(id)
 	for _, path := range paths {
 		fmt.Fprintf(&changes, "D %s\n", path)
 	}
 	fmt.Fprintf(&changes, "M 100644 inline %s\ndata %d\n%s\n", paths[1], len(text), text)
-	return g.commitNotes(ctx, ref, from, who, message, changes.String())
+	return g.commitNotes(ctx, c, changes.String())
 }
 
 // notePaths returns the paths that the note of an object can have. Git may turn the first digits of the object name into folders, two digits

@@ -19,7 +19,7 @@ func TestNotesBesideGC(t *testing.T) {
 		for n, tries := 0, 0; n < rounds; {
 			from, err := w.Ref(t.Context(), ref)
 			if err == nil {
-				err = w.SetNote(t.Context(), ref, from, "A <a@example.org>", "note", tip, fmt.Sprintf("%d\n", n))
+				err = w.SetNote(t.Context(), gitops.NotesCommit{Ref: ref, From: from, Who: "A <a@example.org>", Message: "note"}, tip, fmt.Sprintf("%d\n", n))
 			}
 			switch {
 			case err == nil:

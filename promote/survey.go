@@ -247,7 +247,8 @@ func (e *Engine) noteAgain(ctx context.Context, f facts, taken []ledger.Pair, no
 	}
 	for ref, texts := range notes {
 		if len(texts) > 0 {
-			err = errors.Join(err, e.Repo.SetNotes(ctx, ref, f.refs.named[ref], f.settings.User.String(), "airlock: landed by hand", texts))
+			c := gitops.NotesCommit{Ref: ref, From: f.refs.named[ref], Who: f.settings.User.String(), Message: "airlock: landed by hand"}
+			err = errors.Join(err, e.Repo.SetNotes(ctx, c, texts))
 		}
 	}
 	return err

@@ -107,7 +107,7 @@ func write(ctx context.Context, repo *gitops.Repository, who string, r Result, l
 	})
 	lines = append(lines, line)
 	slices.Sort(lines)
-	return repo.SetNote(ctx, NotesRef, from, who, "airlock: check", r.Tree, strings.Join(slices.Compact(lines), "\n")+"\n")
+	return repo.SetNote(ctx, gitops.NotesCommit{Ref: NotesRef, From: from, Who: who, Message: "airlock: check"}, r.Tree, strings.Join(slices.Compact(lines), "\n")+"\n")
 }
 
 // stamp gives a result the version and the precision of a stored one.

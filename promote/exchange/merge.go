@@ -127,7 +127,7 @@ func (m *merging) merge(ctx context.Context, r *gitops.Repository, who User) (gi
 	if who.Name == "" {
 		return "", ErrNobody
 	}
-	return r.MergeNotes(ctx, Fetched(m.ref), m.ours, m.theirs, who.Name, "airlock: fetch", m.added, m.changed)
+	return r.MergeNotes(ctx, gitops.NotesCommit{Ref: Fetched(m.ref), From: m.ours, Who: who.Name, Message: "airlock: fetch"}, m.theirs, m.added, m.changed)
 }
 
 // leaveOut removes the notes from theirs that must not come here, or that readers could not read completely. Whoever can push to the remote can

@@ -71,5 +71,5 @@ func Record(ctx context.Context, repo *gitops.Repository, v review.Verdict, comm
 		}
 		notes[c.ID] = review.Add(notes[c.ID], line)
 	}
-	return repo.SetNotes(ctx, review.NotesRef, from, v.By, "airlock: "+string(v.Word), notes)
+	return repo.SetNotes(ctx, gitops.NotesCommit{Ref: review.NotesRef, From: from, Who: v.By, Message: "airlock: " + string(v.Word)}, notes)
 }
