@@ -63,7 +63,8 @@ func (e *Engine) draft(ctx context.Context, f facts, j judged, w *lazyBridge) (d
 	if err := w.ready(ctx); err != nil {
 		return d, nil, err
 	}
-	if d.written, err = decision.Write(ctx, w.across, f.refs.named[review.NotesRef], f.patches, w.bridge, f.rules.decisions, j.pending); err != nil {
+	verdicts := decision.Writer{Inspector: w.across, Tip: f.refs.named[review.NotesRef], Patches: f.patches, Fresh: w.bridge, Decisions: f.rules.decisions, Pending: j.pending}
+	if d.written, err = verdicts.Write(ctx); err != nil {
 		return d, nil, fmt.Errorf("write verdicts: %w", err)
 	}
 	notes := map[string][]quarantine.Note{NotesRef: j.notes, review.NotesRef: d.written.Notes}

@@ -47,7 +47,8 @@ func (e *Engine) review(ctx context.Context, f facts) []ledger.Hold {
 
 // carryVerdicts adds the verdicts of the team's reviewers, and passes the verdicts on replaced commits on to the amended ones.
 func (e *Engine) carryVerdicts(ctx context.Context, f facts, t taken) (_ facts, err error) {
-	f.rules.decisions, err = decision.Team(ctx, e.Repo, e.Dir(), f.reader(), f.rules.decisions, f.ledger.Tail, e.teams.Named())
+	team := decision.Team{Repo: e.Repo, Inside: f.reader(), Reviewers: e.teams.Named()}
+	f.rules.decisions, err = team.Add(ctx, e.Dir(), f.rules.decisions, f.ledger.Tail)
 	if err != nil {
 		return f, err
 	}

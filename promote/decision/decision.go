@@ -172,19 +172,28 @@ type Patches interface {
 	PatchIDs(ctx context.Context, commits []gitops.OID) (map[gitops.OID]string, error)
 }
 
+// Writer makes the notes of verdicts. Every field except Tip is required.
+type Writer struct {
+	Inspector *quarantine.Inspector                 // of the outer repository
+	Tip       gitops.OID                            // the present notes commit; empty if there is none
+	Patches   func() (map[gitops.OID]string, error) // returns the result of [PatchIDs]
+	Fresh     Patches
+	Decisions ledger.Decisions
+	Pending   []ledger.Pair
+}
+
 // Write returns the notes of new verdicts. If a pending commit was built again, Write copies the note of its former outer commit to the new
-// one. A verdict on a commit that has not been built is kept until it is. tip is the present notes commit, or empty. patches returns the
-// result of [PatchIDs].
-func Write(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID, patches func() (map[gitops.OID]string, error), fresh Patches, d ledger.Decisions, pending []ledger.Pair) (w Written, err error) {
-	w.Decisions = d
-	w.Decisions.Reviewed = slices.Clone(d.Reviewed)
+// one. A verdict on a commit that has not been built is kept until it is.
+func (by Writer) Write(ctx context.Context) (w Written, err error) {
+	w.Decisions = by.Decisions
+	w.Decisions.Reviewed = slices.Clone(w.Decisions.Reviewed)
 	for i := range w.Decisions.Reviewed {
 		w.Decisions.Reviewed[i].Earlier = slices.Clone(w.Decisions.Reviewed[i].Earlier)
 	}
 	texts := map[gitops.OID]string{}
-	ids, err := patches()
+	ids, err := by.Patches()
 	if err == nil {
-		ids, err = w.setBuilt(ctx, fresh, ids, pending)
+		ids, err = w.setBuilt(ctx, by.Fresh, ids, by.Pending)
 	}
 	for i := range w.Decisions.Reviewed {
 		r := &w.Decisions.Reviewed[i]
@@ -192,18 +201,18 @@ func Write(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID,
 			if v.Commit == "" {
 				continue
 			}
-			if c, err := inspector.Commit(ctx, v.Commit); err == nil { // a git gc may have removed a commit that is not pending any more
+			if c, err := by.Inspector.Commit(ctx, v.Commit); err == nil { // a git gc may have removed a commit that is not pending any more
 				v.Tree = c.Tree
 			}
 			v.Patch, w.Changed = ids[v.Commit], true
 			if err == nil {
-				err = addLine(ctx, inspector, tip, *v, texts)
+				err = by.addLine(ctx, *v, texts)
 			}
 		}
 		r.Earlier = slices.DeleteFunc(r.Earlier, func(v review.Verdict) bool { return v.Commit != "" })
 		r.Unwritten = r.Unwritten && r.Commit == ""
 	}
-	for _, t := range pending {
+	for _, t := range by.Pending {
 		r := w.Decisions.ReviewOf(t.Inner)
 		if r == nil || err != nil {
 			continue
@@ -211,7 +220,7 @@ func Write(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID,
 		if r.Commit != t.Outer {
 			text, fresh := texts[r.Commit]
 			if !fresh && r.Commit != "" {
-				text, err = noteOf(ctx, inspector, tip, r.Commit)
+				text, err = by.noteOf(ctx, r.Commit)
 			}
 			if text != "" {
 				texts[t.Outer] = text
@@ -252,25 +261,25 @@ func (w Written) setBuilt(ctx context.Context, fresh Patches, ids map[gitops.OID
 }
 
 // addLine adds the line of a verdict to the new note of its outer commit.
-func addLine(ctx context.Context, inspector *quarantine.Inspector, tip gitops.OID, v review.Verdict, texts map[gitops.OID]string) error {
+func (by Writer) addLine(ctx context.Context, v review.Verdict, texts map[gitops.OID]string) error {
 	line, err := v.Line()
 	if err != nil {
 		return err
 	}
 	text, begun := texts[v.Commit]
 	if !begun {
-		text, err = noteOf(ctx, inspector, tip, v.Commit)
+		text, err = by.noteOf(ctx, v.Commit)
 	}
 	texts[v.Commit] = review.Add(text, line)
 	return err
 }
 
 // noteOf returns the note with the verdicts on an outer commit, or empty.
-func noteOf(ctx context.Context, inspector *quarantine.Inspector, tip, outer gitops.OID) (string, error) {
-	if tip == "" {
+func (by Writer) noteOf(ctx context.Context, outer gitops.OID) (string, error) {
+	if by.Tip == "" {
 		return "", nil
 	}
-	text, err := inspector.NoteOf(ctx, tip, outer)
+	text, err := by.Inspector.NoteOf(ctx, by.Tip, outer)
 	return string(text), err
 }
 

@@ -9,33 +9,39 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// Team adds the verdicts that reviewers have written into the notes of pending commits to the decisions, and stores the decisions in dir if
-// they changed. A reviewer's verdict counts if it is newer than the verdict in the decisions. A commit that the user has undone stays
-// undone.
-func Team(ctx context.Context, repo *gitops.Repository, dir string, in Inside, d ledger.Decisions, pending []ledger.Pair, reviewers []string) (ledger.Decisions, error) {
-	if len(reviewers) == 0 || len(pending) == 0 {
+// Team reads the verdicts that reviewers have written into the notes of pending commits.
+type Team struct {
+	Repo      *gitops.Repository // required
+	Inside    Inside             // required
+	Reviewers []string           // their addresses
+}
+
+// Add adds the verdicts to the decisions, and stores the decisions in dir if they changed. A reviewer's verdict counts if it is newer than the
+// verdict in the decisions. A commit that the user has undone stays undone.
+func (team Team) Add(ctx context.Context, dir string, d ledger.Decisions, pending []ledger.Pair) (ledger.Decisions, error) {
+	if len(team.Reviewers) == 0 || len(pending) == 0 {
 		return d, nil
 	}
 	var ids []gitops.OID
 	for _, t := range pending {
 		ids = append(ids, t.Outer)
 	}
-	notes, err := repo.Noted(ctx, review.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
+	notes, err := team.Repo.Noted(ctx, review.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
 	if err != nil {
 		return d, err
 	}
 	changed := false
 	for _, n := range notes {
-		v, found := newest(review.Parse(n.Note), n, reviewers)
+		v, found := newest(review.Parse(n.Note), n, team.Reviewers)
 		i := slices.IndexFunc(pending, func(t ledger.Pair) bool { return t.Outer == n.ID })
 		if !found || i < 0 || !counts(v, d.ReviewOf(pending[i].Inner)) {
 			continue
 		}
-		about, err := in.About(ctx, pending[i].Inner)
+		about, err := team.Inside.About(ctx, pending[i].Inner)
 		if err != nil {
 			return d, err
 		}
-		parent, err := in.Parent(ctx, pending[i].Inner)
+		parent, err := team.Inside.Parent(ctx, pending[i].Inner)
 		if err != nil {
 			return d, err
 		}
