@@ -184,44 +184,45 @@ func (e *Engine) branch(ctx context.Context, f facts) byhand.Branch {
 
 // adopt marks as landed the pending commits that the user has merged, or fast-forwarded to, by hand.
 func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
-	taken, onLine, err := e.branch(ctx, f).Waiting(ctx)
-	if err != nil || len(taken) == 0 {
+	taken, err := e.branch(ctx, f).Waiting(ctx)
+	if err != nil || len(taken.Pairs) == 0 {
 		return f, err
 	}
-	return e.taken(ctx, f, taken, onLine)
+	return e.taken(ctx, f, taken)
 }
 
 // adoptLeftOut does the same with commits that were undone, rejected or dropped. They get a note again, and are not undone any more. A
 // verdict stays.
 func (e *Engine) adoptLeftOut(ctx context.Context, f facts) (facts, error) {
-	taken, notes, onLine, err := e.branch(ctx, f).LeftOut(ctx, f.rules.decisions, f.refs.ops, func() (byhand.Line, error) {
+	taken, err := e.branch(ctx, f).LeftOut(ctx, f.rules.decisions, f.refs.ops, func() (byhand.Line, error) {
 		tip, unseen := e.seen(ctx, f)
 		links, _, err := e.unlanded(ctx, f, tip)
-		return byhand.Line{Look: f.inside, Tip: tip, Links: links}, errors.Join(unseen, err)
+		return byhand.Line{Inspector: f.inside, Tip: tip, Links: links}, errors.Join(unseen, err)
 	})
-	if err == nil && len(taken) > 0 {
-		err = e.noteAgain(ctx, f, taken, notes)
+	if err == nil && len(taken.Pairs) > 0 {
+		err = e.noteAgain(ctx, f, taken)
 	}
-	if err != nil || len(taken) == 0 {
+	if err != nil || len(taken.Pairs) == 0 {
 		return f, err
 	}
 	if f.refs, err = e.refs(ctx); err != nil {
 		return f, err
 	}
-	for _, p := range taken {
+	for _, p := range taken.Pairs {
 		f.replaced = append(f.replaced, f.ledger.WaitingFor(p.Inner)...)
 		if r := f.rules.decisions.ReviewOf(p.Inner); r != nil && r.Word == review.Undone {
 			f.rules.decisions = f.rules.decisions.Forget(p.Inner)
 		}
 	}
-	if f, err = e.taken(ctx, f, taken, onLine); err == nil {
+	if f, err = e.taken(ctx, f, taken); err == nil {
 		err = f.rules.decisions.Write(e.Dir())
 	}
 	return f, err
 }
 
-// noteAgain writes the provenance notes of commits that have none. notes has those that they had before.
-func (e *Engine) noteAgain(ctx context.Context, f facts, taken []ledger.Pair, notes byhand.Notes) error {
+// noteAgain writes the provenance notes of commits that have none.
+func (e *Engine) noteAgain(ctx context.Context, f facts, taken byhand.Taken) error {
+	notes := taken.Notes
 	results, err := f.rules.results()
 	if err != nil {
 		return err
@@ -230,7 +231,7 @@ func (e *Engine) noteAgain(ctx context.Context, f facts, taken []ledger.Pair, no
 		notes[NotesRef] = map[gitops.OID]string{}
 	}
 	var made []quarantine.Note // the others have facts
-	for _, p := range taken {
+	for _, p := range taken.Pairs {
 		c, err := f.inside.Commit(ctx, p.Inner)
 		if err != nil {
 			return err
@@ -254,14 +255,14 @@ func (e *Engine) noteAgain(ctx context.Context, f facts, taken []ledger.Pair, no
 	return err
 }
 
-// taken marks commits as landed. onLine is as in [byhand.Branch.Waiting].
-func (e *Engine) taken(ctx context.Context, f facts, taken []ledger.Pair, onLine bool) (facts, error) {
-	f.ledger.Adopt(taken, onLine)
+// taken marks commits as landed.
+func (e *Engine) taken(ctx context.Context, f facts, taken byhand.Taken) (facts, error) {
+	f.ledger.Adopt(taken.Pairs, taken.OnLine)
 	clear(f.reached)
 	if err := f.ledger.Save(); err != nil { // the refs decide how much of the ledger counts
 		return f, err
 	}
-	f.adopted += len(taken)
+	f.adopted += len(taken.Pairs)
 	var err error
 	f.refs, err = e.moveOn(ctx, f)
 	return f, err

@@ -25,43 +25,49 @@ type Branch struct {
 // before it.
 func (b Branch) still() bool { return b.Tip == "" || b.Repo.LastMoved(b.Name, b.Tip, ownMoves) }
 
+// Taken are commits that the user has landed by hand.
+type Taken struct {
+	Pairs []ledger.Pair
+	// OnLine reports whether the last pair is on the line that lands, so that the next landing continues from it.
+	OnLine bool
+	Notes  Notes // the texts of undone commits; nil for pending ones
+}
+
 // Waiting returns the pending commits that the user has merged, or fast-forwarded to. These are the commits that the branch reaches, or has
 // reached before the user reset the branch or amended a commit. Several such moves may have happened since the last cycle. The commits need not
-// be consecutive: the user may have taken one side of a pending merge without the other. onLine reports whether the last of them is on the line
-// that lands.
-func (b Branch) Waiting(ctx context.Context) (taken []ledger.Pair, onLine bool, err error) {
+// be consecutive: the user may have taken one side of a pending merge without the other.
+func (b Branch) Waiting(ctx context.Context) (taken Taken, err error) {
 	if len(b.Ledger.Tail) == 0 || b.still() {
-		return nil, false, nil
+		return taken, nil
 	}
 	past, err := b.Repo.PastBesides(ctx, b.Name, ownMoves)
 	if err != nil {
-		return nil, false, err
+		return taken, err
 	}
 	left, err := b.Repo.Unreached(ctx, []gitops.OID{b.Pending}, append(past, b.Tip))
 	if err != nil {
-		return nil, false, err
+		return taken, err
 	}
 	for _, t := range b.Ledger.Tail {
 		if !slices.Contains(left, t.Outer) {
-			taken = append(taken, t)
+			taken.Pairs = append(taken.Pairs, t)
 		}
 	}
-	if len(taken) == 0 {
-		return nil, false, nil
+	if len(taken.Pairs) == 0 {
+		return taken, nil
 	}
 	steps, err := b.Repo.Steps(ctx, b.Promoted, b.Pending)
-	return taken, newestLast(taken, func(t ledger.Pair) bool { return slices.Contains(steps, t.Outer) }), err
+	taken.moveNewest(func(t ledger.Pair) bool { return slices.Contains(steps, t.Outer) })
+	return taken, err
 }
 
-// newestLast moves the newest commit that is on the line that lands to the end of taken, because the next landing continues from the last one.
-// It reports whether there is such a commit.
-func newestLast(taken []ledger.Pair, onLine func(ledger.Pair) bool) bool {
-	for i, t := range slices.Backward(taken) {
-		if onLine(t) {
-			copy(taken[i:], taken[i+1:])
-			taken[len(taken)-1] = t
-			return true
+// moveNewest moves the newest commit that is on the line that lands to the end, and sets OnLine if there is such a commit.
+func (t *Taken) moveNewest(onLine func(ledger.Pair) bool) {
+	for i, p := range slices.Backward(t.Pairs) {
+		if onLine(p) {
+			copy(t.Pairs[i:], t.Pairs[i+1:])
+			t.Pairs[len(t.Pairs)-1], t.OnLine = p, true
+			return
 		}
 	}
-	return false
 }

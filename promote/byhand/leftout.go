@@ -14,44 +14,43 @@ import (
 
 // Line is the agent's history.
 type Line struct {
-	Look  *quarantine.Inspector // of the quarantine
-	Tip   gitops.OID            // the inner commit that was promoted last
-	Links []quarantine.Link     // the commits that Tip reaches and that have not landed
+	Inspector *quarantine.Inspector // of the quarantine
+	Tip       gitops.OID            // the inner commit that was promoted last
+	Links     []quarantine.Link     // the commits that Tip reaches and that have not landed
 }
 
 // LeftOut returns the commits that do not land by themselves, or no longer as they were, and that the branch's tip reaches all the
 // same: undone, rejected, dropped and former pending ones, oldest first. ops is the newest operation.
-// notes has the texts of undone commits, by ref. onLine is as in [Branch.Waiting].
-func (b Branch) LeftOut(ctx context.Context, d ledger.Decisions, ops gitops.OID, line func() (Line, error)) (taken []ledger.Pair, notes Notes, onLine bool, err error) {
+func (b Branch) LeftOut(ctx context.Context, d ledger.Decisions, ops gitops.OID, line func() (Line, error)) (taken Taken, err error) {
 	if b.still() {
-		return nil, nil, false, nil
+		return taken, nil
 	}
 	all, err := b.Ledger.Formers()
 	if err != nil {
-		return nil, nil, false, err
+		return taken, err
 	}
 	var chain operation.Chain
 	inspector := quarantine.Inspect(ctx, b.Repo.Git)
 	defer inspector.Close()
 	if b.decided(d) {
 		if chain, err = operation.Read(ctx, inspector, ops); err != nil {
-			return nil, nil, false, err
+			return taken, err
 		}
 	}
 	for _, o := range chain {
 		all = append(all, o.Landed...)
 	}
-	if taken, err = b.reached(ctx, b.open(all)); err != nil || len(taken) == 0 {
-		return nil, nil, false, err
+	if taken.Pairs, err = b.reached(ctx, b.open(all)); err != nil || len(taken.Pairs) == 0 {
+		return taken, err
 	}
 	l, err := line()
 	if err != nil {
-		return nil, nil, false, err
+		return taken, err
 	}
 	last := b.Ledger.Last().Inner
-	onLine = newestLast(taken, func(p ledger.Pair) bool { return l.leadsTo(ctx, p.Inner, last) })
-	notes, err = notesOf(ctx, inspector, chain, taken)
-	return taken, notes, onLine, err
+	taken.moveNewest(func(p ledger.Pair) bool { return l.leadsTo(ctx, p.Inner, last) })
+	taken.Notes, err = notesOf(ctx, inspector, chain, taken.Pairs)
+	return taken, err
 }
 
 // decided reports whether there may be undone commits: the user has decided about a commit that has not landed.
@@ -124,7 +123,7 @@ func (l Line) leadsTo(ctx context.Context, inner, last gitops.OID) bool {
 		if inner == last {
 			return true
 		}
-		c, err := l.Look.Commit(ctx, inner)
+		c, err := l.Inspector.Commit(ctx, inner)
 		if err != nil || len(c.Parents) == 0 {
 			return false
 		}
