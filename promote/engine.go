@@ -245,7 +245,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 		err = e.release()
 	}
 	var collision *land.CollisionError
-	if errors.As(err, &collision) || errors.Is(err, land.ErrIndexLocked) || errors.Is(err, land.ErrUnsettled) ||
+	if errors.As(err, &collision) || errors.Is(err, land.ErrIndexLocked) || errors.Is(err, land.ErrUnfinished) ||
 		errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}

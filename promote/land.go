@@ -110,7 +110,7 @@ func (s lander) move(ctx context.Context, at refs, to gitops.OID) (landed, error
 	}
 	err = land.Land(ctx, e.Repo, land.Landing{
 		Branch: e.Record.Branch, Old: at.tip, New: to, First: at.noteUpdate(s.delivered, notesRefs), Refs: updates,
-		Message: "airlock: land from " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: s.facts.config, Look: s.bridge.across,
+		Message: "airlock: land from " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: s.facts.config, Inspector: s.bridge.across,
 	})
 	if err != nil {
 		return landed{}, err
@@ -252,7 +252,7 @@ func (s lander) landBeforePaths(ctx context.Context, at refs, to gitops.OID, pat
 
 // retried asks for another cycle soon if a git command of the user prevented the landing, and returns the error otherwise.
 func retried(err error) (landed, error) {
-	if errors.Is(err, land.ErrUnsettled) || errors.Is(err, land.ErrElsewhere) ||
+	if errors.Is(err, land.ErrUnfinished) || errors.Is(err, land.ErrElsewhere) ||
 		errors.Is(err, gitops.ErrRefMoved) || errors.Is(err, land.ErrIndexLocked) {
 		return landed{remarks: remarks{retry: retrySoon}}, nil
 	}

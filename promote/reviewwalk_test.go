@@ -244,13 +244,13 @@ func (m *reviewer) cycle() {
 	m.t.Helper()
 	before, tip := m.landed(), m.git("rev-parse", "HEAD^{tree}")
 	want, tree := m.walk(tip, before, m.approved, 1)
-	m.settle()
+	m.ageIndex()
 	if m.r.IntN(3) == 0 {
 		step := one(m.r, killSteps)
 		m.t.Logf("a cycle is killed at %s", step)
 		m.killedAt(step, "cycle")
 		check(m.t, m.engine.Recover(m.t.Context()))
-		m.settle()
+		m.ageIndex()
 	}
 	o := m.world.cycle()
 	after := m.landed()

@@ -323,13 +323,13 @@ func (m *rewriter) cycle(beside review.Word) {
 	for _, c := range m.order {
 		could[c] = m.word(c) == review.Approve
 	}
-	m.settle()
+	m.ageIndex()
 	if m.r.IntN(4) == 0 {
 		step := one(m.r, killSteps)
 		m.t.Logf("a cycle is killed at %s", step)
 		m.killedAt(step, "cycle")
 		check(m.t, m.engine.Recover(m.t.Context()))
-		m.settle()
+		m.ageIndex()
 	}
 	if beside != "" {
 		m.beside(func() { m.decide(beside) })
@@ -444,7 +444,7 @@ func (m *rewriter) whole() {
 		m.approveAll()
 		m.cycle("")
 	}
-	m.settle()
+	m.ageIndex()
 	o, landed := m.world.cycle(), m.landed()
 	for _, c := range m.order {
 		if landed[c] == "" {

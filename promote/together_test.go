@@ -16,7 +16,7 @@ func TestHoldsTogether(t *testing.T) {
 	lock := filepath.Join(w.GitDir, "index.lock")
 	wait := func(want ...ledger.Reason) {
 		t.Helper()
-		w.settle()
+		w.ageIndex()
 		var got []ledger.Reason
 		for _, h := range w.cycle().Holds {
 			got = append(got, h.Reason)

@@ -70,7 +70,7 @@ func TestUndoAndRedoAreExact(t *testing.T) {
 					a.step()
 				}
 				a.publish()
-				w.settle()
+				w.ageIndex()
 				if o := w.cycle(); o.Landed > 0 {
 					views = append(views, w.view())
 				}
@@ -82,9 +82,9 @@ func TestUndoAndRedoAreExact(t *testing.T) {
 	}
 }
 
-// settle makes the index look old. While it is young and has staged changes, a landing waits, and its commits are pending
+// ageIndex makes the index look old. While it is young and has staged changes, a landing waits, and its commits are pending
 // with their notes before it.
-func (w *world) settle() {
+func (w *world) ageIndex() {
 	w.t.Helper()
 	check(w.t, os.Chtimes(filepath.Join(w.GitDir, "index"), time.Time{}, time.Now().Add(-time.Hour)))
 }

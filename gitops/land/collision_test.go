@@ -223,12 +223,12 @@ func (w *world) waits(old, new gitops.OID) {
 		changed := time.Now()
 		gitopstest.Check(t, os.Chtimes(filepath.Join(w.GitDir, "index"), changed, changed))
 		err := Land(t.Context(), w.Repository, w.landing(old, new))
-		if errors.Is(err, ErrUnsettled) {
+		if errors.Is(err, ErrUnfinished) {
 			w.NothingLeft()
 			return
 		}
-		if took := time.Since(changed); took < settle {
-			t.Fatalf("Land: %v after %s, want ErrUnsettled", err, took)
+		if took := time.Since(changed); took < stagedAge {
+			t.Fatalf("Land: %v after %s, want ErrUnfinished", err, took)
 		}
 		// It may have looked too late: the machine has other things to do.
 	}
@@ -308,7 +308,7 @@ func TestLandWithAFailingFilter(t *testing.T) {
 	new := w.Built(old, gitopstest.Files{"a.x": "2", "b": "2"})
 	before := w.picture()
 	err := Land(t.Context(), w.Repository, w.landing(old, new))
-	if err == nil || errors.Is(err, ErrUnsettled) || errors.Is(err, ErrElsewhere) {
+	if err == nil || errors.Is(err, ErrUnfinished) || errors.Is(err, ErrElsewhere) {
 		t.Errorf("Land: %v, want an error to be shown", err)
 	}
 	w.picture().equals(t, before)

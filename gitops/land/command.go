@@ -11,7 +11,7 @@ import (
 const commit = "commit"
 
 // CommandError names a git command of the user that a landing would make fail half-way, or that would undo the landing. It wraps
-// [ErrUnsettled].
+// [ErrUnfinished].
 type CommandError struct {
 	PID        int
 	Subcommand string
@@ -23,7 +23,7 @@ func (e *CommandError) Error() string {
 }
 
 // Unwrap implements the interface of [errors.Is].
-func (e *CommandError) Unwrap() error { return ErrUnsettled }
+func (e *CommandError) Unwrap() error { return ErrUnfinished }
 
 // unhindered returns a *[CommandError] if a command of the user is running that would fail half-way if a landing took the lock of the index now.
 func unhindered(r *gitops.Repository) error {

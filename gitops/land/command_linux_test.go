@@ -62,7 +62,7 @@ func TestLandWaitsForAStash(t *testing.T) {
 	before := w.picture()
 	var command *CommandError
 	err = Land(t.Context(), w.Repository, w.landing(old, new))
-	if !errors.As(err, &command) || !errors.Is(err, ErrUnsettled) || *command != (CommandError{PID: cmd.Process.Pid, Subcommand: "stash"}) {
+	if !errors.As(err, &command) || !errors.Is(err, ErrUnfinished) || *command != (CommandError{PID: cmd.Process.Pid, Subcommand: "stash"}) {
 		t.Errorf("Land: %v, want that git stash %d is at work", err, cmd.Process.Pid)
 	}
 	w.picture().equals(t, before)
@@ -96,7 +96,7 @@ func TestLandWaitsForACommit(t *testing.T) {
 		if errors.As(err, &command) && *command == (CommandError{PID: cmd.Process.Pid, Subcommand: "commit"}) {
 			break
 		}
-		if !errors.Is(err, ErrUnsettled) && !errors.Is(err, ErrIndexLocked) || time.Now().After(gone) {
+		if !errors.Is(err, ErrUnfinished) && !errors.Is(err, ErrIndexLocked) || time.Now().After(gone) {
 			t.Fatalf("Land: %v, want that git commit %d is at work", err, cmd.Process.Pid)
 		}
 	}
@@ -165,7 +165,7 @@ func (w *world) landUntil(ctx context.Context, old gitops.OID, landings chan<- s
 			if err == nil {
 				break
 			}
-			if !errors.Is(err, ErrUnsettled) && !errors.Is(err, ErrIndexLocked) && !errors.Is(err, gitops.ErrRefMoved) {
+			if !errors.Is(err, ErrUnfinished) && !errors.Is(err, ErrIndexLocked) && !errors.Is(err, gitops.ErrRefMoved) {
 				w.T.Error(err)
 				return
 			}

@@ -285,8 +285,8 @@ func TestLandLosesNoSave(t *testing.T) {
 				outcomes["landed"]++
 			case errors.As(err, &collision):
 				outcomes["collided"]++
-			case errors.Is(err, ErrUnsettled):
-				outcomes["unsettled"]++
+			case errors.Is(err, ErrUnfinished):
+				outcomes["unfinished"]++
 			default:
 				t.Error(err)
 			}

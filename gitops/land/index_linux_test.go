@@ -175,7 +175,7 @@ func TestEnteredIndex(t *testing.T) {
 			gitopstest.Check(t, err)
 			request, l := w.landing(before, at), &landing{}
 			if seed%3 > 0 { // the trees of folders are known
-				request.Look = quarantine.Inspect(t.Context(), w.Git)
+				request.Inspector = quarantine.Inspect(t.Context(), w.Git)
 				l = &landing{Landing: request}
 				_, err := l.diff(t.Context())
 				gitopstest.Check(t, err)
@@ -194,8 +194,8 @@ func TestEnteredIndex(t *testing.T) {
 			if x := readIndex(filepath.Join(w.GitDir, "index"), w.Format, nil); l.trees[0] != l.trees[1] && x.has(l.trees[0]) {
 				t.Fatalf("seed %d: the index has the tree from before", seed)
 			}
-			if request.Look != nil {
-				gitopstest.Check(t, request.Look.Close())
+			if request.Inspector != nil {
+				gitopstest.Check(t, request.Inspector.Close())
 			}
 			if got, want := w.Run("ls-files", "-s"), w.Run("ls-tree", "-r", "--format=%(objectmode) %(objectname) 0%x09%(path)", string(at)); got != want {
 				t.Fatalf("seed %d: entries\n%s\nwant\n%s", seed, got, want)

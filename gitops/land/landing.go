@@ -24,8 +24,8 @@ var (
 	ErrIndexLocked = errors.New("the index is locked by another command")
 	// ErrElsewhere means that the worktree has not checked out the branch, or that an operation is in progress.
 	ErrElsewhere = errors.New("the worktree is not ready for a landing")
-	// ErrUnsettled means that a command of the user seems to be unfinished. The caller should try again shortly.
-	ErrUnsettled = errors.New("another git command is at work")
+	// ErrUnfinished means that a command of the user seems to be unfinished. The caller should try again shortly.
+	ErrUnfinished = errors.New("another git command is at work")
 )
 
 // CollisionError names the paths at which a landing would overwrite the user's changes.
@@ -58,14 +58,14 @@ type Landing struct {
 	Begun    gitops.OID         // the commit with the .lfsconfig that git-lfs may use; empty: Old
 	Config   gitops.Config      // the repository's configuration; nil: Land reads it
 	// an inspector that finds both commits; nil: git reads them
-	Look *quarantine.Inspector
+	Inspector *quarantine.Inspector
 	// host-owned directory for the journal and the prepared files, on the repository's file system; required
 	Dir string
 }
 
-// settle is the age from which a difference between the index and the branch counts as the user's staged changes. git checkout writes the index
+// stagedAge is the age from which a difference between the index and the branch counts as the user's staged changes. git checkout writes the index
 // first and HEAD a moment later. Between the two, the index differs from the branch as well.
-const settle = 100 * time.Millisecond
+const stagedAge = 100 * time.Millisecond
 
 // landing is the state of one Land.
 type landing struct {
@@ -93,7 +93,7 @@ func (l *landing) next() string   { return filepath.Join(l.scratch, "index") }
 func (l *landing) staged() string { return treeOf(l.scratch) }
 
 // Land makes the landing, or changes nothing and returns the reason: [ErrElsewhere], [ErrRefMoved],
-// [ErrIndexLocked], [ErrUnsettled], a *[CommandError] or a *[CollisionError]. It builds everything first. Then it locks index and
+// [ErrIndexLocked], [ErrUnfinished], a *[CommandError] or a *[CollisionError]. It builds everything first. Then it locks index and
 // refs, checks everything once more, writes a journal, and makes the swing. After a crash [Recover] finishes the
 // landing or takes it back. The caller must make sure that only one process at a time uses a Dir.
 func Land(ctx context.Context, r *gitops.Repository, request Landing) error {
@@ -141,7 +141,7 @@ func (l *landing) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.filters, err = filtersOf(ctx, l.r, l.Look, l.Config, cmp.Or(l.Begun, l.Old), l.Old); err != nil {
+	if l.filters, err = filtersOf(ctx, l.r, l.Inspector, l.Config, cmp.Or(l.Begun, l.Old), l.Old); err != nil {
 		return err
 	}
 	guard := &guard{r: l.r, copy: l.next(), copied: l.copied, filters: l.filters}
@@ -198,19 +198,19 @@ func (l *landing) mode() os.FileMode { return l.Config.Sharing().Mode(l.before.M
 
 // diff lists the changes of the landing.
 func (l *landing) diff(ctx context.Context) ([]gitops.Change, error) {
-	if l.Look == nil {
+	if l.Inspector == nil {
 		return l.r.Diff(ctx, l.Old, l.New)
 	}
-	old, err := l.Look.Commit(ctx, l.Old)
+	old, err := l.Inspector.Commit(ctx, l.Old)
 	if err != nil {
 		return nil, err
 	}
-	after, err := l.Look.Commit(ctx, l.New)
+	after, err := l.Inspector.Commit(ctx, l.New)
 	if err != nil {
 		return nil, err
 	}
 	l.trees = [2]gitops.OID{old.Tree, after.Tree}
-	return l.Look.Diff(ctx, old.Tree, after.Tree, quarantine.WithoutLimits)
+	return l.Inspector.Diff(ctx, old.Tree, after.Tree, quarantine.WithoutLimits)
 }
 
 // treesOf returns a function for the trees of a folder in both commits. A tree is empty if it is not known, or if the folder does not exist.
@@ -226,7 +226,7 @@ func (l *landing) treesOf(ctx context.Context) func(folder string) [2]gitops.OID
 			if tree == "" {
 				continue
 			}
-			entries, err := l.Look.Tree(ctx, tree)
+			entries, err := l.Inspector.Tree(ctx, tree)
 			n := slices.IndexFunc(entries, func(e gitops.TreeEntry) bool { return e.Name == name && e.Folder() })
 			if err == nil && n >= 0 {
 				found[i] = entries[n].OID
@@ -238,16 +238,16 @@ func (l *landing) treesOf(ctx context.Context) func(folder string) [2]gitops.OID
 	return find
 }
 
-// collisions returns an error if the landing would collide with the user's work. While the index is younger than settle and differs from the
-// branch, a git command may be at work. Then the error wraps [ErrUnsettled], even without a collision.
+// collisions returns an error if the landing would collide with the user's work. While the index is younger than stagedAge and differs from the
+// branch, a git command may be at work. Then the error wraps [ErrUnfinished], even without a collision.
 func (l *landing) collisions(ctx context.Context, guard *guard) error {
 	err := guard.check(ctx, l.Old, l.changes)
 	var collision *CollisionError
 	if l.before == nil || !errors.As(err, &collision) && (err != nil || len(guard.staged) == 0) {
 		return err
 	}
-	if age := time.Since(l.before.ModTime()); age >= 0 && age < settle {
-		return errors.Join(ErrUnsettled, err)
+	if age := time.Since(l.before.ModTime()); age >= 0 && age < stagedAge {
+		return errors.Join(ErrUnfinished, err)
 	}
 	return err
 }
@@ -360,12 +360,12 @@ func (l *landing) mend(ctx context.Context, cause error) error {
 func (l *landing) unchanged() error {
 	now, err := os.Stat(l.index)
 	if err != nil && !errors.Is(err, os.ErrNotExist) || !sameFile(l.before, now) {
-		return fmt.Errorf("%w: the index changed", ErrUnsettled)
+		return fmt.Errorf("%w: the index changed", ErrUnfinished)
 	}
 	for _, c := range l.changes {
 		info, _ := l.r.Lstat(c.Path)
 		if !sameFile(l.seen[c.Path], info) {
-			return fmt.Errorf("%w: %s changed", ErrUnsettled, gitops.Text(c.Path))
+			return fmt.Errorf("%w: %s changed", ErrUnfinished, gitops.Text(c.Path))
 		}
 	}
 	return nil

@@ -161,7 +161,7 @@ const patience = 5 * time.Second
 func release(r *gitops.Repository, h holder, locks []lockFile) error {
 	for waited := time.Duration(0); h.alive(); waited += 5 * time.Millisecond {
 		if waited > patience {
-			return fmt.Errorf("%w: update-ref of an interrupted landing, process %d", ErrUnsettled, h.PID)
+			return fmt.Errorf("%w: update-ref of an interrupted landing, process %d", ErrUnfinished, h.PID)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

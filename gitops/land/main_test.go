@@ -59,8 +59,8 @@ func openWorld(t testing.TB, top string) *world {
 	return &world{gitopstest.Open(t, top)}
 }
 
-// rest waits until the index is old enough to count, see settle.
-func rest() { time.Sleep(settle + 10*time.Millisecond) }
+// rest waits until the index is old enough to count, see stagedAge.
+func rest() { time.Sleep(stagedAge + 10*time.Millisecond) }
 
 func (w *world) landing(old, new gitops.OID) Landing {
 	return Landing{Branch: "refs/heads/main", Old: old, New: new, Message: "airlock: test", Dir: w.State,

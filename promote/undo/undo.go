@@ -341,7 +341,7 @@ func (s *standing) land(ctx context.Context, o operation.Operation, promoted git
 		}
 	}
 	request := land.Landing{Branch: r.Branch, Old: o.Before, New: o.After, First: o.Notes, Refs: updates,
-		Message: fmt.Sprintf("airlock: %s", o.Title()), Begun: r.Base, Dir: s.e.Dir(), Look: inspector}
+		Message: fmt.Sprintf("airlock: %s", o.Title()), Begun: r.Base, Dir: s.e.Dir(), Inspector: inspector}
 	for end := s.Now.Add(patience); ; time.Sleep(tryPeriod) {
 		if err = land.Land(ctx, s.e.Repo, request); err == nil {
 			events.Moved(s.e.Dir(), r.Session, o)
@@ -362,7 +362,7 @@ const (
 // passes reports whether the cause of an error should be over in a moment: another git command.
 func passes(err error) bool {
 	var locked *gitops.LockedError
-	return errors.Is(err, land.ErrUnsettled) || errors.Is(err, land.ErrIndexLocked) || errors.As(err, &locked)
+	return errors.Is(err, land.ErrUnfinished) || errors.Is(err, land.ErrIndexLocked) || errors.As(err, &locked)
 }
 
 // foresee returns a refusal if the user's files do not let the branch move, without moving it.

@@ -317,7 +317,7 @@ func (s *Session) repairLanding(ctx context.Context, r *airlock.Record) error {
 	}
 	var refused *environment.Refusal
 	switch {
-	case errors.Is(err, land.ErrUnsettled):
+	case errors.Is(err, land.ErrUnfinished):
 		refused = &environment.Refusal{Text: err.Error()}
 	case err == nil && hold == nil:
 		return nil
