@@ -26,7 +26,7 @@ const (
 
 // Bits of a file's flags.
 const (
-	isSettled = 1 << iota
+	isStable = 1 << iota
 	hasAttributes
 	isLasting
 )
@@ -85,8 +85,8 @@ func appendNode(b []byte, n *node) []byte {
 	switch n.kind {
 	case files.Regular:
 		var flags byte
-		if n.settled {
-			flags |= isSettled
+		if n.stable {
+			flags |= isStable
 		}
 		if n.attributes {
 			flags |= hasAttributes
@@ -163,7 +163,7 @@ func (d *indexDecoder) node(depth int) *node {
 	switch n.kind {
 	case files.Regular:
 		flags := d.byte()
-		n.settled, n.attributes, n.lasting = flags&isSettled != 0, flags&hasAttributes != 0, flags&isLasting != 0
+		n.stable, n.attributes, n.lasting = flags&isStable != 0, flags&hasAttributes != 0, flags&isLasting != 0
 		n.blob = d.id()
 	case files.Link:
 		n.target = string(d.take(d.number()))

@@ -40,7 +40,7 @@ func TestSharedMapping(t *testing.T) {
 		return taken.IDs
 	}
 	copy(page, "mapped")
-	time.Sleep(2 * settleTime)
+	time.Sleep(2 * stableTime)
 	old := take(Options{})
 	copy(page, "after!")
 	hinted := take(Options{Hinted: true, Touched: []string{""}})
@@ -53,9 +53,9 @@ func TestSharedMapping(t *testing.T) {
 // TestContentsThatAreReadAgain compares a file with the same file in the last checkpoint.
 func TestContentsThatAreReadAgain(t *testing.T) {
 	for _, c := range []struct {
-		settled, lasting bool
-		m                matcher
-		read             bool
+		stable, lasting bool
+		m               matcher
+		read            bool
 	}{
 		{true, true, matcher{}, false},
 		{true, false, matcher{}, false},
@@ -64,11 +64,11 @@ func TestContentsThatAreReadAgain(t *testing.T) {
 		{true, false, matcher{walked: true}, true},
 		{true, true, matcher{walked: true, again: true}, true},
 	} {
-		old := &node{name: "f", kind: files.Regular, settled: c.settled, lasting: c.lasting}
+		old := &node{name: "f", kind: files.Regular, stable: c.stable, lasting: c.lasting}
 		recent := &node{name: "f", kind: files.Regular}
 		c.m.entry("", old, recent)
-		if got := len(c.m.unread) > 0; got != c.read || !got && (recent.settled != c.settled || recent.lasting != c.lasting) {
-			t.Errorf("settled %t, lasting %t, %+v: read %t", c.settled, c.lasting, c.m, got)
+		if got := len(c.m.unread) > 0; got != c.read || !got && (recent.stable != c.stable || recent.lasting != c.lasting) {
+			t.Errorf("stable %t, lasting %t, %+v: read %t", c.stable, c.lasting, c.m, got)
 		}
 	}
 }

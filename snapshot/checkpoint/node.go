@@ -23,7 +23,7 @@ type node struct {
 	files.Stat
 	links      uint64
 	opened     bool // the walk gave the owner access to the file, and mode is the mode from before
-	settled    bool // every later write changes ctime, so blob is valid as long as the stat is the same
+	stable     bool // every later write changes ctime, so blob is valid as long as the stat is the same
 	lasting    bool // so does every write through a shared mapping
 	attributes bool // the file has extended attributes
 

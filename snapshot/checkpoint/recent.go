@@ -47,7 +47,7 @@ type refresher struct {
 
 // refresh lists the touched folders, and folders that the state does not contain yet. It changes the state at top. If the state and the
 // folders do not fit together, the result has partial unset, and the caller must walk through the whole workspace.
-func refresh(c *files.Client, top *node, touched []string, o Options) (l looked, err error) {
+func refresh(c *files.Client, top *node, touched []string, o Options) (l scanned, err error) {
 	slices.Sort(touched)
 	r := refresher{left: cmp.Or(o.Memory, mostMemory)}
 	var paths []string
@@ -82,7 +82,7 @@ func refresh(c *files.Client, top *node, touched []string, o Options) (l looked,
 	if err := r.learn(c, unknownPaths, unknown); err != nil || r.broken {
 		return l, err
 	}
-	l = looked{top: top, unread: r.unread, partial: true}
+	l = scanned{top: top, unread: r.unread, partial: true}
 	if r.refused.Count > 0 {
 		return l, &r.refused
 	}

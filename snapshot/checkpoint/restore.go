@@ -299,7 +299,7 @@ func nameOnly(kind string, content []byte) (oid, error) { return name(kind, cont
 // present returns the present state of the workspace, and the files that changed while they were read. It stores nothing, and does not
 // read files that have not changed since the last checkpoint. If the error is an [Unreadable], the state lacks what could not be read.
 func (s *Store) present(ctx context.Context, c *files.Client, o Options) (top *node, changing []string, err error) {
-	found, walked := s.look(c, s.readIndex().top, o)
+	found, walked := s.scan(c, s.readIndex().top, o)
 	if walked != nil && !errors.As(walked, new(*Unreadable)) {
 		return found.top, nil, walked
 	}

@@ -95,7 +95,7 @@ func (s *Store) Take(ctx context.Context, c *files.Client, o Options) (t Taken, 
 }
 
 func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *index) (t Taken, err error) {
-	found, err := s.look(c, base.top, o)
+	found, err := s.scan(c, base.top, o)
 	t.top, t.Partial = found.top, found.partial
 	if err != nil {
 		return t, err
@@ -152,8 +152,8 @@ const (
 	readings = 3
 )
 
-// settleTime is longer than the time by which the ctime of a change can be behind the clock.
-const settleTime = 50 * time.Millisecond
+// stableTime is longer than the time by which the ctime of a change can be behind the clock.
+const stableTime = 50 * time.Millisecond
 
 // writebackTime is longer than the kernel takes to write a changed page to the disk. The first write to a page through a shared mapping
 // changes the file's ctime, and the next one that does so is the first after the page was written to the disk. The kernel begins to write
@@ -225,12 +225,12 @@ func read(c *files.Client, all []unread, p *pack) (again []unread, err error) {
 		// The mode is the walk's, and so is the time unless the file has changed.
 		f.blob, f.attributes, f.mtime = id, content.Attributes, content.Mtime
 		age := begun.Sub(time.Unix(content.Ctime.Sec, content.Ctime.Nsec))
-		f.settled, f.lasting = age > settleTime, age > writebackTime && content.Dated
+		f.stable, f.lasting = age > stableTime, age > writebackTime && content.Dated
 		f.Stat = content.Stat
 		return nil
 	}, func(n int, same bool) {
 		if !same {
-			all[n].node.settled = false
+			all[n].node.stable = false
 			again = append(again, all[n])
 		}
 	})
@@ -262,7 +262,7 @@ func (t *Taken) countIn(path string, n *node) {
 	t.Files++
 	again := false
 	for _, c := range n.children {
-		again = again || c.kind == files.Regular && (c.links > 1 || !c.settled)
+		again = again || c.kind == files.Regular && (c.links > 1 || !c.stable)
 		if c.kind == files.Folder {
 			t.countIn(join(path, c.name), c)
 		} else {

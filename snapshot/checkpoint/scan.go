@@ -9,8 +9,8 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
-// looked is the result of [Store.look]: a workspace, and the files in it whose contents must still be read.
-type looked struct {
+// scanned is the result of [Store.scan]: a workspace, and the files in it whose contents must still be read.
+type scanned struct {
 	top     *node
 	unread  []unread
 	partial bool // only the touched folders were listed
@@ -22,9 +22,9 @@ type unread struct {
 	node *node
 }
 
-// look walks through the workspace. It takes from base, the last checkpoint's state, what cannot have changed since; base may be nil. If
+// scan walks through the workspace. It takes from base, the last checkpoint's state, what cannot have changed since; base may be nil. If
 // the error is an [Unreadable], the result lacks what could not be read.
-func (s *Store) look(c *files.Client, base *node, o Options) (l looked, err error) {
+func (s *Store) scan(c *files.Client, base *node, o Options) (l scanned, err error) {
 	if o.Hinted && o.Recent != nil && base != nil && base == o.Recent.top {
 		touched := append(slices.Clone(o.Touched), o.Recent.again...)
 		o.Recent.forget() // the refresh below changes the state of Recent
@@ -92,8 +92,8 @@ func (m *matcher) entry(folder string, old, recent *node) (same bool) {
 	if recent.kind == files.Link {
 		return same
 	}
-	if !m.again && old != nil && old.kind == files.Regular && old.settled && (old.lasting || !m.walked) && old.Stat == recent.Stat {
-		recent.blob, recent.settled, recent.lasting, recent.attributes = old.blob, true, old.lasting, old.attributes
+	if !m.again && old != nil && old.kind == files.Regular && old.stable && (old.lasting || !m.walked) && old.Stat == recent.Stat {
+		recent.blob, recent.stable, recent.lasting, recent.attributes = old.blob, true, old.lasting, old.attributes
 		return same
 	}
 	m.unread = append(m.unread, unread{join(folder, recent.name), recent})
