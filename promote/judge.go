@@ -86,12 +86,9 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 // landableBefore returns the pending pairs before an inner commit that can land without it: those of the chain, and those before the chain.
 func landableBefore(p planned, pending []ledger.Pair, inner gitops.OID) []ledger.Pair {
 	end := slices.IndexFunc(pending, func(t ledger.Pair) bool { return t.Inner == inner })
-	done := map[gitops.OID]bool{}
-	for _, t := range pending[:end] {
-		done[t.Inner] = true
-	}
-	reached := gitops.SetOf(quarantine.Commits(p.Reach(p.Whole(func(id gitops.OID) bool { return done[id] })))...)
 	pending = pending[:end]
+	done := gitops.SetOf(ledger.Inners(pending)...)
+	reached := gitops.SetOf(quarantine.Commits(p.Reach(p.Whole(func(id gitops.OID) bool { return done[id] })))...)
 	chain := max(0, slices.IndexFunc(pending, func(t ledger.Pair) bool { return reached[t.Inner] }))
 	return append(pending[:chain:chain], slices.DeleteFunc(slices.Clone(pending[chain:]), func(t ledger.Pair) bool { return !reached[t.Inner] })...)
 }
@@ -174,10 +171,7 @@ func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judge
 	for _, gone := range slices.Concat(b.Gone, f.replaced) {
 		notes = append(notes, quarantine.Note{Commit: gone.Outer})
 	}
-	waits, fresh, without := map[gitops.OID]bool{}, map[gitops.OID]bool{}, p.Missing(j.pending)
-	for _, t := range j.pending {
-		waits[t.Outer] = true
-	}
+	waits, fresh, without := gitops.SetOf(ledger.Outers(j.pending)...), map[gitops.OID]bool{}, p.Missing(j.pending)
 	for _, n := range b.Fresh {
 		if fresh[n.Outer] = true; waits[n.Outer] {
 			notes = append(notes, provenance.Note(e.Record, n.Pair, n.Author, j.results.Of(n.Outer), f.rules.decisions.ReviewOf(n.Inner), without[n.Inner], f.now))

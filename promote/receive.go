@@ -197,10 +197,7 @@ func have(l *ledger.Ledger) []gitops.OID {
 
 // examine checks that the quarantine has all objects of an inner commit and that they are within the limits.
 func (e *Engine) examine(ctx context.Context, f facts, tip gitops.OID, have []gitops.OID) error {
-	pending := map[gitops.OID]bool{}
-	for _, t := range f.ledger.Tail {
-		pending[t.Inner] = true
-	}
+	pending := gitops.SetOf(ledger.Inners(f.ledger.Tail)...)
 	limits := f.settings.Limits
 	whole := gitops.OID("") // the base, if the snapshot left no file out
 	if !e.Record.Partial {

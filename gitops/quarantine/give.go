@@ -120,9 +120,7 @@ func (b *Bridge) reached(ctx context.Context, inspector *Inspector, tip gitops.O
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range links {
-		names = append(names, l.Commit)
-	}
+	names = Commits(links)
 	return names, inspector.Walk(ctx, links, WithoutLimits, func(id gitops.OID) { names = append(names, id) })
 }
 

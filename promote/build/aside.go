@@ -99,10 +99,7 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 	none := built.with(unbuilt, true)
 	built = built.with(unbuilt, false)
 	landed := r.Plan.Ledger.Landed
-	bases := []gitops.OID{r.Plan.Ledger.Base.Outer, r.Plan.Exact().Outer}
-	for _, l := range landed[max(0, len(landed)-basesTried):] {
-		bases = append(bases, l.Outer)
-	}
+	bases := append([]gitops.OID{r.Plan.Ledger.Base.Outer, r.Plan.Exact().Outer}, ledger.Outers(landed[max(0, len(landed)-basesTried):])...)
 	for _, onto := range slices.Backward(bases) {
 		b, err := r.build(ctx, nil, nil, onto, asTheyAre)
 		if err != nil {

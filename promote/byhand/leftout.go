@@ -60,10 +60,7 @@ func (b Branch) decided(d ledger.Decisions) bool {
 
 // open returns the pairs that have not landed and do not wait, the last of each outer commit.
 func (b Branch) open(all []ledger.Pair) (open []ledger.Pair) {
-	seen := map[gitops.OID]bool{}
-	for _, t := range b.Ledger.Tail {
-		seen[t.Outer] = true
-	}
+	seen := gitops.SetOf(ledger.Outers(b.Ledger.Tail)...)
 	for _, p := range slices.Backward(all) {
 		if !seen[p.Outer] && !b.Ledger.Has(p.Inner) && !b.Ledger.HasOuter(p.Outer) {
 			open = append(open, p)
@@ -75,11 +72,7 @@ func (b Branch) open(all []ledger.Pair) (open []ledger.Pair) {
 
 // reached returns the pairs whose outer commit the branch's tip reaches, oldest first, one for each inner commit.
 func (b Branch) reached(ctx context.Context, pairs []ledger.Pair) (reached []ledger.Pair, err error) {
-	var outer []gitops.OID
-	for _, p := range pairs {
-		outer = append(outer, p.Outer)
-	}
-	there, err := b.Repo.Present(ctx, outer)
+	there, err := b.Repo.Present(ctx, ledger.Outers(pairs))
 	if err != nil || len(there) == 0 {
 		return nil, err
 	}
@@ -87,7 +80,7 @@ func (b Branch) reached(ctx context.Context, pairs []ledger.Pair) (reached []led
 	if err != nil {
 		return nil, err
 	}
-	outer = slices.DeleteFunc(there, func(id gitops.OID) bool { return slices.Contains(left, id) })
+	outer := slices.DeleteFunc(there, func(id gitops.OID) bool { return slices.Contains(left, id) })
 	if len(outer) == 0 {
 		return nil, nil
 	}

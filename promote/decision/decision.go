@@ -36,10 +36,7 @@ func Follow(ctx context.Context, in Inside, d ledger.Decisions, l *ledger.Ledger
 	if len(gone) == 0 {
 		return d, false, nil
 	}
-	var ids []gitops.OID
-	for _, link := range fresh {
-		ids = append(ids, link.Commit)
-	}
+	ids := quarantine.Commits(fresh)
 	for _, r := range gone {
 		if r.Digest == "" {
 			ids = append(ids, r.Inner)

@@ -22,11 +22,7 @@ func (team Team) Add(ctx context.Context, dir string, d ledger.Decisions, pendin
 	if len(team.Reviewers) == 0 || len(pending) == 0 {
 		return d, nil
 	}
-	var ids []gitops.OID
-	for _, t := range pending {
-		ids = append(ids, t.Outer)
-	}
-	notes, err := team.Repo.Noted(ctx, review.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
+	notes, err := team.Repo.Noted(ctx, review.NotesRef, gitops.Names(ledger.Outers(pending)), "--no-walk=unsorted")
 	if err != nil {
 		return d, err
 	}

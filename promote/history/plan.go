@@ -263,11 +263,7 @@ func (p *Plan) goOnFrom(ctx context.Context, outer Graph, found gitops.OID) erro
 // landedBefore returns the inner commit of the newest landed commit that a commit of the branch reaches, or the root
 // if it reaches none.
 func (p *Plan) landedBefore(ctx context.Context, outer Graph, commit gitops.OID) (gitops.OID, error) {
-	var landed []gitops.OID
-	for _, l := range p.Ledger.Landed {
-		landed = append(landed, l.Outer)
-	}
-	after, err := outer.Unreached(ctx, landed, []gitops.OID{commit})
+	after, err := outer.Unreached(ctx, ledger.Outers(p.Ledger.Landed), []gitops.OID{commit})
 	left := gitops.SetOf(after...)
 	for _, l := range slices.Backward(p.Ledger.Landed) {
 		if !left[l.Outer] {
@@ -370,10 +366,7 @@ func (p *Plan) Keeps(tail []ledger.Pair) bool {
 
 // After returns the links that are not pending yet, or none if all of them are dropped.
 func (p *Plan) After(tail []ledger.Pair) []quarantine.Link {
-	pending := map[gitops.OID]bool{}
-	for _, t := range tail {
-		pending[t.Inner] = true
-	}
+	pending := gitops.SetOf(ledger.Inners(tail)...)
 	var links []quarantine.Link
 	fresh := false
 	for _, l := range p.Links {

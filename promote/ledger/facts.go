@@ -159,9 +159,7 @@ func (l *Ledger) shortenFacts(dir string) error {
 		return err
 	}
 	keep := maps.Clone(l.outer)
-	for _, p := range l.Tail {
-		keep[p.Outer] = true
-	}
+	keep.Add(Outers(l.Tail)...)
 	others := 0
 	for _, id := range slices.Backward(order) {
 		if !keep[id] && others < factsKept {
@@ -185,17 +183,23 @@ func writeFacts(dir string, order []gitops.OID, facts map[gitops.OID]Fact) error
 
 // Entries returns the entries of the ledger in the host state dir, landed or pending, by outer commit.
 func Entries(dir string) (map[gitops.OID]Pair, error) {
+	all, err := entries(dir)
+	of := map[gitops.OID]Pair{}
+	for _, p := range all {
+		of[p.Outer] = p
+	}
+	return of, err
+}
+
+// entries reads the ledger in the host state dir.
+func entries(dir string) ([]Pair, error) {
 	content, err := os.ReadFile(File(dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	entries, _, err := parse(string(content))
+	all, _, err := parse(string(content))
 	if err != nil {
 		return nil, fmt.Errorf("read %q: %w", File(dir), err)
 	}
-	of := map[gitops.OID]Pair{}
-	for _, p := range entries {
-		of[p.Outer] = p
-	}
-	return of, nil
+	return all, nil
 }

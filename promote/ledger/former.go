@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -85,15 +84,8 @@ func Made(dir string) ([]Pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := os.ReadFile(File(dir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	entries, _, err := parse(string(content))
-	if err != nil {
-		return nil, fmt.Errorf("read %q: %w", File(dir), err)
-	}
-	return append(pairs, entries...), nil
+	all, err := entries(dir)
+	return append(pairs, all...), err
 }
 
 // Now returns the outer commit that is pending in the place of a former one, see [Ledger.Former], or the same commit.

@@ -21,10 +21,10 @@ type Ledger struct {
 	Synced []Pair // commits that gave the agent the user's commits, oldest first; callers must not change it
 
 	file       string
-	stored     int                 // number of entries in the file that are still right
-	whole      bool                // the file contains those entries and nothing else
-	pairs      map[gitops.OID]Pair // the base, the landed and the synced pairs, by inner commit
-	outer      map[gitops.OID]bool // landed outer commits
+	stored     int                    // number of entries in the file that are still right
+	whole      bool                   // the file contains those entries and nothing else
+	pairs      map[gitops.OID]Pair    // the base, the landed and the synced pairs, by inner commit
+	outer      gitops.Set[gitops.OID] // landed outer commits
 	superseded gitops.Set[gitops.OID]
 }
 
@@ -169,10 +169,7 @@ const tipsKept = 100
 // Tips returns a few inner commits that together reach all landed and synced ones: the last landed commit, each landed
 // commit from which the agent reset its history to an older one, and the newest synced ones.
 func (l *Ledger) Tips() []gitops.OID {
-	tips := []gitops.OID{l.Last().Inner}
-	for _, p := range l.Synced[max(0, len(l.Synced)-tipsKept/2):] {
-		tips = append(tips, p.Inner)
-	}
+	tips := append([]gitops.OID{l.Last().Inner}, Inners(l.Synced[max(0, len(l.Synced)-tipsKept/2):])...)
 	for i := len(l.Landed) - 1; i > 0 && len(tips) < tipsKept; i-- {
 		if len(l.Landed[i].Supersedes) > 0 {
 			tips = append(tips, l.Landed[i-1].Inner)

@@ -115,3 +115,19 @@ func parsePair(fields []string) (p Pair, err error) {
 	}
 	return p, nil
 }
+
+// Inners returns the inner commits of pairs.
+func Inners(pairs []Pair) (ids []gitops.OID) {
+	for _, p := range pairs {
+		ids = append(ids, p.Inner)
+	}
+	return ids
+}
+
+// Outers returns the outer commits of pairs.
+func Outers(pairs []Pair) (ids []gitops.OID) {
+	for _, p := range pairs {
+		ids = append(ids, p.Outer)
+	}
+	return ids
+}

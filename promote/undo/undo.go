@@ -188,10 +188,7 @@ func (s *standing) remoteWith(ctx context.Context, o operation.Operation) (strin
 // undone returns the decisions with the verdict that the commits of a landing are left out.
 func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.Decisions, error) {
 	d := s.Decisions
-	var landed []gitops.OID
-	for _, p := range o.Landed {
-		landed = append(landed, p.Inner)
-	}
+	landed := ledger.Inners(o.Landed)
 	all, err := s.Inside.About(ctx, landed...)
 	if err != nil {
 		return d, err
