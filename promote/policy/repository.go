@@ -38,20 +38,15 @@ func embeddedRepo(ctx context.Context, in *inspection, c gitops.Change, r *repor
 			return true
 		}
 		is, err := isRepository(ctx, in.tree, dir)
-		if err != nil {
-			failed = err
+		was := false
+		if is && err == nil {
+			was, err = isRepository(ctx, in.parent, dir)
+		}
+		if failed = err; err != nil {
 			return false
 		}
-		if !is {
-			return true
-		}
-		was, err := isRepository(ctx, in.parent, dir)
-		if err != nil {
-			failed = err
-			return false
-		}
-		if was && !obeyed[key] && key != "commondir" {
-			return true // objects and refs of a repository that the user already has
+		if !is || was && !obeyed[key] && key != "commondir" {
+			return true // no repository, or objects and refs of one that the user already has
 		}
 		r.at(c.Path, "git takes the folder %q for a repository", dir+"/")
 		return false

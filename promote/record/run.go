@@ -162,30 +162,22 @@ func (r Run) Execs() ([]Exec, error) { return lines[Exec](r, ExecName) }
 func (r Run) Egress() ([]Egress, error) { return lines[Egress](r, EgressName) }
 
 func lines[T Event | Exec | Egress](r Run, name string) ([]T, error) {
+	return decoded(r, name, func(content []byte) ([]T, error) { return DecodeLines[T](name, content) })
+}
+
+func decoded[T any](r Run, name string, decode func(content []byte) ([]T, error)) ([]T, error) {
 	content, err := r.file(name)
 	if err != nil {
 		return nil, err
 	}
-	return DecodeLines[T](name, content)
+	return decode(content)
 }
 
 // Samples returns the resources that the prison used. The error is [ErrAbsent] if they were not measured.
-func (r Run) Samples() ([]Sample, error) {
-	content, err := r.file(ResourcesName)
-	if err != nil {
-		return nil, err
-	}
-	return decodeSamples(content)
-}
+func (r Run) Samples() ([]Sample, error) { return decoded(r, ResourcesName, decodeSamples) }
 
 // Commits returns the commits of the run, oldest first.
-func (r Run) Commits() ([]Commit, error) {
-	content, err := r.file(CommitsName)
-	if err != nil {
-		return nil, err
-	}
-	return DecodeCommits(content)
-}
+func (r Run) Commits() ([]Commit, error) { return decoded(r, CommitsName, DecodeCommits) }
 
 // Text returns a file of plain bytes, such as [ChangesName] or [StdoutName].
 func (r Run) Text(name string) ([]byte, error) { return r.file(name) }
