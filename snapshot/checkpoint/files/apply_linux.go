@@ -174,23 +174,15 @@ func (s *server) set(o Operation) error {
 			return err
 		}
 	}
-	fd, err := unix.Openat(folder, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	kinds := map[Kind]uint32{Folder: unix.S_IFDIR, Regular: unix.S_IFREG, Link: unix.S_IFLNK}
+	err := ofKind(folder, name, kinds[o.Kind], func(file string, mode uint32) error {
+		if o.Kind == Link || mode == o.Mode {
+			return nil
+		}
+		return unix.Chmod(file, o.Mode)
+	})
 	if err != nil {
 		return err
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	kinds := map[Kind]uint32{Folder: unix.S_IFDIR, Regular: unix.S_IFREG, Link: unix.S_IFLNK}
-	if st.Mode&unix.S_IFMT != kinds[o.Kind] {
-		return errChanged
-	}
-	if o.Kind != Link && st.Mode&0o7777 != o.Mode {
-		if err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), o.Mode); err != nil {
-			return err
-		}
 	}
 	return setTime(folder, name, o.Mtime)
 }

@@ -80,6 +80,12 @@ func (s *server) place(path string) (folder int, name string, err error) {
 
 // grant gives the owner permissions for a file, if the file still is of the kind.
 func grant(folder int, name string, kind, bits uint32) error {
+	return ofKind(folder, name, kind, func(file string, mode uint32) error { return unix.Chmod(file, mode|bits) })
+}
+
+// ofKind passes a path of a file and its mode to change, if the file still is of the kind. The path leads to this file even if another one
+// takes its name.
+func ofKind(folder int, name string, kind uint32, change func(file string, mode uint32) error) error {
 	fd, err := unix.Openat(folder, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -92,7 +98,7 @@ func grant(folder int, name string, kind, bits uint32) error {
 	if st.Mode&unix.S_IFMT != kind {
 		return errChanged
 	}
-	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o7777|bits)
+	return change("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o7777)
 }
 
 var errChanged = errors.New("it changed meanwhile")
