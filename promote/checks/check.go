@@ -19,7 +19,7 @@ import (
 // The settings.
 const (
 	Key     = "airlock.check"      // the command, for a shell
-	GateKey = "airlock.check.gate" // "hold" or "off"
+	gateKey = "airlock.check.gate" // "hold" or "off"
 	TimeKey = "airlock.check.time" // in seconds
 )
 
@@ -49,12 +49,12 @@ type Wanted struct {
 func Of(config gitops.Config, rules policy.Settings) (c Check, err error) {
 	command, hold := rules.Check()
 	c = Check{Command: cmp.Or(command, strings.TrimSpace(config.String(Key, ""))), Hold: hold}
-	switch gate := config.String(GateKey, "off"); gate {
+	switch gate := config.String(gateKey, "off"); gate {
 	case "off":
 	case "hold":
 		c.Hold = true
 	default:
-		return c, &gitops.SettingError{Key: GateKey, Value: gate, Want: "hold or off"}
+		return c, &gitops.SettingError{Key: gateKey, Value: gate, Want: "hold or off"}
 	}
 	text := config.String(TimeKey, strconv.Itoa(defaultTime))
 	seconds, err := strconv.Atoi(text)

@@ -19,8 +19,8 @@ type Requirement struct {
 // String returns the requirement as the user typed it.
 func (r Requirement) String() string { return r.text }
 
-// RequirementWords are the requirements, as help shows them.
-const RequirementWords = "signed, commit, contained, exact, network=VALUE, review, closed, check=COMMAND"
+// requirementWords are the requirements, as errors show them.
+const requirementWords = "signed, commit, contained, exact, network=VALUE, review, closed, check=COMMAND"
 
 // ParseRequirements reads lists that are separated by commas. A command may contain commas, so "check=" takes the rest of its list. Of
 // equal requirements, it returns one.
@@ -38,7 +38,7 @@ func ParseRequirements(lists ...string) ([]Requirement, error) {
 		case with != nil && value != "":
 			all = append(all, Requirement{text, func(v Verdict) error { return with(v, value) }})
 		default:
-			return nil, fmt.Errorf("%q is not one of %s", text, RequirementWords)
+			return nil, fmt.Errorf("%q is not one of %s", text, requirementWords)
 		}
 	}
 	return all, nil

@@ -18,9 +18,9 @@ import (
 // pathsNamed bounds the number of paths in a command of a hold. For more paths, the command reads them from a file.
 const pathsNamed = 50
 
-// PutAside returns the commands that move paths out of the way: git stash for all paths that it can take, preceded by
+// putAside returns the commands that move paths out of the way: git stash for all paths that it can take, preceded by
 // the commands that make it take them, and mv for the rest. dir is the folder for the files with many paths.
-func PutAside(ctx context.Context, repo *gitops.Repository, dir string, paths []string) (next []string) {
+func putAside(ctx context.Context, repo *gitops.Repository, dir string, paths []string) (next []string) {
 	for _, p := range paths {
 		if here, err := os.Getwd(); err == nil && strings.HasPrefix(here+"/", filepath.Join(repo.Top, p)+"/") {
 			return []string{"cd " + gitops.Pasteable(repo.Top)} // a landing keeps the folder in which its command was typed

@@ -35,7 +35,7 @@ func Collision(ctx context.Context, repo *gitops.Repository, dir string, paths [
 		h.Next = []string{"git add --" + quoted(both[:min(len(both), pathsNamed)]) + "  # or git rm: after you have resolved the conflict"}
 		return h
 	}
-	h.Next = PutAside(ctx, repo, dir, paths)
+	h.Next = putAside(ctx, repo, dir, paths)
 	return h
 }
 
