@@ -190,7 +190,7 @@ func (g *Git) MergeNotes(ctx context.Context, c NotesCommit, theirs OID, added m
 func (g *Git) commitNotes(ctx context.Context, c NotesCommit, changes string) error {
 	// Without --force, git refuses to move the ref to a commit that does not contain its present value.
 	err := g.importNotes(ctx, c, changes, nil)
-	if failed, ok := errors.AsType[*Error](err); ok && failed.Status == 1 {
+	if Status(err) == 1 {
 		return fmt.Errorf("%w: %w", ErrRefMoved, err)
 	}
 	return err
@@ -217,7 +217,7 @@ const (
 // Note returns the note of an object in a ref, empty if there is none.
 func (g *Git) Note(ctx context.Context, ref string, id OID) (string, error) {
 	blob, err := g.Output(ctx, "notes", "--ref="+ref, "list", string(id))
-	if failed, ok := errors.AsType[*Error](err); ok && failed.Status == 1 {
+	if Status(err) == 1 {
 		return "", nil // there is no note
 	}
 	if err != nil {
