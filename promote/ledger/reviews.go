@@ -21,7 +21,8 @@ func reviewsFile(dir string) string { return filepath.Join(dir, "reviews.json") 
 // ReadReviews reads the numbers stored in the host state dir.
 func ReadReviews(dir string) (Reviews, error) {
 	r := Reviews{Version: version}
-	return r, readFile(reviewsFile(dir), &r, &r.Version)
+	err := readFile(reviewsFile(dir), &r, &r.Version)
+	return r, err
 }
 
 // Write replaces the numbers stored in the host state dir.

@@ -177,7 +177,8 @@ func decodeLine[T Event | Exec | Egress](line []byte) (v T, err error) {
 		}
 		*e = Exec{}
 	}
-	return v, json.Unmarshal(line, &v)
+	err = json.Unmarshal(line, &v)
+	return v, err
 }
 
 // eachLine calls read for each whole line, and returns the first error with the line's number.
