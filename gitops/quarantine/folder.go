@@ -336,7 +336,6 @@ func (s *objectFolder) infoLoose(id gitops.OID) (kind string, size int64, err er
 	return kind, size, errors.Join(r.Close(), f.Close())
 }
 
-// readLoose returns a loose object.
 func (s *objectFolder) readLoose(id gitops.OID) (o object, err error) {
 	defer contain(&err)
 	f, r, kind, size, err := s.openLoose(id)

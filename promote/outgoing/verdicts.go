@@ -24,7 +24,6 @@ func Notes(ctx context.Context, repo *gitops.Repository, ref string, made []Comm
 	return notes, err
 }
 
-// addVerdicts adds the verdicts to commits.
 func addVerdicts(ctx context.Context, repo *gitops.Repository, made []Commit, who Reviewers) error {
 	notes, err := Notes(ctx, repo, review.NotesRef, made)
 	for i := range made {

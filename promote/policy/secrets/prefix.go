@@ -84,7 +84,6 @@ func classPrefixes(pairs []rune) (prefixes []prefix) {
 	return prefixes
 }
 
-// concatPrefixes returns the prefixes of a concatenation.
 func concatPrefixes(row []*syntax.Regexp) (prefixes []prefix, whole bool) {
 	prefixes = []prefix{{}}
 	begun, ended := false, false

@@ -105,7 +105,6 @@ func (m *material) note(name string, err error) {
 // shownOutput is how many lines of a command's output a report shows.
 const shownOutput = 12
 
-// lastLines returns the last lines of an output.
 func lastLines(output []byte) (lines []Text) {
 	output = output[max(0, len(output)-64<<10):]
 	all := strings.Split(strings.TrimRight(string(output), "\n"), "\n")

@@ -49,7 +49,6 @@ func wordsOf(argv []string) map[string]bool {
 
 func (s scope) known() bool { return len(s.beside)+len(s.below) > 0 }
 
-// outside reports whether a file is outside of the scope.
 func (s scope) outside(file string) bool {
 	if !s.known() || s.beside[path.Dir(file)] {
 		return false
