@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -292,11 +293,7 @@ func (p *Plan) supersede(ctx context.Context, undone []gitops.OID, outer Graph) 
 	if len(p.Brought) == 0 || len(p.Supersedes) == 0 {
 		return nil
 	}
-	var brought []gitops.OID
-	for id := range p.Brought {
-		brought = append(brought, id)
-	}
-	left, err := outer.Unreached(ctx, p.Supersedes, brought)
+	left, err := outer.Unreached(ctx, p.Supersedes, slices.Collect(maps.Keys(p.Brought)))
 	p.Supersedes = slices.DeleteFunc(p.Supersedes, func(id gitops.OID) bool { return !slices.Contains(left, id) })
 	return err
 }

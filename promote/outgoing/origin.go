@@ -68,12 +68,7 @@ func withoutNote(ctx context.Context, repo *gitops.Repository, airlocks airlock.
 	for _, n := range noted {
 		delete(known, n.ID)
 	}
-	var ids []gitops.OID
-	for id := range known {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	list, err := repo.Noted(ctx, promote.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
+	list, err := repo.Noted(ctx, promote.NotesRef, gitops.Names(slices.Sorted(maps.Keys(known))), "--no-walk=unsorted")
 	for i, n := range list {
 		list[i].Note = fmt.Sprintf("Airlock-Version: 1\nAirlock-Commit: %s\nAirlock-Inner-Commit: %s\n", n.ID, known[n.ID])
 	}

@@ -117,11 +117,7 @@ func (q *request) addApprovedNeeds(ctx context.Context, list []Reviewable) error
 		return nil
 	}
 	blocked, err := q.blocked(ctx, held)
-	for id := range blocked {
-		if q.Verdicts.Holds(id) {
-			delete(blocked, id)
-		}
-	}
+	maps.DeleteFunc(blocked, func(id gitops.OID, _ []string) bool { return q.Verdicts.Holds(id) })
 	addNeeds(list, blocked, func(r Reviewable) bool { return r.State != review.StateApproved })
 	return err
 }
