@@ -35,6 +35,7 @@ type Reviewable struct {
 	Before   gitops.OID // the commit with a verdict that it replaces, if it is changed
 
 	word    review.Word
+	of      gitops.OID            // the inner commit with a verdict that it replaces, also if it has a verdict itself
 	looked  map[string]gitops.OID // the files that were looked at
 	written string                // the author's date
 }
@@ -55,6 +56,9 @@ func (r Reviewable) Removed() (n int) {
 	return n
 }
 
+// later reports whether a commit can be newer than the one with a number: it has a higher one, or none yet.
+func (r *Reviewable) later(number int) bool { return r.Number == 0 || r.Number > number }
+
 // List lists the commits that wait and the rejected ones, in the agent's order. It gives numbers to new ones, and changes
 // nothing else.
 func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
@@ -63,6 +67,11 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 		return nil, err
 	}
 	defer q.Close()
+	return q.list(ctx)
+}
+
+// list implements List.
+func (q *request) list(ctx context.Context) ([]Reviewable, error) {
 	results, err := q.Results()
 	if err != nil {
 		return nil, err
@@ -123,33 +132,48 @@ func (q *request) addApprovedNeeds(ctx context.Context, list []Reviewable) error
 }
 
 // pairChanged finds, for commits with verdicts that are gone, the commits that replace them: those with the same subject, or else those with
-// the same change, or else those with the same author's date, which git commit --amend and git rebase keep.
+// the same change, or else those with the same author's date, which git commit --amend and git rebase keep. A
+// commit that has a verdict itself is not changed, but no other commit replaces the same one.
 func (q *request) pairChanged(ctx context.Context, list []Reviewable) error {
 	gone := decision.Replaced(q.Decisions, q.Ledger, q.all, q.left)
 	gone = slices.DeleteFunc(gone, func(g ledger.Reviewed) bool { return g.Commit == "" })
 	if len(gone) == 0 {
 		return nil
 	}
+	numbers, err := ledger.ReadNumbers(q.e.Dir())
+	if err != nil {
+		return err
+	}
 	patches, err := q.innerPatches(ctx, gone, list)
-	for _, same := range []func(ledger.Reviewed, Reviewable) bool{
+	for _, same := range likenesses(patches, numbers) {
+		for i := range list {
+			r := &list[i]
+			if r.of != "" {
+				continue
+			}
+			n := slices.IndexFunc(gone, func(g ledger.Reviewed) bool { return same(g, *r) && (r.word == "" || r.later(numbers.Of[g.Inner])) })
+			if n < 0 {
+				continue
+			}
+			if r.of = gone[n].Inner; r.word == "" {
+				r.Before, r.looked = gone[n].Commit, both(gone[n].Paths, r.looked)
+			}
+			gone = slices.Delete(gone, n, n+1)
+		}
+	}
+	return err
+}
+
+// likenesses returns the ways in which a commit can be like the one that it replaces, the most certain first. patches are the patch-ids of
+// inner commits. An agent can make several commits in one second. So the author's date alone counts only for a commit that came later.
+func likenesses(patches map[gitops.OID]string, n ledger.Numbers) []func(ledger.Reviewed, Reviewable) bool {
+	return []func(ledger.Reviewed, Reviewable) bool{
 		func(g ledger.Reviewed, r Reviewable) bool { return g.Subject == r.Subject },
 		func(g ledger.Reviewed, r Reviewable) bool {
 			return patches[g.Inner] != "" && patches[g.Inner] == patches[r.Inner]
 		},
-		func(g ledger.Reviewed, r Reviewable) bool { return g.Written == r.written },
-	} {
-		for i := range list {
-			if list[i].Before != "" || list[i].word != "" {
-				continue
-			}
-			n := slices.IndexFunc(gone, func(g ledger.Reviewed) bool { return same(g, list[i]) })
-			if n >= 0 {
-				list[i].Before, list[i].looked = gone[n].Commit, both(gone[n].Paths, list[i].looked)
-				gone = slices.Delete(gone, n, n+1)
-			}
-		}
+		func(g ledger.Reviewed, r Reviewable) bool { return g.Written == r.written && r.later(n.Of[g.Inner]) },
 	}
-	return err
 }
 
 // innerPatches returns the patch-ids of gone commits and of the commits of a list that have no verdict. The outer commits can have other
