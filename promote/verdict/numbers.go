@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -66,7 +65,7 @@ func (q *request) numbered(name string, revision gitops.OID) (gitops.OID, error)
 
 // Find returns the commit of a list that a name stands for. A name is a number, a revision of a built commit or of a former one in its place,
 // or at least seven digits of an inner commit. The error wraps [history.ErrNotPending] if the name stands for no commit, and
-// [history.ErrAmbiguous] if it stands for two.
+// [history.ErrAmbiguous] if it stands for two. The error is a [*ReplacedError] if another commit is in the place of the named one.
 func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string) (Reviewable, error) {
 	revision, _ := e.Repo.Commit(ctx, name)
 	number := numberOf(name)
@@ -88,27 +87,9 @@ func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string
 	}
 	switch len(found) {
 	case 0:
-		return Reviewable{}, replaced(e, list, name, number)
+		return Reviewable{}, replaced(ctx, e, list, name, revision)
 	case 1:
 		return found[0], nil
 	}
 	return Reviewable{}, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrAmbiguous)
-}
-
-// replaced returns the error for a name that is not in a list. If the name is the number of a commit with a verdict, it names the commit that is
-// in its place.
-func replaced(e *promote.Engine, list []Reviewable, name string, number int) error {
-	n, err := ledger.ReadNumbers(e.Dir())
-	if err != nil || number == 0 {
-		return cmp.Or(err, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrNotPending))
-	}
-	d, err := ledger.ReadDecisions(e.Dir())
-	if before := d.ReviewOf(n.Commit(number)); err == nil && before != nil && before.Commit != "" {
-		for _, r := range list {
-			if r.Before == before.Commit {
-				return fmt.Errorf("commit %d was replaced by %d: %w", number, r.Number, history.ErrNotPending)
-			}
-		}
-	}
-	return cmp.Or(err, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrNotPending))
 }

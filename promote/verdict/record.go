@@ -57,7 +57,7 @@ type request struct {
 }
 
 // Record records a verdict, and returns the commits that it is about. It lands nothing. The error wraps
-// [history.ErrNotPending] if a name is not a pending or landed commit.
+// [history.ErrNotPending] if a name is not a pending or landed commit. It is a [*ReplacedError] if another commit is in the place of the named one.
 func Record(ctx context.Context, e *promote.Engine, wanted Request) ([]Decided, error) {
 	if len(wanted.Reason) > review.ReasonLimit {
 		return nil, review.ErrReason
@@ -126,7 +126,7 @@ func open(ctx context.Context, e *promote.Engine, wanted Request) (*request, err
 func (q *request) chosen(ctx context.Context) (ids []gitops.OID, err error) {
 	within := func(gitops.OID) bool { return q.All }
 	if q.UpTo != "" {
-		id, err := q.find(ctx, q.UpTo)
+		id, err := q.named(ctx, q.UpTo)
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +139,7 @@ func (q *request) chosen(ctx context.Context) (ids []gitops.OID, err error) {
 		}
 	}
 	for _, name := range q.Names {
-		id, err := q.find(ctx, name)
+		id, err := q.named(ctx, name)
 		if err != nil {
 			return nil, err
 		}

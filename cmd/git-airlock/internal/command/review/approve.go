@@ -101,7 +101,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ve
 	wanted.Cycle = true
 	decided, err := verdict.Record(ctx, engine, wanted)
 	if errors.Is(err, history.ErrNotPending) || errors.Is(err, history.ErrAmbiguous) {
-		return environment.Advise(err, "git airlock review")
+		return adviseOn(err, wanted)
 	}
 	if errors.Is(err, review.ErrReason) {
 		return ui.Usagef("--message: %s", err)
@@ -139,6 +139,22 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ve
 		}
 	}
 	return nil
+}
+
+// adviseOn adds to an error about the name of a commit the commands that help. wanted is the request for a verdict, or empty.
+func adviseOn(err error, wanted verdict.Request) error {
+	gone := (*verdict.ReplacedError)(nil)
+	if !errors.As(err, &gone) {
+		return environment.Advise(err, "git airlock review")
+	}
+	next := []string{"git airlock diff " + gone.By}
+	switch text := map[bool]string{true: "-m TEXT "}[wanted.Reason != ""]; {
+	case wanted.Word != "" && wanted.UpTo != "":
+		next = append(next, "git airlock review") // which of its ancestors are new, too
+	case wanted.Word != "":
+		next = append(next, fmt.Sprintf("git airlock %s %s%s", wanted.Word, text, gone.By))
+	}
+	return environment.Advise(err, next...)
 }
 
 // handlesOf returns names of commits for a command, each after a space.

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -99,7 +98,7 @@ func (d document) pending(ctx context.Context, s *session.Session, r airlock.Rec
 	for _, name := range names {
 		one, err := verdict.Find(ctx, engine, list, name)
 		if err != nil {
-			return d, environment.Advise(err, "git airlock review")
+			return d, adviseOn(err, verdict.Request{})
 		}
 		wanted = append(wanted, one.Inner)
 	}
