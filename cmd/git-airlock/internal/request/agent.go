@@ -25,6 +25,12 @@ func Profiles(settings []gitops.Setting) ([]agents.Profile, error) {
 	return all, nil
 }
 
+// IsAgent reports whether a name is that of a known agent.
+func IsAgent(name string) bool {
+	_, err := agents.Named(agents.Known(), name)
+	return err == nil
+}
+
 // Agent returns the agent of a name, with its program on this machine if there is one.
 func Agent(c *cli.Context, s *session.Session, name string) (*session.Agent, error) {
 	settings, err := s.Repo.Settings(c.Context)

@@ -24,7 +24,11 @@ import (
 func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record, error) {
 	s := c.session
 	word := "already runs"
-	if !c.runs {
+	if c.runs {
+		if err := s.startedWithout(r, c.Agent, c.Typed); err != nil {
+			return r, err
+		}
+	} else {
 		word = "runs again"
 		if n := c.Isolation.Network; n != prison.NetworkNone.String() {
 			word += ", network " + n

@@ -116,6 +116,9 @@ func (s *Session) running(ctx context.Context, request Request) (airlock.Record,
 		}
 		runs, err := s.Prisons().Runs(ctx, *before)
 		if runs {
+			if err := s.startedWithout(*before, request.Agent, request.Typed); err != nil {
+				return *before, err
+			}
 			request.tooLate(s.Report, *before)
 			s.supplyKeys(ctx, *before)
 		}

@@ -185,11 +185,8 @@ func (c *resolved) hasValue(r control.Credential) bool {
 // missing. A prison without the agent's program is an [environment.Refusal].
 func (s *Session) Summon(ctx context.Context, r airlock.Record, box prison.Prison, a Agent) (prison.Process, error) {
 	images := s.Prisons().Traits(r).Images
-	for _, t := range a.Found.Tools {
-		if !images && !t.Optional && !slices.Contains(r.Tools, airlock.Tool(t)) {
-			return prison.Process{}, &environment.Refusal{
-				Text: fmt.Sprintf("the prison of %s was started without %s", r.ID, a.Name), Next: []string{"git airlock stop && git airlock start " + a.Name}}
-		}
+	if err := s.startedWithout(r, &a, nil); err != nil {
+		return prison.Process{}, err
 	}
 	if a.Missing != nil && !images {
 		return prison.Process{}, environment.Advise(a.Missing, a.Install())
@@ -204,6 +201,21 @@ func (s *Session) Summon(ctx context.Context, r airlock.Record, box prison.Priso
 		argv = slices.Concat(argv, a.Interactive, a.Words)
 	}
 	return prison.Process{Argv: argv, Env: a.Found.Env(a.Profile, func(t prison.Tool) bool { return slices.Contains(r.Tools, airlock.Tool(t)) })}, nil
+}
+
+// startedWithout returns the refusal if the running prison lacks an agent's program, and nil otherwise or without an agent. typed are the
+// options that the prison needs a new start for, too.
+func (s *Session) startedWithout(r airlock.Record, a *Agent, typed []string) error {
+	if a == nil || s.Prisons().Traits(r).Images || !slices.ContainsFunc(a.Found.Tools, func(t prison.Tool) bool {
+		return !t.Optional && !slices.Contains(r.Tools, airlock.Tool(t))
+	}) {
+		return nil
+	}
+	next := "git airlock stop && " + strings.Join(append([]string{"git airlock start", a.Name}, typed...), " ")
+	if a.Asks { // run starts what is stopped
+		next = "git airlock stop  # and type the command again"
+	}
+	return &environment.Refusal{Text: fmt.Sprintf("the prison of %s was started without %s", r.ID, a.Name), Next: []string{next}}
 }
 
 // process returns the process that a request launches: its command, or its agent. Without either, it has no arguments.

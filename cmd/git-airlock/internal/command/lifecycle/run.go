@@ -58,9 +58,9 @@ func runCommand() *cli.Command {
 			}
 			run := &directRun{session: s, wanted: wanted, argv: argv, most: most}
 			if c.Bool(cmdline.JSONFlag.Name) {
-				return runForJSON(c, run)
+				return misplaced(c, s, argv, runForJSON(c, run))
 			}
-			return run.do(c.Context)
+			return misplaced(c, s, argv, run.do(c.Context))
 		}),
 	}, cmdline.Takes{Most: 1, Inside: true, Status: true})
 }

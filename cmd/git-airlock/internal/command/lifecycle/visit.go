@@ -62,9 +62,13 @@ func visitCommand() *cli.Command {
 			if s.Dry {
 				return wouldRun(c.Context, s, r, inside)
 			}
-			return cmdline.Checkpoints(s, r).AfterCommand(c.Context, inside, func() error {
+			err = cmdline.Checkpoints(s, r).AfterCommand(c.Context, inside, func() error {
 				return summon(c.Context, s, r, inside, agent).visit(c.Context, nil, nil)
 			})
+			if agent != nil {
+				return err
+			}
+			return misplaced(c, s, inside, err)
 		}),
 	}, cmdline.Takes{Most: 1, Inside: true, Status: true})
 }
