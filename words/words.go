@@ -18,6 +18,14 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
+// Indefinite returns a lower-case noun with its indefinite article.
+func Indefinite(noun string) string {
+	if noun != "" && strings.Contains("aeiou", noun[:1]) {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
 // Bytes formats a number of bytes for people.
 func Bytes(n int64) string {
 	for _, unit := range []struct {

@@ -71,3 +71,11 @@ func TestOneLine(t *testing.T) {
 		}
 	}
 }
+
+func TestIndefinite(t *testing.T) {
+	for noun, want := range map[string]string{"rebase": "a rebase", "am": "an am", "": "a "} {
+		if got := Indefinite(noun); got != want {
+			t.Errorf("%q: %q, want %q", noun, got, want)
+		}
+	}
+}

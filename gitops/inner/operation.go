@@ -40,3 +40,11 @@ func (w Workspace) Operation(ctx context.Context) (string, error) {
 	}
 	return operations[strings.TrimSuffix(out.String(), "\x00")], nil
 }
+
+// Operation returns the name of the operation of an [Unfinished] obstacle, such as "rebase", or empty.
+func (r *Refused) Operation() string {
+	if r.Obstacle != Unfinished || len(r.Paths) == 0 {
+		return ""
+	}
+	return operations[r.Paths[0]]
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Error is a hold that ends a command.
@@ -40,7 +41,7 @@ func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, t
 	branch := r.BranchName()
 	if op := repo.Operation(); op != "" {
 		holds = append(holds, ledger.Hold{Reason: ledger.OperationInProgress,
-			Message: fmt.Sprintf("a %s is in progress; commits land when it is done", op), Next: operationNext(op)})
+			Message: words.Indefinite(op) + " is in progress; commits land when it is done", Next: operationNext(op)})
 	}
 	there, err := repo.Branch(ctx)
 	if err != nil {

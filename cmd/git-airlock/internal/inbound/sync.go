@@ -3,6 +3,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -233,7 +234,7 @@ func obstacle(r *inner.Refused) (text, next string) {
 	next = "git airlock visit -- git status"
 	switch r.Obstacle {
 	case inner.Unfinished:
-		text = "the agent's git is in the middle of an operation"
+		return "the agent's " + cmp.Or(r.Operation(), "operation") + " is in progress", next
 	case inner.Elsewhere:
 		text, next = "the agent is not on its branch main", "git airlock visit -- git checkout main"
 	case inner.Uncommitted:

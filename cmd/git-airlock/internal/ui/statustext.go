@@ -175,7 +175,7 @@ func (p *statusText) inside(d Document) {
 	for _, x := range d.Waiting {
 		why := "which does not land by itself"
 		if x.Operation != "" {
-			why = "while the agent's git is in the middle of a " + x.Operation
+			why = "while " + words.Indefinite(x.Operation) + " is in progress"
 		}
 		p.line("inside", "%s on %s, %s: %s%s", words.Count(x.Commits, "commit"), x.Ref, why, start, x.Next)
 	}
