@@ -73,7 +73,7 @@ var rooms = map[string][]string{
 	commandsRoom + "/prepare": {agentsRoom, cmdlineRoom, inboundRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 
 	agentsRoom:   {"gitops", "prison", "prison/recipe"},
-	launchedRoom: {"gitops", "prison"},
+	launchedRoom: {"gitops", "prison", "promote"},
 	terminalRoom: {"gitops"},
 	"gitops":     nil,
 	"words":      nil, // every folder may import it

@@ -45,7 +45,7 @@ func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string
 	if t := o.session.Terminal; t != nil {
 		note.Size = t.Size
 	}
-	if err := note.Write(o.session.Store.Dir(r.ID)); err != nil {
+	if err := note.Write(ctx, o.session.Store, r.ID); err != nil {
 		return nil, errors.Join(err, run.Cancel())
 	}
 	return func(err error) error {

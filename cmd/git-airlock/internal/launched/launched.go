@@ -2,17 +2,25 @@
 package launched
 
 import (
+	"context"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 // fileName is the file of the [Note] in the host state of an airlock.
 const fileName = "launched.json"
+
+// lockName is the file that processes lock while they change the [Note].
+const lockName = "launched.lock"
 
 // Note describes the last launched command.
 type Note struct {
@@ -32,28 +40,59 @@ func Read(dir string) (n Note, ok bool, err error) {
 }
 
 // Write replaces the note.
-func (n Note) Write(dir string) error {
-	return durable.WriteJSON(filepath.Join(dir, fileName), n)
+func (n Note) Write(ctx context.Context, of airlock.Store, id string) error {
+	return locked(ctx, of, id, func(dir string) error { return n.write(dir) })
+}
+
+func (n Note) write(dir string) error { return durable.WriteJSON(filepath.Join(dir, fileName), n) }
+
+// lockTime bounds the wait for another process, because a key that is typed must reach the command.
+const lockTime = time.Second
+
+// locked calls a function with the host state of an airlock. Several terminals can join one command, and another command can be launched
+// meanwhile. The lock keeps them from replacing each other's notes.
+func locked(ctx context.Context, of airlock.Store, id string, do func(dir string) error) error {
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
+	unlock, err := of.LockFile(ctx, id, lockName)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return do(of.Dir(id))
+}
+
+// change replaces the note by the result of a function, if there is a note and the function returns true. An airlock that was cleared has none.
+func change(ctx context.Context, of airlock.Store, id string, to func(*Note) bool) error {
+	err := locked(ctx, of, id, func(dir string) error {
+		n, ok, err := Read(dir)
+		if err != nil || !ok || !to(&n) {
+			return err
+		}
+		return n.write(dir)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // Resize notes the present size of the terminal, if there is a note and a size.
-func Resize(dir string, size prison.Size) error {
-	n, ok, err := Read(dir)
-	if err != nil || !ok || size == (prison.Size{}) || size == n.Size {
-		return err
-	}
-	n.Size = size
-	return n.Write(dir)
+func Resize(ctx context.Context, of airlock.Store, id string, size prison.Size) error {
+	return change(ctx, of, id, func(n *Note) bool {
+		same := size == prison.Size{} || size == n.Size
+		n.Size = size
+		return !same
+	})
 }
 
 // Type notes that one of the [EndingKeys] is typed at a terminal that has joined the command's.
-func Type(dir, name string) error {
-	n, ok, err := Read(dir)
-	if err != nil || !ok || slices.Contains(n.Typed, name) {
-		return err
-	}
-	n.Typed = append(n.Typed, name)
-	return n.Write(dir)
+func Type(ctx context.Context, of airlock.Store, id, name string) error {
+	return change(ctx, of, id, func(n *Note) bool {
+		known := slices.Contains(n.Typed, name)
+		n.Typed = append(n.Typed, name)
+		return !known
+	})
 }
 
 // EndedBy returns the name of the key that has ended the command, given the command's exit status, and an empty string if no key has.

@@ -187,7 +187,7 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 		return err
 	}
 	if p.Terminal != nil {
-		resize = func() error { return launched.Resize(s.Store.Dir(r.ID), cmdline.TerminalSize()) }
+		resize = func() error { return launched.Resize(ctx, s.Store, r.ID, cmdline.TerminalSize()) }
 	}
 	if err := resize(); err != nil {
 		restore()
@@ -198,7 +198,7 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 	keys := &detaching{Reader: os.Stdin, detach: detach}
 	if p.Terminal != nil {
 		// The record of the run says "failed" if the key cannot be noted. The key itself must reach the command.
-		p.Stdin = &cmdline.Keys{Reader: keys, First: func(name string) { _ = launched.Type(s.Store.Dir(r.ID), name) }}
+		p.Stdin = &cmdline.Keys{Reader: keys, First: func(name string) { _ = launched.Type(ctx, s.Store, r.ID, name) }}
 	}
 	err = box.Join(joined, p)
 	restore()
