@@ -146,7 +146,7 @@ func (m *material) reachedAnswer(v View) Answer {
 }
 
 func (m *material) refusedAnswer(v View) Answer {
-	a := Answer{Question: "What was refused, and why?", Name: "Refused", Level: Good, Text: "nothing by a rule"}
+	a := Answer{Question: "What was refused, and why?", Name: "Refused", Level: Good, Text: "nothing"}
 	refused := 0
 	for _, f := range v.First {
 		if f.Kind == "Refused" {
@@ -155,7 +155,7 @@ func (m *material) refusedAnswer(v View) Answer {
 		}
 	}
 	if refused > 0 {
-		a.Level, a.Text = Bad, Text(words.Count(refused, "refusal")+" by rules")
+		a.Level, a.Text = Bad, Text(words.Count(refused, "refusal"))
 	} else if !m.has[record.ExecName] {
 		a.Text = "nothing, as far as it is recorded"
 	}

@@ -230,11 +230,11 @@ func (m *material) statusFinding(refused bool, add adder) {
 	if m.Status == record.Completed || m.Status == record.CompletedHeld || m.Status == record.Denied && refused {
 		return
 	}
-	text := string(m.Status)
-	if len(m.Reasons) > 0 {
-		text += ": " + m.Reasons[0]
+	text, more := string(m.Status), m.Reasons
+	if len(m.Reasons) > 0 { // it says what the status means
+		text, more = m.Reasons[0], m.Reasons[1:]
 	}
-	add(Bad, "Ended", "record", texts(m.Reasons[min(1, len(m.Reasons)):]), "%s", text)
+	add(Bad, "Ended", "record", texts(more), "%s", text)
 }
 
 // refusalFindings adds refused programs by rule, refused connections by host, and refusals that only the events name.
