@@ -53,8 +53,15 @@ func (e *Engine) build(ctx context.Context, f facts, p planned, w *lazyBridge) (
 		b.holds = f.before.Of(ledger.Conflict)
 	}
 	takenOff := len(made.Stopped) > 0 && f.refs.tip != f.refs.promoted && e.Repo.IsAncestor(ctx, f.refs.tip, f.refs.promoted)
+	left := []gitops.OID{}
+	if len(made.Stopped) > 0 {
+		if left, err = f.reader().LeftOut(ctx, f.ledger, p.Tip); err != nil {
+			return built{}, err
+		}
+	}
 	for _, c := range made.Stopped {
-		b.holds = append(b.holds, hold.Conflict(c, e.Record.BranchName(), takenOff, p.RefusedBefore))
+		refused := func(id gitops.OID) []ledger.Reviewed { return p.RefusedBefore(id, left) }
+		b.holds = append(b.holds, hold.Conflict(c, e.Record.BranchName(), takenOff, refused))
 	}
 	if made.Late {
 		b.retry = retrySoon

@@ -313,10 +313,11 @@ func (p *Plan) Reach(commit gitops.OID) []quarantine.Link {
 	return reached
 }
 
-// RefusedBefore returns the verdicts by which the user leaves out commits that an inner commit follows. A commit that the agent has amended
-// away cannot land any more, so a verdict on it does not matter.
-func (p *Plan) RefusedBefore(inner gitops.OID) []ledger.Reviewed {
-	there := gitops.SetOf(append(quarantine.Commits(p.Reach(inner)), p.Ledger.LeftOut()...)...)
+// RefusedBefore returns the verdicts by which the user leaves out commits that an inner commit follows. left are the commits that were left
+// out when later ones landed and that the agent's history still has. A commit that the agent has amended away cannot land any more, so a
+// verdict on it does not matter.
+func (p *Plan) RefusedBefore(inner gitops.OID, left []gitops.OID) []ledger.Reviewed {
+	there := gitops.SetOf(append(quarantine.Commits(p.Reach(inner)), left...)...)
 	return slices.DeleteFunc(slices.Clone(p.Decisions.Reviewed), func(r ledger.Reviewed) bool { return !r.Word.LeavesOut() || !there[r.Inner] })
 }
 
