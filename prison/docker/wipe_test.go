@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
 
 	"github.com/docker/docker/api/types/filters"
 	images "github.com/docker/docker/api/types/image"
@@ -24,9 +25,7 @@ func TestWipeWithoutImage(t *testing.T) {
 			}
 			ctx := t.Context()
 			e, err := New(Options{Host: host}).engine(ctx, nil)
-			if err != nil {
-				t.Skip(err)
-			}
+			prisontest.Need(t, name, err)
 			s := prison.Spec{ID: "wipe", Workspace: filepath.Join(t.TempDir(), "work")}
 			outside := filepath.Join(filepath.Dir(s.Workspace), "outside")
 			closed := filepath.Join(s.Workspace, "closed", strings.Repeat("deep/", 50))
@@ -55,9 +54,7 @@ func TestWipeWithoutImage(t *testing.T) {
 // TestWipeRefusal checks that a user is told how to remove a workspace that the engine does not empty.
 func TestWipeRefusal(t *testing.T) {
 	e, err := New(Options{}).engine(t.Context(), nil)
-	if err != nil {
-		t.Skip(err)
-	}
+	prisontest.Need(t, "docker", err)
 	s := prison.Spec{ID: "wipe", Workspace: filepath.Join(t.TempDir(), "it's here")}
 	if err := errors.Join(os.Mkdir(s.Workspace, 0o700), os.WriteFile(filepath.Join(s.Workspace, "kept"), nil, 0o600)); err != nil {
 		t.Fatal(err)
