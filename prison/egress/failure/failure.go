@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"syscall"
 
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
@@ -114,12 +115,26 @@ func answering(err error) kind {
 	return unreadable
 }
 
+// streamError is an error with which a server ends a request over HTTP/2. The package net/http fills it, as it fills the type of that name in
+// golang.org/x/net/http2.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (e streamError) Error() string {
+	return "the server has sent error " + strconv.FormatUint(uint64(e.Code), 10) + " of HTTP/2"
+}
+
 // Reason describes an error for the ledger. Some errors quote the server. If the server can know the value of a credential, which no record
-// may have, Reason leaves these words out.
+// may have, Reason leaves these words out. The texts of the package net/http about an answer that it cannot read are never part of it: they
+// quote the server, and name parts of that package.
 func Reason(err error, guarded bool) string {
 	k := Of(err)
 	wrong, _ := errors.AsType[*tls.CertificateVerificationError](err)
 	operation, onSocket := errors.AsType[*net.OpError](err)
+	stream, ofStream := errors.AsType[streamError](err)
 	switch {
 	case k.of == viaProxy, k.of == unknownName, k.of == unconnected:
 		return err.Error()
@@ -129,8 +144,8 @@ func Reason(err error, guarded bool) string {
 		return k.String() + ": " + operation.Error()
 	case k.of == untrusted && !guarded:
 		return k.String() + ": " + wrong.Err.Error()
-	case k.of == unreadable && !guarded:
-		return err.Error()
+	case k.of == unreadable && !guarded && ofStream:
+		return k.String() + ": " + stream.Error()
 	}
 	return k.String()
 }

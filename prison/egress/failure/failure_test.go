@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"slices"
@@ -105,11 +107,67 @@ func checkInside(t *testing.T, name string, err error, want kind) {
 		t.Errorf("%s: %q inside; want %q", name, text, words[want])
 	}
 	switch full, guarded := Reason(err, false), Reason(err, true); {
-	case (want == unreadable || want == unconnected || want == unknownName) && !strings.Contains(full, err.Error()):
+	case (want == unconnected || want == unknownName) && !strings.Contains(full, err.Error()):
 		t.Errorf("%s: the ledger has %q of %q", name, full, err)
-	case (want == unreadable || want == untrusted) && strings.Contains(guarded, marker):
+	case want == unreadable && !strings.HasPrefix(full, got.String()):
+		t.Errorf("%s: the ledger has %q, want words of our own", name, full)
+	case (want == unreadable || want == untrusted) && strings.Contains(guarded, marker), want == unreadable && strings.Contains(full, marker):
 		t.Errorf("%s: the ledger has %q, which the server can choose", name, guarded)
 	case full == "" || full == "EOF" || full == "context canceled":
 		t.Errorf("%s: %q in the ledger", name, full)
+	}
+}
+
+// TestUnreadableAnswers has answers of servers that net/http cannot read. No words of its errors are in a record.
+func TestUnreadableAnswers(t *testing.T) {
+	const unread = "the server has sent no answer that can be read"
+	for _, answer := range []string{
+		"HTTP/1.1 abc " + marker + "\r\n\r\n",
+		marker + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\n" + marker + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + marker + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+		"HTTP/1.1 200 OK\r\n" + strings.Repeat("M: "+marker+"\r\n", 1<<10),
+	} {
+		near, far := net.Pipe()
+		go func() {
+			io.CopyN(io.Discard, far, 20)
+			io.WriteString(far, answer)
+			far.Close()
+		}()
+		transport := http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return near, nil }, MaxResponseHeaderBytes: 1 << 10}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://files.test/", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := transport.RoundTrip(request)
+		if err == nil {
+			got.Body.Close()
+			t.Fatalf("%.40q is an answer", answer)
+		}
+		if reason := Reason(err, false); reason != unread || Reason(err, true) != unread {
+			t.Errorf("%.40q: %q in the ledger, want %q (%v)", answer, reason, unread, err)
+		}
+		near.Close()
+	}
+}
+
+// TestStreamError compares the error of HTTP/2 with that of net/http.
+func TestStreamError(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := server.Client().Transport.RoundTrip(request)
+	if err == nil {
+		got.Body.Close()
+		t.Fatal("an answer of a handler that has ended its request")
+	}
+	if reason := Reason(err, false); reason != "the server has sent no answer that can be read: the server has sent error 2 of HTTP/2" {
+		t.Errorf("%q in the ledger for %v", reason, err)
 	}
 }
