@@ -151,6 +151,21 @@ func DeniedBy(rules control.Rules, allow control.Rule, now time.Time) *control.R
 	return nil
 }
 
+// DeniedMethods returns the parts of a rule about requests that other rules deny: the rule for each method that is denied, and the denial.
+func DeniedMethods(rules control.Rules, allow control.Rule, now time.Time) (parts []string, by []control.Rule) {
+	methods, rest, ok := strings.Cut(allow.Text, " ")
+	if !ok || !request.IsMethods(methods) {
+		return nil, nil
+	}
+	for method := range strings.SplitSeq(methods, ",") {
+		part := control.Rule{Text: method + " " + rest}
+		if denial := DeniedBy(rules, part, now); denial != nil {
+			parts, by = append(parts, part.Text), append(by, *denial)
+		}
+	}
+	return parts, by
+}
+
 // Decides returns the rule that denies (or allows, if denies is false) what another rule is about. That is a rule with the same text, or
 // a rule about the host and port that the other rule names. Of several rules, it is the one that lasts longest.
 func Decides(rules control.Rules, other control.Rule, denies bool, now time.Time) *control.Rule {

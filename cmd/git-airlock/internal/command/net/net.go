@@ -194,6 +194,15 @@ func deniedAnyway(rules control.Rules, added []control.Rule, now time.Time) erro
 	return nil
 }
 
+// sayDeniedMethods reports the methods of a new rule that stay denied.
+func sayDeniedMethods(s *session.Session, rules control.Rules, allowed control.Rule) {
+	parts, by := network.DeniedMethods(rules, allowed, s.Now())
+	for i, part := range parts {
+		s.Report.Say("%s is still denied, by the rule %s (%s)", gitops.Text(part), gitops.Text(by[i].Text), gitops.Text(by[i].Source))
+		s.Report.Hint(network.Lift(rules, by[i]))
+	}
+}
+
 // endDenial takes a rule that allows something for the end of denials in an open network, which needs no permission.
 func endDenial(before, after control.Rules) (control.Rules, error) {
 	if len(after.Deny) == len(before.Deny) {

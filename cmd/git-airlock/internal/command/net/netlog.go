@@ -44,7 +44,9 @@ func sayChange(s *session.Session, n session.Network, before control.Rules, adde
 			text = fmt.Sprintf("%s was %s before%s, by the rule %s (%s)", a.Text, word, end(*was), was.Text, was.Source)
 		}
 		s.Report.Say("%s", gitops.Text(text))
-		if deny {
+		if !deny {
+			sayDeniedMethods(s, n.Rules, a)
+		} else {
 			sayOtherPorts(s, n.Rules, a)
 			if rest := network.StillReached(network.Rules{Rules: n.Rules, Open: n.Open}, a); rest != "" {
 				s.Report.Say("still reached: %s", gitops.Text(rest))
