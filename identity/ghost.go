@@ -20,7 +20,7 @@ type Ghost struct {
 // search for these names. If a ghost contains one by chance, NewGhost invents another one.
 func NewGhost() Ghost {
 	var g Ghost
-	hidden := hostNames()
+	hidden := HostNames()
 	// A one-letter login is part of every name, so after enough tries any ghost is accepted.
 	for range 100 {
 		if g = inventGhost(); !g.mentions(hidden) {
@@ -47,8 +47,8 @@ func (g Ghost) mentions(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return word != "" && strings.Contains(shown, strings.ToLower(word)) })
 }
 
-// hostNames returns the names of the user and the host.
-func hostNames() []string {
+// HostNames returns the names of the user and the host.
+func HostNames() []string {
 	host, _ := os.Hostname()
 	host, _, _ = strings.Cut(host, ".")
 	names := []string{host, os.Getenv("USER"), os.Getenv("SUDO_USER")}

@@ -134,8 +134,9 @@ func NewEngine(s Settings) (*Engine, error) {
 func newEngine(s Settings, link stack.LinkEndpoint) (*Engine, error) {
 	e := &Engine{
 		wire: s.Wire, world: s.World, open: s.Open, journal: pending.New(time.Now), dirty: make(chan struct{}, 1), urgent: make(chan struct{}, 1), counted: make(chan struct{}, 1), stale: make(chan string, 1), flows: map[*flow]struct{}{},
-		idle: maxIdle, roots: x509.SystemCertPool,
+		idle: maxIdle,
 	}
+	e.roots = e.machineRoots
 	var err error
 	if a := s.First.Authorities; a != nil {
 		if err = e.trusted.Load(a.All); err != nil {
@@ -161,6 +162,15 @@ func newEngine(s Settings, link stack.LinkEndpoint) (*Engine, error) {
 	}
 	link.Attach(waiting.receiver)
 	return e, nil
+}
+
+// machineRoots returns the authorities of servers that this machine and its user trust.
+func (e *Engine) machineRoots() (*x509.CertPool, error) {
+	pool, err := x509.SystemCertPool() // a copy
+	if err == nil {
+		pool.AppendCertsFromPEM([]byte(e.lastRules().Added))
+	}
+	return pool, err
 }
 
 // A detached link only stores its receiver, so that no packet is read until the engine can answer. Otherwise, a question that waits in the

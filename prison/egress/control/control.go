@@ -56,6 +56,8 @@ type Rules struct {
 	Proxy string `json:"proxy,omitempty"`
 	// Credentials are added to requests. Rules never contain their values.
 	Credentials []Credential `json:"credentials,omitempty"`
+	// Added has the certificates (PEM) of authorities that the network and programs inside trust, in addition to those of their systems.
+	Added string `json:"added,omitempty"`
 }
 
 // ProxyPassword is the name of the value that is the password of [Rules.Proxy]. No credential has this name.

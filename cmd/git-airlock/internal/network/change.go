@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
@@ -130,33 +131,37 @@ const (
 	poll     = 20 * time.Millisecond
 )
 
-// SeesRequests reports whether the rules of a prison have a credential, or a rule that holds and is about requests. For these the network
-// answers in the place of servers.
-func SeesRequests(dir string, now time.Time) (bool, error) {
-	rules, err := control.ReadRules(dir)
-	return seeRequests(rules, now), err
-}
-
-func seeRequests(rules control.Rules, now time.Time) bool {
-	return len(rules.Credentials) > 0 || slices.ContainsFunc(slices.Concat(rules.Allow, rules.Deny), func(r control.Rule) bool {
+// seesRequests reports whether the rules of a prison have a credential, or a rule that holds and is about requests. For these the network
+// answers in the place of servers, unless it is open.
+func seesRequests(spec prison.Spec, rules control.Rules, now time.Time) bool {
+	aboutRequests := func(r control.Rule) bool {
 		parsed, err := egress.ParseRule(r.Text)
 		return err == nil && InForce(r, now) && parsed.Requests()
-	})
+	}
+	return spec.Network == prison.NetworkAllowlist &&
+		(len(rules.Credentials) > 0 || slices.ContainsFunc(slices.Concat(rules.Allow, rules.Deny), aboutRequests))
 }
 
-// AwaitAuthorities waits until the network of a prison that has just started reports the certificates that programs inside must
-// trust, and returns them.
-func AwaitAuthorities(ctx context.Context, dir string) (string, error) {
+// Certificates returns the certificates (PEM) that programs in a prison that has just started must trust, in addition to those of their
+// system: those that this machine has, and those of the network, for which it waits.
+func Certificates(ctx context.Context, spec prison.Spec, now time.Time) (string, error) {
+	if spec.Network == prison.NetworkNone {
+		return "", nil
+	}
+	rules, err := control.ReadRules(spec.Dir)
+	if err != nil || !seesRequests(spec, rules, now) {
+		return rules.Added, err
+	}
 	var state control.State
-	err := await(ctx, func() (bool, error) {
+	err = await(ctx, func() (bool, error) {
 		var err error
-		state, err = control.ReadState(dir)
+		state, err = control.ReadState(spec.Dir)
 		return err == nil && state.Authorities != "", err
 	})
 	if err != nil {
 		return "", fmt.Errorf("the network has not made its certificates: %w", err)
 	}
-	return state.Authorities, nil
+	return rules.Added + state.Authorities, nil
 }
 
 // Await waits until the network of a running prison has taken rules, and returns its state.

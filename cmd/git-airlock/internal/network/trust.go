@@ -10,8 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 )
 
-// TrustFolder is the folder in the agent's home with the certificates of the servers that the network answers for. The file own.pem
-// has these alone, and bundle.pem has those of the system as well. wgetrc and apt.conf name bundle.pem for programs that read it from
+// TrustFolder is the folder in the agent's home with the certificates of the servers that the network answers for, and of [Added]. The file
+// own.pem has these alone, and bundle.pem has those of the system as well. wgetrc and apt.conf name bundle.pem for programs that read it from
 // a file with settings.
 const TrustFolder = ".local/share/certificates"
 
@@ -36,7 +36,7 @@ mv -f bundle.new bundle.pem
 `
 
 // fileVariables are read by programs that take a file with all certificates, or add those of a file to the ones that they bring. The latter
-// also get those of the system, which can have the certificates of a company that reads the TLS of its network.
+// also get those of the system: in a native prison, that is this machine's.
 var fileVariables = []string{
 	"SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
 	"BUNDLE_SSL_CA_CERT", "NIX_SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "DENO_CERT",
@@ -50,18 +50,23 @@ func trustVariables(home string) (env []string) {
 	return append(env, "WGETRC="+home+"/"+TrustFolder+"/wgetrc", "APT_CONFIG="+home+"/"+TrustFolder+"/apt.conf")
 }
 
-// WithTrust adds the variables that programs need in a network with rules. If the network sees requests, it also adds those with which
-// programs trust the network's certificates. Variables that spec already has win, and warning says what follows.
+// WithTrust adds the variables that programs need in a network. If the network sees requests, or this machine has certificates
+// of its own, it also adds those with which programs trust these certificates. Variables that spec already has win, and warning says what
+// follows.
 func WithTrust(spec prison.Spec, now time.Time) (with prison.Spec, warning string, err error) {
-	if spec.Network != prison.NetworkAllowlist {
+	if spec.Network == prison.NetworkNone {
 		return spec, "", nil
 	}
-	spec.Env = append(retryVariables(), spec.Env...)
-	if seen, err := SeesRequests(spec.Dir, now); err != nil || !seen {
+	if spec.Network == prison.NetworkAllowlist {
+		spec.Env = append(retryVariables(), spec.Env...)
+	}
+	rules, err := control.ReadRules(spec.Dir)
+	seen := seesRequests(spec, rules, now)
+	if err != nil || !seen && rules.Added == "" {
 		return spec, "", err
 	}
 	trust := trustVariables("/home/" + spec.User)
-	if replaced := replacing(spec.Env, trust); len(replaced) > 0 {
+	if replaced := replacing(spec.Env, trust); len(replaced) > 0 && seen {
 		warning = fmt.Sprintf("programs that read %s from you do not trust the network at hosts with a credential or a path, unless that has the certificates of %s",
 			strings.Join(replaced, ", "), TrustFolder)
 	}
@@ -94,7 +99,7 @@ func retryVariables() []string {
 
 // VariableNames returns the names of all variables that the network of a prison adds to it.
 func VariableNames(spec prison.Spec) (names []string) {
-	if spec.Network != prison.NetworkAllowlist {
+	if spec.Network == prison.NetworkNone {
 		return nil
 	}
 	rules, _ := control.ReadRules(spec.Dir) // without them nothing was added

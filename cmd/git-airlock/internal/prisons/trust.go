@@ -19,18 +19,15 @@ const (
 	maxComplaint = 200
 )
 
-// Trust lets programs in a prison trust the certificates with which the network answers for servers. It is called after the network has
-// begun. If writing them fails, the agent has prevented that, and only the agent's own programs suffer.
+// Trust lets programs in a prison trust the certificates with which the network answers for servers, and those that were added to this
+// machine. It is called after the network has begun. If writing them fails, the agent has prevented that, and only the agent's own programs suffer.
 func (p Prisons) Trust(ctx context.Context, r airlock.Record, now time.Time) error {
 	spec, err := p.Spec(r)
-	if err != nil || spec.Network != prison.NetworkAllowlist {
-		return err
-	}
-	if seen, err := network.SeesRequests(spec.Dir, now); err != nil || !seen {
-		return err
-	}
-	certificates, err := network.AwaitAuthorities(ctx, spec.Dir)
 	if err != nil {
+		return err
+	}
+	certificates, err := network.Certificates(ctx, spec, now)
+	if err != nil || certificates == "" {
 		return err
 	}
 	p.WriteTrust(ctx, r, certificates)
@@ -57,6 +54,6 @@ func (p Prisons) WriteTrust(ctx context.Context, r airlock.Record, certificates 
 		return err
 	}()
 	if err != nil {
-		p.Report.Say("programs inside do not trust the network's certificates: write %s: %s", network.TrustFolder, gitops.Text(err.Error()))
+		p.Report.Say("programs inside do not trust some certificates: write %s: %s", network.TrustFolder, gitops.Text(err.Error()))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
@@ -22,6 +23,7 @@ func (c resolved) withNetwork(spec prison.Spec) (prison.Spec, error) {
 	if spec.Network == prison.NetworkNone {
 		return spec, nil
 	}
+	c.rules.Added = network.Added(identity.HostNames(), c.session.Now())
 	rules, err := network.Begin(spec.Dir, c.rules, c.keys, c.session.Now())
 	if rules.Lockdown {
 		c.session.Report.Say("the network is locked down: nothing is reached")
@@ -173,8 +175,8 @@ func (s *Session) ChangeNetwork(ctx context.Context, r airlock.Record, change fu
 		return n, err
 	}
 	before := n.State
-	if n.State, err = network.Await(ctx, n.Dir, n.Rules.Generation); err == nil {
-		s.trustAgain(ctx, r, before.Authorities, n.State.Authorities)
+	if n.State, err = network.Await(ctx, n.Dir, n.Rules.Generation); err == nil && n.State.Authorities != before.Authorities && n.State.Authorities != "" {
+		s.trustAgain(ctx, r, n.Rules.Added+before.Authorities, n.Rules.Added+n.State.Authorities)
 	}
 	return n, err
 }

@@ -6,11 +6,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// trustAgain lets programs inside trust the network after a change of rules in a running prison.
+// trustAgain lets programs inside trust other certificates after a change of rules in a running prison.
 func (s *Session) trustAgain(ctx context.Context, r airlock.Record, before, after string) {
-	if after == before || after == "" {
-		return
-	}
 	if before == "" {
 		s.Report.Say("programs inside do not trust the network's certificates for such a rule before the prison is started again")
 		s.Report.Hint("git airlock stop && git airlock start")
