@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/failure"
 	"github.com/git-airlock/git-airlock/prison/egress/hello"
 	"github.com/git-airlock/git-airlock/prison/egress/pending"
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
@@ -20,6 +21,7 @@ import (
 var (
 	errTooMany   = errors.New("too many connections at a time")
 	errDatagrams = errors.New("only TCP leaves")
+	errGone      = errors.New("the client closed the connection before the server's answer")
 )
 
 // notOpen is what the agent is told about a closed address of a name. The agent must not learn the address.
@@ -209,23 +211,32 @@ func (e *Engine) hear(f *flow, near net.Conn, read func(net.Conn) (hello.Hello, 
 
 // greet passes the first client hello on, and the answer of the server. If the server asks for a second hello, that one must name the same
 // server, since some servers go by it. No other byte of the client leaves before: a client could send the second hello along with the first.
+// The error has the words of a record.
 func (e *Engine) greet(f *flow, near, far net.Conn, first []byte) error {
 	if _, err := far.Write(first); err != nil {
-		return err
+		return errors.New(failure.Reason(err, false))
 	}
 	f.sent.Add(int64(len(first)))
 	answer, again, err := hello.Answer(far)
 	f.received.Add(int64(len(answer)))
-	if _, failed := near.Write(answer); err != nil || failed != nil || !again {
-		return errors.Join(err, failed)
+	_, failed := near.Write(answer)
+	switch {
+	case err != nil:
+		return errors.New(failure.Reason(err, false))
+	case failed != nil:
+		return errGone
+	case !again:
+		return nil
 	}
 	second, err := e.hear(f, near, hello.ReadSecond)
 	if err != nil {
 		return err
 	}
 	f.sent.Add(int64(len(second)))
-	_, err = far.Write(second)
-	return err
+	if _, err = far.Write(second); err != nil {
+		return errors.New(failure.Reason(err, false))
+	}
+	return nil
 }
 
 // finish writes the last record of a connection, or gives back the record's room if the connection was refused.

@@ -133,3 +133,20 @@ func TestRetriedHandshake(t *testing.T) {
 		}
 	}
 }
+
+// TestUnansweredHello has a server that ends the connection within its answer. The record says so in words.
+func TestUnansweredHello(t *testing.T) {
+	e, s := newGuarded(t, &fakeWorld{serve: func(c net.Conn) {
+		hello.Read(c)
+		c.Write(retryRequest[:3])
+		c.Close()
+	}}, "files.test")
+	c := mustDial(t, s, "files.test", 443)
+	defer c.Close()
+	c.Write(clientHello(t, "files.test"))
+	io.Copy(io.Discard, c)
+	r := lastRecord(t, e, func(r control.Record) bool { return r.Kind == control.KindFlow && r.Verdict == control.VerdictFailed })
+	if r.Reason != "the server closed the connection before its answer" {
+		t.Errorf("reason %q", r.Reason)
+	}
+}

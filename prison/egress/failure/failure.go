@@ -140,8 +140,8 @@ func Reason(err error, guarded bool) string {
 		return err.Error()
 	case k.of == insecure && onSocket:
 		return k.String() + ": " + operation.Err.Error()
-	case onSocket && (k.of == closed || k.of == silent):
-		return k.String() + ": " + operation.Error()
+	case onSocket && (k.of == closed || k.of == silent): // without the addresses, of which the record has the server's
+		return k.String() + ": " + operation.Err.Error()
 	case k.of == untrusted && !guarded:
 		return k.String() + ": " + wrong.Err.Error()
 	case k.of == unreadable && !guarded && ofStream:

@@ -109,6 +109,8 @@ func checkInside(t *testing.T, name string, err error, want kind) {
 	switch full, guarded := Reason(err, false), Reason(err, true); {
 	case (want == unconnected || want == unknownName) && !strings.Contains(full, err.Error()):
 		t.Errorf("%s: the ledger has %q of %q", name, full, err)
+	case (want == closed || want == silent) && strings.Contains(full, marker+"->"):
+		t.Errorf("%s: the ledger has %q, with the address of this machine", name, full)
 	case want == unreadable && !strings.HasPrefix(full, got.String()):
 		t.Errorf("%s: the ledger has %q, want words of our own", name, full)
 	case (want == unreadable || want == untrusted) && strings.Contains(guarded, marker), want == unreadable && strings.Contains(full, marker):
