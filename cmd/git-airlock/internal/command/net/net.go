@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -189,6 +190,10 @@ func deniedAnyway(rules control.Rules, added []control.Rule, now time.Time) erro
 		}
 		if by := network.DeniedBy(rules, a, now); by != nil {
 			return denied(rules, *by, a.Text)
+		}
+		parts, by := network.DeniedMethods(rules, a, now)
+		if methods, _, _ := strings.Cut(a.Text, " "); len(parts) > strings.Count(methods, ",") {
+			return denied(rules, by[0], parts[0])
 		}
 	}
 	return nil
