@@ -124,11 +124,13 @@ func (f *flow) carryAs() (perRequest bool) {
 	return perRequest
 }
 
-// mayHide reports whether a rule that allows a flow permits TLS that does not show the name of its server.
+// mayHide reports whether the client hello of a flow may be encrypted: a rule permits it, or the network ends TLS itself. The network has no
+// key for an encrypted hello and passes none on, so only the name that was decided about counts then. Many clients send the extension with
+// random contents (GREASE, RFC 9849).
 func (f *flow) mayHide() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.decision.Hidden
+	return f.decision.Hidden || !f.opaque
 }
 
 // begin adds a request to trips. It reports false if the flow has ended.

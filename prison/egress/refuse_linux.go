@@ -25,7 +25,7 @@ const (
 var accessDenied = []byte{21, 3, 3, 0, 2, 2, 49}
 
 // errEncrypted is the only refusal of a hello that a rule can lift, with the option "ech".
-var errEncrypted = errors.New("encrypted client hello")
+var errEncrypted = errors.New(control.ReasonEncrypted)
 
 // checkHello returns an error unless the client names the server of a canonical name and hides no other name. If hidden is true, it may
 // hide one.

@@ -129,6 +129,9 @@ func NarrowestRule(method, name, path string) (text string, ok bool) {
 	return text, ok && err == nil && r.Requests()
 }
 
+// Hides reports whether the rule permits an encrypted client hello.
+func (r Rule) Hides() bool { return r.hidden }
+
 // encryptedOption permits an encrypted client hello (RFC 9849), whose name only the server can read.
 const encryptedOption = "ech"
 

@@ -37,6 +37,10 @@ const (
 	ReasonFinal    = "no rule can allow it: "
 )
 
+// ReasonEncrypted is the value of [Record.Reason] for an encrypted client hello on a connection whose bytes the network would only copy. Only
+// a rule with the option "ech" lifts this refusal.
+const ReasonEncrypted = "encrypted client hello, which can name another server unseen"
+
 // OtherPaths is the value of [Record.Path] for refused requests whose paths were too many to record each.
 const OtherPaths = "/..."
 
@@ -95,6 +99,9 @@ type Record struct {
 func (r Record) Denied() bool {
 	return r.Kind == KindRefusal && (r.Reason == ReasonDenied || r.Reason == ReasonDeniedRequest)
 }
+
+// Encrypted reports whether the record is of a connection that was refused for its encrypted client hello.
+func (r Record) Encrypted() bool { return r.Kind == KindRefusal && r.Reason == ReasonEncrypted }
 
 // Final reports whether the record is of a refusal that no rule can lift.
 func (r Record) Final() bool {
