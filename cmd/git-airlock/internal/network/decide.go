@@ -23,6 +23,8 @@ type Target struct {
 	Method, Path string
 	// At is the address to which the name has led; empty if that is not known.
 	At string
+	// Encrypted reports that the client hello is encrypted.
+	Encrypted bool
 }
 
 func (t Target) String() string { return t.Host + ":" + strconv.Itoa(int(t.Port)) }
@@ -91,6 +93,9 @@ func Decide(rules Rules, t Target, now time.Time) Answer {
 		return Answer{Reason: err.Error()}
 	}
 	v := Answer{Allowed: d.Allowed, Reason: d.Reason, Rule: original(rules.Rules, d)}
+	if t.Encrypted && v.Allowed && !d.Hidden && !d.PerRequest && !rules.Open {
+		return Answer{Reason: control.ReasonEncrypted}
+	}
 	switch {
 	case rules.Lockdown:
 		v.Reason = "lockdown: everything is refused"
@@ -284,12 +289,12 @@ func suggestions(t Target) (rules []string) {
 	if t.IsAddress {
 		return rules
 	}
-	if address := t.At; egress.IsPrivate(address) {
-		if strings.Contains(address, ":") {
-			address = "[" + address + "]"
-		}
+	if t.Encrypted { // sets and wildcards have no rule with the option
+		return []string{exact(t) + privateSuffix(t) + " ech"}
+	}
+	if private := privateSuffix(t); private != "" {
 		for i := range rules {
-			rules[i] += " =" + address
+			rules[i] += private
 		}
 		return rules
 	}
@@ -311,6 +316,17 @@ func suggestions(t Target) (rules []string) {
 		rules = append(rules, wide.String())
 	}
 	return rules
+}
+
+// privateSuffix returns the part of a rule that opens the private address of a target; empty if it has none.
+func privateSuffix(t Target) string {
+	switch {
+	case !egress.IsPrivate(t.At):
+		return ""
+	case strings.Contains(t.At, ":"):
+		return " =[" + t.At + "]"
+	}
+	return " =" + t.At
 }
 
 // exact returns the rule about nothing but a target.

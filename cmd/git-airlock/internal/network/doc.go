@@ -54,6 +54,9 @@ func Warnings(rules []control.Rule) (all []string) {
 		if err == nil && parsed.Shared() != "" {
 			all = append(all, fmt.Sprintf("rule %q covers the names of many tenants of %s: anyone can get one there", r.Text, parsed.Shared()))
 		}
+		if err == nil && parsed.Hides() {
+			all = append(all, fmt.Sprintf("rule %q lets TLS hide the name of its server: other servers at the same addresses are reached, and no record names them", r.Text))
+		}
 	}
 	return all
 }

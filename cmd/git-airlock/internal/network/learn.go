@@ -57,7 +57,7 @@ func TargetOf(r control.Record) Target {
 	if r.Name != "" {
 		t := Target{Host: r.Name, Port: r.Port}
 		if r.Kind == control.KindRefusal {
-			t.Method, t.Path, t.At = r.Method, r.Path, r.Address
+			t.Method, t.Path, t.At, t.Encrypted = r.Method, r.Path, r.Address, r.Encrypted()
 		}
 		return t
 	}

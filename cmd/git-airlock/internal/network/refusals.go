@@ -76,6 +76,14 @@ func Widenings(r control.Record) []string {
 	return suggestions(TargetOf(r))
 }
 
+// Risks returns what a user may not expect of the rules that [Next] proposes.
+func Risks(r control.Record) (all []string) {
+	for _, text := range Widenings(r) {
+		all = append(all, Warnings([]control.Rule{{Text: text}})...)
+	}
+	return all
+}
+
 // DecideAgain returns the answer of rules about what a record is about. Rules do not change a refusal that no rule ends.
 func DecideAgain(rules Rules, r control.Record, at time.Time) Answer {
 	if r.Final() {

@@ -105,3 +105,37 @@ func TestHintsAllowOneRequest(t *testing.T) {
 		t.Errorf("%d refusals", refused)
 	}
 }
+
+// TestEncryptedHelloIsExplained explains connections whose encrypted client hello was refused. The rule that is proposed must lift the refusal.
+func TestEncryptedHelloIsExplained(t *testing.T) {
+	now := time.Now()
+	for _, x := range []struct {
+		rules         control.Rules
+		port          uint16
+		address, want string // the rule that helps; empty if the network ends TLS
+	}{
+		{control.Rules{Allow: []control.Rule{{Text: "a.test"}}}, 443, "192.0.2.1", "a.test ech"},
+		{control.Rules{Allow: []control.Rule{{Text: "a.test:8443"}}}, 8443, "", "a.test:8443 ech"},
+		{control.Rules{Allow: []control.Rule{{Text: "a.test =10.0.0.0/8"}}}, 443, "10.0.0.5", "a.test =10.0.0.5 ech"},
+		{control.Rules{Learn: true}, 443, "", "a.test ech"},
+		{control.Rules{Allow: []control.Rule{{Text: "GET a.test"}}}, 443, "", ""},
+		{control.Rules{Allow: []control.Rule{{Text: "a.test"}}, Credentials: []control.Credential{{Name: "c", Rules: []string{"a.test/v1/**"}}}}, 443, "", ""},
+	} {
+		rules := Rules{Rules: x.rules}
+		r := control.Record{Kind: control.KindRefusal, Time: now, Name: "a.test", Port: x.port, Address: x.address, Reason: control.ReasonEncrypted}
+		recent := func() int { return len(Refusals([]control.Record{r}, rules, time.Time{}, now, 5)) }
+		if d := DecideAgain(rules, r, now); d.Allowed != (x.want == "") || recent() != 0 != (x.want != "") {
+			t.Errorf("%+v: %+v, %d refusals", x.rules, d, recent())
+		}
+		if x.want == "" {
+			continue
+		}
+		if next := Next(rules, r, now); next[0] != "git airlock net allow "+gitops.Pasteable(x.want) || len(next) != 3 || len(Risks(r)) != 1 {
+			t.Errorf("%+v: %q, %q", x.rules, next, Risks(r))
+		}
+		with, _, err := With(rules.Rules, x.want, false, now, time.Time{})
+		if rules.Rules = with; err != nil || !DecideAgain(rules, r, now).Allowed || recent() != 0 {
+			t.Errorf("%+v: %q does not help: %v", x.rules, x.want, err)
+		}
+	}
+}

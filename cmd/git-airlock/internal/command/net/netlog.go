@@ -456,12 +456,13 @@ func netExplain(c *cli.Context, s *session.Session, args []string) error {
 	if c.Bool(cmdline.JSONFlag.Name) {
 		return ui.PrintJSON(c.App.Writer, d)
 	}
-	return d.print(c.App.Writer, recordLine(cmdline.Painted(s), *found))
+	said := append([]string{recordLine(cmdline.Painted(s), *found)}, network.Risks(*found)...)
+	return d.print(c.App.Writer, strings.Join(said, "\n"))
 }
 
-// print prints a document, whose record is the given line.
-func (d explainDocument) print(out io.Writer, line string) error {
-	lines := []string{line}
+// print prints a document, after the text of its record.
+func (d explainDocument) print(out io.Writer, record string) error {
+	lines := []string{record}
 	if d.Rule != "" {
 		word := "refuses"
 		if d.Allowed {
