@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // hostsOf returns the destinations in the record of a network: first those that were refused, then the others, ordered by the bytes sent to them.
@@ -52,24 +53,36 @@ func reached(r record.Egress) bool {
 	return r.Kind == control.KindFlow || r.Kind == control.KindRequest
 }
 
-// add counts a record of a connection. A long connection has a record of its beginning, which counts only if the record of its end is missing.
-// Requests do not count, because they are parts of connections.
+// add counts a record of a connection or a request. A long connection has a record of its beginning, which counts only if the record of its end
+// is missing. Bytes are those of connections, which contain the bytes of their requests.
 func (h *Host) add(r record.Egress, begun map[string][]record.Egress, key string) {
 	if r.Verdict == control.VerdictBegun {
 		begun[key] = append(begun[key], r)
-		h.Requests++
+		h.Connections++
 		return
 	}
-	if r.Kind == control.KindRequest {
+	if r.Seen == control.SeenRequest && r.Kind != control.KindFlow {
+		h.Requests += max(1, r.Count)
 		return
 	}
 	if open := begun[key]; len(open) > 0 && r.Millis >= control.LongFlow.Milliseconds() {
 		begun[key] = open[1:]
-		h.Requests--
+		h.Connections--
 	}
-	h.Requests += max(1, r.Count)
+	h.Connections += max(1, r.Count)
 	h.Sent += r.Sent
 	h.Received += r.Received
+}
+
+// Often returns the numbers of requests and connections in words.
+func (h Host) Often() string {
+	switch {
+	case h.Requests == 0:
+		return words.Count(h.Connections, "connection")
+	case h.Connections == 0:
+		return words.Count(h.Requests, "request")
+	}
+	return words.Count(h.Requests, "request") + " in " + words.Count(h.Connections, "connection")
 }
 
 func destination(r record.Egress) string {

@@ -169,7 +169,7 @@ func TestRefusedOnce(t *testing.T) {
 		}
 		files[record.ExecName] = lines(t, execs)
 	})
-	has(t, v.Verdict.String(), "2 requests were refused")
+	has(t, v.Verdict.String(), "2 programs were refused")
 	has(t, answer(t, v, "Ran"), "0 programs ran in all, and 2 others were refused")
 	has(t, answer(t, v, "Refused"), "2 programs by the rule git push*")
 	has(t, text(t, v), "× refused: git push*  git push\n")

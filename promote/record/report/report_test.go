@@ -177,11 +177,38 @@ func TestTrafficCountsOnce(t *testing.T) {
 	v := report.Of(sample(t, func(_ *record.Manifest, files map[string][]byte) {
 		files[record.EgressName] = lines(t, []record.Egress{
 			flow(control.VerdictBegun, 60_000), flow(control.VerdictBegun, 60_000), flow(control.VerdictAllow, 90_000), flow(control.VerdictAllow, 5),
-			{Kind: control.KindRequest, Time: at(9), Name: "a.example", Verdict: control.VerdictAllow},
 		})
 	}))
-	if h := v.Hosts[0]; h.Sent != 3000 || h.Requests != 3 {
+	if h := v.Hosts[0]; h.Sent != 3000 || h.Requests != 0 || h.Connections != 3 {
 		t.Errorf("%+v", h)
+	}
+	if !strings.Contains(text(t, v), "reached a.example: 3 connections, 3.0 kB sent") {
+		t.Errorf("requests that nobody saw are counted\n%s", text(t, v))
+	}
+}
+
+// TestSeenRequestsCount checks that each request counts that the network has seen, also several on one connection, and those refused or failed.
+func TestSeenRequestsCount(t *testing.T) {
+	request := func(kind, verdict string, count int) record.Egress {
+		return record.Egress{Kind: kind, Time: at(9), Name: "a.example", Verdict: verdict, Seen: control.SeenRequest, Method: "POST", Path: "/v1", Status: 200, Count: count}
+	}
+	v := report.Of(sample(t, func(_ *record.Manifest, files map[string][]byte) {
+		all := []record.Egress{{Kind: control.KindFlow, Time: at(9), Name: "a.example", Verdict: control.VerdictAllow, Seen: control.SeenRequest, Sent: 1000, Received: 2000}}
+		for range 8 {
+			all = append(all, request(control.KindRequest, control.VerdictAllow, 0))
+		}
+		all = append(all, request(control.KindRequest, control.VerdictFailed, 0), request(control.KindRefusal, control.VerdictDeny, 5),
+			record.Egress{Kind: control.KindRefusal, Time: at(9), Name: "b.example", Verdict: control.VerdictDeny, Seen: control.SeenOpaque, Count: 2})
+		files[record.EgressName] = lines(t, all)
+	}))
+	said := text(t, v)
+	for _, want := range []string{
+		"reached a.example: 8 requests in 1 connection, 1.0 kB sent", "a.example: 1 request, 0 B sent", "no rule allows it a.example: 5 requests, 0 B sent", "b.example: 2 connections,",
+		"5 requests were refused and 2 connections were refused", "a.example, 5 times",
+	} {
+		if !strings.Contains(squeezed(said), want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
 	}
 }
 

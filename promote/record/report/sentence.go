@@ -44,10 +44,7 @@ func (m *material) besides() (all []string) {
 		}
 		all = append(all, text)
 	}
-	if n := m.refused(); n > 0 {
-		all = append(all, were(n, "request")+" refused")
-	}
-	return all
+	return append(all, m.refused()...)
 }
 
 // statusMeaning returns the level of the status, and what it means if its word could mislead.
@@ -66,15 +63,23 @@ func (m *material) statusMeaning() (Level, string) {
 	return Bad, ""
 }
 
-// refused returns how many programs and connections were refused.
-func (m *material) refused() (n int) {
-	n = m.refusedPrograms()
+// refused returns how many programs, requests and connections were refused, in words.
+func (m *material) refused() (all []string) {
+	requests, connections := 0, 0
 	for _, h := range m.hosts {
 		if h.Level == Bad {
-			n += h.Requests
+			requests, connections = requests+h.Requests, connections+h.Connections
 		}
 	}
-	return n
+	for _, x := range []struct {
+		n     int
+		thing string
+	}{{m.refusedPrograms(), "program"}, {requests, "request"}, {connections, "connection"}} {
+		if x.n > 0 {
+			all = append(all, were(x.n, x.thing)+" refused")
+		}
+	}
+	return all
 }
 
 func (m *material) refusedPrograms() int {
@@ -254,7 +259,7 @@ func (m *material) refusalFindings(v View, add adder) {
 	}
 	for _, h := range v.Hosts {
 		if h.Level == Bad {
-			add(Bad, "Refused", "network", nil, "%s, %s: %s", h.Name.Raw(), times(h.Requests), strings.TrimPrefix(h.Result.Raw(), "refused: "))
+			add(Bad, "Refused", "network", nil, "%s, %s: %s", h.Name.Raw(), times(h.Requests+h.Connections), strings.TrimPrefix(h.Result.Raw(), "refused: "))
 		}
 	}
 	for _, e := range m.events {

@@ -268,7 +268,7 @@ func (d *drawing) network(hosts []Host) {
 		d.line("  no host was asked for")
 	}
 	for _, h := range hosts {
-		d.line("  %s %s: %s, %s sent, %s received", d.level(h.Level, h.Level.Sign()+" "+h.Result.String()), h.Name, words.Count(h.Requests, "request"), words.Bytes(h.Sent), words.Bytes(h.Received))
+		d.line("  %s %s: %s, %s sent, %s received", d.level(h.Level, h.Level.Sign()+" "+h.Result.String()), h.Name, h.Often(), words.Bytes(h.Sent), words.Bytes(h.Received))
 	}
 }
 

@@ -185,12 +185,13 @@ type Program struct {
 
 // Host is one destination of the network.
 type Host struct {
-	Name     Text  `json:"name"`
-	Requests int   `json:"requests"`
-	Sent     int64 `json:"sent"`
-	Received int64 `json:"received"`
-	Result   Text  `json:"result"` // reached, or why it was refused
-	Level    Level `json:"level"`
+	Name        Text  `json:"name"`
+	Requests    int   `json:"requests"`    // as far as the network has seen them: over plain HTTP, or where it ends TLS itself
+	Connections int   `json:"connections"` // which may have had requests that nobody saw
+	Sent        int64 `json:"sent"`
+	Received    int64 `json:"received"`
+	Result      Text  `json:"result"` // reached, or why it was refused
+	Level       Level `json:"level"`
 }
 
 // Event is one entry of the event log.
