@@ -345,7 +345,7 @@ func (k *known) refusedHosts() (all []manual.Candidate) {
 		return nil
 	}
 	refused := k.session().RecentRefusals(*r)
-	for _, host := range cmdline.RefusedHosts(refused.Rules, refused.Records) {
+	for _, host := range cmdline.RefusedHosts(refused) {
 		for _, rule := range host.Rules {
 			if gitops.Text(rule).Plain() && !strings.Contains(rule, " ") {
 				all = append(all, manual.Candidate{Text: rule, About: "refused: " + host.Reason})

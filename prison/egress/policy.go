@@ -243,7 +243,7 @@ func (p Policy) DecideAt(name string, to netip.AddrPort, at netip.Addr) Decision
 			return Decision{Rule: d.Rule, Reason: Vet(at).Error(), closed: true}
 		}
 	}
-	return Decision{Reason: "no rule allows it"}
+	return Decision{Reason: control.ReasonNoRule}
 }
 
 // vet returns an error for an address to which a connection must not lead, although rules may allow its name.

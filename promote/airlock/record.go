@@ -86,6 +86,8 @@ type Rules struct {
 	// Agent is the name of an agent that a start asked for, and Needs are the rules of its profile.
 	Agent string   `json:"agent,omitempty"`
 	Needs []string `json:"needs,omitempty"`
+	// Unneeded are hosts that the agent asks for and works without.
+	Unneeded []string `json:"unneeded,omitempty"`
 	// Keys are the variables with keys that the agent would take from the user's environment.
 	Keys []string `json:"keys,omitempty"`
 	// Login is used if the agent gets no key otherwise. The zero value is none.
@@ -108,7 +110,7 @@ func (r Rules) After(earlier Rules) Rules {
 		r.Deny = earlier.Deny
 	}
 	if r.Agent == "" {
-		r.Agent, r.Needs, r.Keys, r.Login = earlier.Agent, earlier.Needs, earlier.Keys, earlier.Login
+		r.Agent, r.Needs, r.Unneeded, r.Keys, r.Login = earlier.Agent, earlier.Needs, earlier.Unneeded, earlier.Keys, earlier.Login
 	}
 	return r
 }

@@ -36,8 +36,10 @@ type Manifest struct {
 	Kind     Kind       `json:"kind"`
 	Argv     []string   `json:"argv"`            // secrets and values of variables are masked; bytes that are not UTF-8 are replaced
 	Agent    string     `json:"agent,omitempty"` // name of the agent's profile
-	Started  time.Time  `json:"started"`
-	Ended    time.Time  `json:"ended"` // if nobody saw the end of the run: the time of its last sign of life
+	// Unneeded are hosts that the agent asks for and works without: refusals of them are expected.
+	Unneeded []string  `json:"unneeded_hosts,omitempty"`
+	Started  time.Time `json:"started"`
+	Ended    time.Time `json:"ended"` // if nobody saw the end of the run: the time of its last sign of life
 	// Exit is the exit status of the command, or null if it was not seen.
 	Exit   *int   `json:"exit"`
 	Signal Signal `json:"signal"` // that ended the command; null if none did

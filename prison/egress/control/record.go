@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,6 +30,9 @@ const (
 	ReasonDenied        = "a rule denies it"
 	ReasonDeniedRequest = "a rule denies the request"
 )
+
+// ReasonNoRule is the value of [Record.Reason] for a connection that no rule is about.
+const ReasonNoRule = "no rule allows it"
 
 // ReasonLockdown is the value of [Record.Reason] during a lockdown. [ReasonFinal] begins the reasons of refusals that no rule can lift,
 // such as for a request for another host than its connection.
@@ -98,6 +102,11 @@ type Record struct {
 // Denied reports whether the record is of a refusal by a rule that denies.
 func (r Record) Denied() bool {
 	return r.Kind == KindRefusal && (r.Reason == ReasonDenied || r.Reason == ReasonDeniedRequest)
+}
+
+// For reports whether the record is of connections that were refused because no rule is about one of some hosts.
+func (r Record) For(hosts []string) bool {
+	return r.Kind == KindRefusal && r.Reason == ReasonNoRule && slices.Contains(hosts, r.Name)
 }
 
 // Encrypted reports whether the record is of a connection that was refused for its encrypted client hello.

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/words"
@@ -158,6 +159,11 @@ func (m *material) refusedAnswer(v View) Answer {
 		a.Level, a.Text = Bad, Text(words.Count(refused, "refusal"))
 	} else if !m.has[record.ExecName] {
 		a.Text = "nothing, as far as it is recorded"
+	}
+	for _, h := range v.Hosts {
+		if h.Level == Plain {
+			a.Detail = append(a.Detail, Text(fmt.Sprintf("%s, %s, %s", h.Name.Raw(), times(h.Requests+h.Connections), strings.TrimPrefix(h.Result.Raw(), "refused, "))))
+		}
 	}
 	return a
 }

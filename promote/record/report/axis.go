@@ -122,6 +122,8 @@ func (m *material) networkMarks() (marks []Mark) {
 	for _, r := range m.egress {
 		level := Good
 		switch {
+		case r.For(m.Unneeded):
+			level = Plain
 		case r.Kind == control.KindRefusal:
 			level = Bad
 		case r.Kind != control.KindFlow || r.Verdict == control.VerdictBegun:

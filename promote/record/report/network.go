@@ -12,7 +12,8 @@ import (
 )
 
 // hostsOf returns the destinations in the record of a network: first those that were refused, then the others, ordered by the bytes sent to them.
-func hostsOf(records []record.Egress) (hosts []Host) {
+// The refusal of a host that the agent works without is nothing to look at.
+func (m *material) hostsOf(records []record.Egress) (hosts []Host) {
 	index := map[string]int{}
 	begun := map[string][]record.Egress{} // connections whose end is not in the record
 	for _, r := range records {
@@ -22,6 +23,8 @@ func hostsOf(records []record.Egress) (hosts []Host) {
 		}
 		result, level := Text("reached"), Good
 		switch {
+		case r.For(m.Unneeded):
+			result, level = Text("refused, as expected: "+m.who()+" works without it"), Plain
 		case !reached(r):
 			result, level = Text("refused: "+cmp.Or(r.Reason, "no rule allows it")), Bad
 		case r.Verdict == control.VerdictFailed:

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -84,7 +85,7 @@ func decode(r record.Run, execs []record.Exec) *material {
 	}
 	m.output = lastLines(r.Files[record.StdoutName])
 	m.programs = programsOf(execs)
-	m.hosts = hostsOf(m.egress)
+	m.hosts = m.hostsOf(m.egress)
 	m.findRefused()
 	for i, p := range patchesOf(commits, changes) {
 		m.commits = append(m.commits, commit{Commit: commits[i], patch: p})
@@ -193,14 +194,22 @@ func (m *material) viewEvents() (all []Event) {
 			text = "after the end: " + text
 		}
 		if e.Kind != record.EventExport {
-			all = append(all, Event{e.Time, eventLevel(e), Text(e.Kind), Text(text)})
+			all = append(all, Event{e.Time, m.eventLevel(e), Text(e.Kind), Text(text)})
 		}
 	}
 	return all
 }
 
-func eventLevel(e record.Event) Level {
+// expected reports whether an event is the refusal of a host that the agent works without.
+func (m *material) expected(e record.Event) bool {
+	refusal := record.Egress{Kind: control.KindRefusal, Name: e.Data["host"], Reason: e.Data["reason"]}
+	return e.Kind == record.EventDenied && refusal.For(m.Unneeded)
+}
+
+func (m *material) eventLevel(e record.Event) Level {
 	switch {
+	case m.expected(e):
+		return Plain
 	case e.Kind == record.EventDenied || e.Level.AtLeast(record.Failure):
 		return Bad
 	case e.Kind == record.EventHold || e.Level.AtLeast(record.Warning):

@@ -238,7 +238,7 @@ func TestProfilesFromSettings(t *testing.T) {
 func TestPages(t *testing.T) {
 	for _, p := range Known() {
 		page := p.Page()
-		for _, word := range append(slices.Concat(p.Keys, p.Allow, p.Env, p.Headless, p.Notes, p.paths()), "git airlock start "+p.Name) {
+		for _, word := range append(slices.Concat(p.Keys, p.Allow, p.Unneeded, p.Env, p.Headless, p.Notes, p.paths()), "git airlock start "+p.Name) {
 			if !strings.Contains(page, word) {
 				t.Errorf("%s: no %q in %q", p.Name, word, page)
 			}

@@ -28,6 +28,9 @@ func (p Profile) Page() string {
 		row("a login", "that of its program on this machine, if no key is set: see Logins in git-airlock-agents(1)")
 	}
 	row("the network", code(p.Allow...))
+	if len(p.Unneeded) > 0 {
+		row("not needed", code(p.Unneeded...)+": it asks for this by itself, no setting of it ends that, and it works without an answer. Such a refusal is expected: `status` proposes no rule, and the report of a run counts it apart")
+	}
 	if len(p.Env) > 0 {
 		row("variables", code(p.Env...))
 	}

@@ -13,10 +13,12 @@ type Profile struct {
 	Name    string   // as in "git airlock start NAME"
 	Program string   // the command, on the host's PATH and in images
 	Allow   []string // rules of its network, as in airlock.allow
-	Keys    []string // the variables from which it takes a key or a token; one is enough
-	Login   string   // the credential of the login that its program keeps in a file, which package network knows; empty for none
-	Env     []string // the variables it gets, as NAME=VALUE
-	Files   []File   // in its home
+	// Unneeded are hosts that it asks for by itself, which no setting of it ends, and without which it works.
+	Unneeded []string
+	Keys     []string // the variables from which it takes a key or a token; one is enough
+	Login    string   // the credential of the login that its program keeps in a file, which package network knows; empty for none
+	Env      []string // the variables it gets, as NAME=VALUE
+	Files    []File   // in its home
 	// Unpacked is what the program unpacks by itself.
 	Unpacked Unpacked
 	// Interactive are the arguments of its full-screen interface, and Headless those of a task. The user's own arguments follow, then
@@ -108,7 +110,8 @@ var profiles = []Profile{
 		},
 		Get: npm("codex"),
 		Notes: []string{"It gives up after two answers with the status 429.", "A login with ChatGPT cannot stay outside, and is not used.",
-			"Its interface asks raw.githubusercontent.com for announcements, and no setting of it ends that. It works without an answer: the host needs no rule."},
+			"Its interface asks raw.githubusercontent.com for announcements."},
+		Unneeded: []string{"raw.githubusercontent.com"},
 	},
 	{
 		Name: "opencode", Program: "opencode", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
@@ -118,7 +121,9 @@ var profiles = []Profile{
 			{Path: ".config/opencode/AGENTS.md", Content: place},
 		},
 		Headless: []string{"run"}, Ask: []string{"--"}, Memory: 2048 * mebi, Get: npm("opencode"),
-		Notes: []string{"Its interface draws nothing before a terminal has joined: `visit --log` is blank until then.",
+		Unneeded: []string{"registry.npmjs.org"},
+		Notes: []string{"At each start it tries to install a package for its plugins from registry.npmjs.org.",
+			"Its interface draws nothing before a terminal has joined: `visit --log` is blank until then.",
 			"`-- -m anthropic/MODEL` or `-- -m openai/MODEL` chooses the provider, whose key it needs."},
 	},
 	{

@@ -15,12 +15,19 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// RefusedHosts returns refused hosts for a document, with the commands that would allow what was refused.
-func RefusedHosts(rules network.Rules, records []control.Record) []ui.Refused {
+// RefusedHosts returns refused hosts for a document, with the commands that would allow what was refused. It proposes none for a host that the
+// agent works without.
+func RefusedHosts(recent network.Recent) []ui.Refused {
 	all := []ui.Refused{}
-	for _, r := range records {
+	for _, r := range recent.Records {
 		t := network.TargetOf(r)
-		all = append(all, ui.Refused{Seq: r.Seq, Host: gitops.Text(t.Host).String(), Port: t.Port, Reason: gitops.Text(r.Reason).String(), Count: r.Count, Time: r.Time, Next: network.Next(rules, r, ui.Now()), Rules: network.Widenings(r)})
+		refused := ui.Refused{Seq: r.Seq, Host: gitops.Text(t.Host).String(), Port: t.Port, Reason: gitops.Text(r.Reason).String(), Count: r.Count, Time: r.Time, Next: []string{}}
+		if r.For(recent.Unneeded) {
+			refused.Unneeded = recent.Agent
+		} else {
+			refused.Next, refused.Rules = network.Next(recent.Rules, r, ui.Now()), network.Widenings(r)
+		}
+		all = append(all, refused)
 	}
 	return all
 }

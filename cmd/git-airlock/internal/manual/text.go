@@ -178,7 +178,7 @@ var StatusFields = []Explained{
 	{"syncing", "whether a `sync` is running, or was interrupted and is not finished"},
 	{"sync_waits", "whether a `sync` waits for the agent's next commit"},
 	{"isolation", "the isolation of the prison: `network`, `lockdown`, which `git airlock net lockdown` sets, `runtime`, the `limits` `memory`, `cpus` and `pids`, and `weaker`, a list of sentences on the measures that are missing here"},
-	{"refusals", "a list of hosts that the network refused in the last hour and would still refuse: the number `seq` of the last record, the `host`, `port` and `reason`, how often (`count`), the `time`, and the commands to type `next`, the narrowest first"},
+	{"refusals", "a list of hosts that the network refused in the last hour and would still refuse: the number `seq` of the last record, the `host`, `port` and `reason`, how often (`count`), the `time`, the commands to type `next`, the narrowest first, and the agent that works without the host (`unneeded_by`)"},
 	{"refused_credentials", "a list of the credentials whose value a server refused last, or the network has `lost`, or whose limit is used up, as in `net --json`: the `name`, the `source`, the `hosts`, the `variables` with the placeholder, whether the network has the `value`, the number of `requests` and the time of the `last`, `refused`, the `status` of the answer, the `limit` of requests a day, and the `problem`, why the value cannot be read now"},
 	{"failing_proxy", "null, or the proxy of `airlock.upstreamProxy` if the last connection through it failed: its URL `proxy` without the password, the `reason`, which begins with the cause, the `target` of the connection, the `time`, and the commands to type `next`"},
 }

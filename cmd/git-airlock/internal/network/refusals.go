@@ -138,6 +138,9 @@ type Recent struct {
 	Records []control.Record // one a host, the newest first, with the number of attempts; without what is allowed by now
 	Uses    []control.CredentialUse
 	Proxy   *control.ProxyFailure // nil unless the last connection through the proxy failed
+	// Agent is the agent of the airlock, and Unneeded are hosts that it asks for and works without.
+	Agent    string
+	Unneeded []string
 }
 
 // RecentRefusals returns what a network has refused in the last hour. If its files cannot be read, it returns none.

@@ -105,6 +105,7 @@ func read(c *cli.Context, s *session.Session, command []string, agent *session.A
 	}
 	if r.Agent = agent; agent != nil && r.Isolation.Network == prison.NetworkAllowlist.String() {
 		r.Rules.Agent, r.Rules.Needs, r.Rules.Keys = agent.Name, agent.Allow, keysOf(agent, r)
+		r.Rules.Unneeded = agent.Unneeded
 		if len(r.Rules.Keys) == 0 && !slices.ContainsFunc(agent.Keys, func(key string) bool { return passes(r, key) }) {
 			r.Rules.Login = network.LoginOf(agent.Login, agent.Program, agent.Keys)
 		}

@@ -156,7 +156,7 @@ func eventOf(r control.Record) (e record.Event, shown bool) {
 			target += ":" + strconv.Itoa(int(r.Port))
 		}
 		e.Text = fmt.Sprintf("the network refused %s: %s", target, r.Reason)
-		e.Data = map[string]string{"host": r.Name, "address": r.Address, "rule": r.Rule, "count": strconv.Itoa(max(r.Count, 1))}
+		e.Data = map[string]string{"host": r.Name, "address": r.Address, "rule": r.Rule, "reason": r.Reason, "count": strconv.Itoa(max(r.Count, 1))}
 	case control.KindAlarm:
 		e.Level, e.Kind, e.Text = record.Warning, record.EventNetwork, "the network: "+r.Reason
 	case control.KindPolicy:

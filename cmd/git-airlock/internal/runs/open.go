@@ -180,6 +180,9 @@ func (k Keeper) stateBefore(ctx context.Context, c Command) (o opening, err erro
 		Branch: gitops.ToText(r.Branch), Base: r.Base, Backend: r.Backend, Network: r.Isolation.Network,
 		Isolation: record.Isolation{Runtime: r.Isolation.Runtime, Memory: r.Isolation.Limits.Memory, CPUs: r.Isolation.Limits.CPUs, PIDs: r.Isolation.Limits.PIDs},
 		Program:   k.Program}
+	if c.Agent == r.Rules.Agent {
+		m.Unneeded = r.Rules.Unneeded
+	}
 	for _, w := range r.Isolation.Weaker {
 		m.Weaker = append(m.Weaker, w.Text)
 	}

@@ -241,5 +241,7 @@ func (s *Session) RecentRefusals(r airlock.Record) network.Recent {
 	if err != nil || spec.Network == prison.NetworkNone {
 		return network.Recent{}
 	}
-	return network.RecentRefusals(spec.Dir, spec.Network == prison.NetworkOpen, s.Now())
+	recent := network.RecentRefusals(spec.Dir, spec.Network == prison.NetworkOpen, s.Now())
+	recent.Agent, recent.Unneeded = r.Rules.Agent, r.Rules.Unneeded
+	return recent
 }

@@ -175,6 +175,8 @@ type Refused struct {
 	Count  int       `json:"count"`
 	Time   time.Time `json:"time"`
 	Next   []string  `json:"next"`
+	// Unneeded is the agent that asks for the host and works without it; empty if that is not known of one.
+	Unneeded string `json:"unneeded_by,omitempty"`
 
 	Rules []string `json:"-"` // that would allow it, the narrowest first
 }
@@ -255,7 +257,12 @@ func (p *statusText) refusals(all []Refused) {
 		if r.Count > 1 {
 			times = ", " + words.Count(r.Count, "time")
 		}
-		p.line("refused", "%s: %s%s, %s", p.paint.Red(gitops.Text(HostPort(r.Host, r.Port)).String()), gitops.Text(r.Reason), times, ago(r.Time, p.now))
+		host, when := gitops.Text(HostPort(r.Host, r.Port)).String(), ago(r.Time, p.now)
+		if r.Unneeded != "" {
+			p.line("refused", "%s: %s%s, %s; %s works without it", host, gitops.Text(r.Reason), times, when, gitops.Text(r.Unneeded))
+			continue
+		}
+		p.line("refused", "%s: %s%s, %s", p.paint.Red(host), gitops.Text(r.Reason), times, when)
 		if len(r.Next) > 0 {
 			p.next(r.Next[0])
 		}

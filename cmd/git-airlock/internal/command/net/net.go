@@ -61,7 +61,7 @@ func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 		return err
 	}
 	recent := s.RecentRefusals(r)
-	d := networkDocument(n, r, cmdline.RefusedHosts(recent.Rules, recent.Records))
+	d := networkDocument(n, r, cmdline.RefusedHosts(recent))
 	return errors.Join(cmdline.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }), err)
 }
 
