@@ -213,6 +213,29 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// TestArgumentsCutByProgram runs getopt(1), which puts zero bytes in place of the commas of its argument. The record must not be disputed,
+// must have the words of the call, and must not state the bytes that the program has overwritten.
+func TestArgumentsCutByProgram(t *testing.T) {
+	_, s, p := recorded(t)
+	for i := range 20 {
+		word, name := fmt.Sprint(i), []string{"getopt"}
+		if i%2 == 0 { // as lsb_release does
+			name = append(name, "--name", "n")
+		}
+		shell(t, p, strings.Join(name, " ")+" -o a -l help,version,codename -- -a 'b c' "+word)
+		all := records(t, s, func(all []execs.Record) bool {
+			return slices.ContainsFunc(all, func(r execs.Record) bool {
+				return r.Path == "/usr/bin/getopt" && r.Argv[len(r.Argv)-1] == word && r.MS != nil
+			})
+		})
+		r := all[len(all)-1]
+		want := append(name, "-o", "a", "-l", "help\x00version\x00codename\x00--", "-a", "b c", word) // getopt forgets where "--" began
+		if r.Disputed || !slices.Equal(r.Argv, want) {
+			t.Fatalf("disputed %v: %q", r.Disputed, r.Argv)
+		}
+	}
+}
+
 // described formats a record, without values that depend on the system.
 func described(r execs.Record) string {
 	words := []string{filepath.Base(r.Path), fmt.Sprintf("%q", r.Argv[1:])}

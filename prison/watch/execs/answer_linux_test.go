@@ -241,3 +241,12 @@ func TestValuesAreMasked(t *testing.T) {
 		}
 	}
 }
+
+// TestOverwrittenValueIsMasked checks that a value is masked also if the program has overwritten a comma in it.
+func TestOverwrittenValueIsMasked(t *testing.T) {
+	mask := withValues(func(words []string) []string { return words }, []string{"A=SECRET,abcdefgh"})
+	r := Record{Path: "p", Argv: []string{"p", "-l", "a\x00b", "--key=SECRET\x00abcdefgh"}}
+	if r.hide(mask); !slices.Equal(r.Argv, []string{"p", "-l", "a\x00b", "--key=***"}) {
+		t.Errorf("%q", r.Argv)
+	}
+}

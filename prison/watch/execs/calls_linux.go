@@ -85,7 +85,8 @@ func (r *recorder) failed(p *process, is func(*entry) bool, now image) {
 }
 
 // ran records the program that a process executes. At most one of its calls can have been carried out: the others waited in other
-// threads, which the kernel has ended. If it is not known which one, all are disputed.
+// threads, which the kernel has ended. If it is not known which one, all are disputed. The record of the one that was carried out has only
+// those bytes of the arguments that the program still has.
 func (r *recorder) ran(p *process, f found) {
 	calls := p.calls
 	p.calls = nil
@@ -102,6 +103,9 @@ func (r *recorder) ran(p *process, f found) {
 			e.Disputed = !matches
 			r.release(p, e)
 		}
+	}
+	if matches && len(chosen.Argv) > 0 { // without any, the kernel gives an empty one
+		chosen.Argv, _ = chosen.call.known(f.given)
 	}
 	r.became(p, chosen, f.exe, disputed)
 }

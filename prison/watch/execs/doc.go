@@ -15,6 +15,11 @@
 // a rule refuses by the path of its file, and that ran because the path led elsewhere during the comparison. A program can change its copy
 // of the arguments, but not exe.
 //
+// Some programs always change their copy: getopt(1), which shell scripts call, puts a zero byte in place of each comma of a list. Nothing
+// shows any more which byte the kernel had copied there. A record is not disputed if the call had a comma there, but it has the zero byte,
+// so that it states no byte that was not compared. Its words begin where the kernel's list of the arguments points to. If the program
+// has changed the list as well, two words of the call are one in the record, with a zero byte between them.
+//
 // No event reports that a call has failed. A process that has executed nothing yet has a flag of the kernel (PF_FORKNOEXEC). Another process
 // executes the same program as before if the kernel's addresses of the program are the same: it chooses some at random, and has a flag for
 // that, too (PF_RANDOMIZE). Nothing inside can change the flags, and the prison refuses the one call that changes the addresses. Where the

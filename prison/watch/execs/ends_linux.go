@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -301,12 +302,22 @@ func write(f *os.File, b []byte) (done int, err error) {
 	return done, nil
 }
 
-// hide masks secrets.
+// hide masks secrets. It finds a secret also if the program has overwritten a comma in it, see [call.known].
 func (r *Record) hide(mask func([]string) []string) {
 	if mask == nil {
 		return
 	}
-	words := mask(append([]string{r.Path}, r.Argv...))
+	asked := func(word string) string { return strings.ReplaceAll(word, "\x00", ",") }
+	words := []string{r.Path}
+	for _, word := range r.Argv {
+		words = append(words, asked(word))
+	}
+	words = mask(words)
+	for i, word := range r.Argv {
+		if words[i+1] == asked(word) {
+			words[i+1] = word
+		}
+	}
 	r.Path, r.Argv = words[0], words[1:]
 	if r.Exe != nil {
 		exe := mask([]string{*r.Exe})[0]

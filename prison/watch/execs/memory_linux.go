@@ -188,6 +188,31 @@ func (m memory) words(b []byte, near nearby, pointers []uint64, most int) (list 
 	return list, true
 }
 
+// maxPointers bounds the arguments that divided divides.
+const maxPointers = 1024
+
+// pointers reads the list of arguments that the kernel puts on the stack of a new program: their number, and a pointer to each. Without it,
+// the result is empty.
+func (m memory) pointers(stack uint64) (list []uint64) {
+	const pointer = 8
+	var number [pointer]byte
+	if m.read(number[:], stack) < pointer {
+		return nil
+	}
+	n := binary.NativeEndian.Uint64(number[:])
+	if n > maxPointers {
+		return nil
+	}
+	b := make([]byte, n*pointer)
+	if m.read(b, stack+pointer) < len(b) {
+		return nil
+	}
+	for ; len(b) > 0; b = b[pointer:] {
+		list = append(list, binary.NativeEndian.Uint64(b))
+	}
+	return list
+}
+
 // given reads what the kernel gave to the program of a process: the strings lie one after the other, the arguments, the environment and the
 // path. more is the expected length of the path in bytes.
 func (m memory) given(i image, more int) (g given, ok bool) {

@@ -38,7 +38,8 @@ type Record struct {
 	PID  int       `json:"pid"`  // inside
 	PPID int       `json:"ppid"` // inside
 	CWD  string    `json:"cwd"`
-	// Path and Argv are those of the call. Secrets in them are masked.
+	// Path and Argv are those of the call. Secrets in them are masked. A zero byte in Argv is one that the program has written into
+	// its own copy: a comma or the end of an argument was there.
 	Path string   `json:"path"`
 	Argv []string `json:"argv"`
 	// Exe is the file that was executed. It is null if no program ran, or if it is not known.

@@ -367,7 +367,10 @@ func (proc *procfs) inspect(p *process, calls []*entry, now image) (f found) {
 	for _, e := range calls {
 		longest = max(longest, len(e.call.path))
 	}
-	f.given, f.ok = memory{p.pid}.given(now, longest)
+	m := memory{p.pid}
+	if f.given, f.ok = m.given(now, longest); f.ok && !slices.ContainsFunc(calls, func(e *entry) bool { return e.call.gave(f.given) }) {
+		f.given, _ = f.given.divided(now.argFrom, m.pointers(now.stack))
+	}
 	f.exe = proc.link(p.pid, "/exe")
 	return f
 }
