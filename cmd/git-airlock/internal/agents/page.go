@@ -10,9 +10,7 @@ import (
 func (p Profile) Page() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# the coding agent %s\n\n## Start\n\n", p.Name)
-	if strings.Contains(p.Get, " install ") {
-		fmt.Fprintf(&b, "    %s\n", p.Get)
-	}
+	fmt.Fprintf(&b, "    %s\n", p.Get)
 	fmt.Fprintf(&b, "    export %s=...\n    git airlock start %s\n    git airlock visit --attach\n    git airlock run %[2]s -p 'Fix the failing test, and commit'\n\n", p.Keys[0], p.Name)
 	b.WriteString("`start` and `visit --attach` are for its interface, and `run` is for one task. git-airlock-agents(1) explains both, and what all agents get.\n\n")
 	b.WriteString("## What it gets\n\n| part | |\n|---|---|\n")

@@ -28,7 +28,7 @@ type Profile struct {
 	// Memory is what the agent needs in bytes where the limit counts address space instead of pages: an ordinary user without control
 	// groups. 0 means that the default is enough.
 	Memory int64
-	// Get is the command that installs the agent.
+	// Get is the command that installs the agent on Linux.
 	Get string
 	// Untried means that the profile was written from the agent's documentation, because the program cannot be had where the
 	// tests run.
@@ -175,7 +175,7 @@ var profiles = []Profile{
 		Env:      []string{"GOOSE_MODE=auto", "GOOSE_DISABLE_KEYRING=1"},
 		Headless: []string{"run", "--no-session"}, Ask: []string{"--text="}, Interactive: []string{"session"},
 		Files: []File{{Path: ".config/goose/.goosehints", Content: place}},
-		Get:   "see the documentation of goose", Untried: true,
+		Get:   "brew install block-goose-cli", Untried: true,
 	},
 	{
 		Name: "aider", Program: "aider", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},

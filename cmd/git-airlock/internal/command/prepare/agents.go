@@ -87,6 +87,9 @@ func describe(p agents.Profile, path string) agentDocument {
 	if err != nil {
 		d.Missing, d.Mend = err.Error(), p.Get
 	}
+	if missing, ok := errors.AsType[*agents.Missing](err); ok {
+		d.Missing = missing.Reason // the document has the name already
+	}
 	return d
 }
 
