@@ -124,6 +124,33 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestGeminiHeap checks that no settings of gemini let it take half of the host's memory. Its program reads this one from the home alone.
+func TestGeminiHeap(t *testing.T) {
+	gemini, err := Named(Known(), "gemini")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, f := range gemini.Files {
+		if f.Path != ".gemini/settings.json" {
+			continue
+		}
+		var settings struct {
+			Advanced struct{ AutoConfigureMemory *bool }
+		}
+		if err := json.Unmarshal([]byte(f.Content), &settings); err != nil {
+			t.Fatal(err)
+		}
+		if on := settings.Advanced.AutoConfigureMemory; on == nil || *on {
+			t.Errorf("settings %s", f.Content)
+		}
+		checked++
+	}
+	if checked == 0 {
+		t.Error("no settings")
+	}
+}
+
 // TestUnpacked shares what a program has unpacked: the complete folder of its version alone, if another user can read it.
 func TestUnpacked(t *testing.T) {
 	cache, err := filepath.EvalSymlinks(t.TempDir())

@@ -66,9 +66,10 @@ const mebi = 1 << 20
 // npm returns the command that installs the npm package of an agent.
 func npm(agent string) string { return "npm install -g " + recipe.AgentPackage(agent) }
 
-// geminiSettings returns settings of gemini.
+// geminiSettings returns settings of gemini. Without autoConfigureMemory, its heap would be limited to half of the host's memory, which is more
+// than a prison usually has: the prison's limit would end it where it could have collected garbage.
 func geminiSettings(kind string) string {
-	return strings.TrimSuffix(geminiAuth(kind), "}") + `,"general":` + noUpdates + `,"privacy":{"usageStatisticsEnabled":false}}` + "\n"
+	return strings.TrimSuffix(geminiAuth(kind), "}") + `,"general":` + noUpdates + `,"privacy":{"usageStatisticsEnabled":false},"advanced":{"autoConfigureMemory":false}}` + "\n"
 }
 
 // noUpdates are the general settings of gemini, and of qwen, which began as a copy of it. Without the second one, they look for an update.
