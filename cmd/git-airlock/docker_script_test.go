@@ -57,7 +57,7 @@ func TestDocker(t *testing.T) {
 // elsewhere lists the scripts about the native prison or about none, and the script that searches for the workspace's path, which a
 // container shows. [TestOtherEngines] tests selftest in containers, and home-full tests the watchdog. Of [anyPlace] only interrupt, moved and sync are
 // left, which end containers, find them, and write into them.
-var elsewhere = []string{"advice", "agents", "called", "ci", "colours", "config", "doctor", "doctor-recovers", "dry-run", "errors", "filter-network", "foreign", "freeze-interrupt", "freeze-restless", "frozen", "full", "hard-limits", "help", "hidden", "home-disk", "kept-options", "kept-settings", "languages", "limits",
+var elsewhere = []string{"advice", "agent-missing", "agents", "agents-key", "called", "ci", "colours", "config", "doctor", "doctor-recovers", "dry-run", "errors", "filter-network", "foreign", "freeze-interrupt", "freeze-restless", "frozen", "full", "hard-limits", "help", "hidden", "home-disk", "kept-options", "kept-settings", "languages", "limits",
 	"net-live", "net-rules", "net-unneeded", "network", "network-allowlist", "network-credentials", "network-fetched", "network-guess", "network-hidden", "network-limit", "network-logins", "network-pair", "network-proxy", "network-proxy-fails", "network-proxy-silent", "network-requests", "no-range", "none", "partial", "places-bytes", "progress", "proxy-typed", "read-only", "reasons", "replay", "report",
 	"run-output-lost", "runs", "runs-kill", "selftest", "share", "share-hostile", "tools", "umask", "usage", "user-git", "watch", "whole", "workspace-full"}
 
