@@ -187,7 +187,7 @@ func (m *material) findings(v View) (all []Finding) {
 	}
 	disputed, unread := m.disputed()
 	if len(disputed) > 0 {
-		add(Look, "Disputed", "programs", disputed, "%s changed arguments while they were read: what ran is certain, what was asked for is not", words.Count(len(disputed), "program"))
+		add(Look, "Disputed", "programs", disputed, "%s had other arguments than the call, or changed them: the file that ran is certain, the arguments are not", words.Count(len(disputed), "program"))
 	}
 	if len(unread) > 0 {
 		add(Look, "Disputed", "programs", unread, "%s ended before the arguments could be compared", words.Count(len(unread), "program"))
