@@ -287,8 +287,10 @@ type Exporter interface {
 	Resolve(ctx context.Context, name string) (gitops.OID, error)
 	// Count counts the commits that want reaches and that no commit of have reaches.
 	Count(ctx context.Context, want string, have ...string) (int, error)
-	// Uncommitted counts the changed paths that are not committed.
-	Uncommitted(ctx context.Context) (int, error)
+	// Uncommitted counts the changed paths that are not committed, except for those in the given places.
+	Uncommitted(ctx context.Context, except ...inner.Place) (int, error)
+	// Places lists the agent's other worktrees and repositories, with the work in them.
+	Places(ctx context.Context) ([]inner.Place, error)
 	// Operation names the merge, rebase or similar operation that the agent's git is in the middle of; empty if there is none.
 	Operation(ctx context.Context) (string, error)
 	// Usage measures the workspace and the agent's home. With an error, the result covers only what could be

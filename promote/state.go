@@ -22,23 +22,14 @@ type State struct {
 	Pending      int        // commits that are pending or not promoted yet
 	Named        int        // commits that the airlock's ref pending names
 	Newest       gitops.OID // inner commit of the newest pending commit, or of the last landed one
-	Uncommitted  int        // paths the agent has changed and not committed
-	OtherRefs    []OtherRef
+	Uncommitted  int        // paths the agent has changed and not committed, except for those in Places
+	Places       []inner.Place
+	OtherRefs    []hold.OtherRef
 	Operation    string // of the agent's git, such as "rebase", if OtherRefs has an entry; empty if none is in progress
 	LastLandedAt *time.Time
 	Flagged      []ledger.Flagged // landed commits with findings
 	Failure      string           // why the last cycle failed, escaped; empty if it worked
 }
-
-// OtherRef counts commits on an inner ref that does not land by itself.
-type OtherRef struct {
-	Ref     string `json:"ref"` // escaped; "other refs" for the refs that are not counted one by one
-	Commits int    `json:"commits"`
-	Name    string `json:"-"` // the unescaped name of the ref; empty for several refs
-}
-
-// refsWatched bounds the number of inner refs that are counted one by one.
-const refsWatched = 50
 
 // State reads the state and changes nothing. If the workspace cannot be read, it returns the outer part of the state
 // with the error.
@@ -126,7 +117,7 @@ func (e *Engine) outside(ctx context.Context) (facts, State, error) {
 		return f, State{}, err
 	}
 	return f, State{Promoted: f.refs.promoted, InnerTip: f.before.Inner, Holds: slices.Clone(f.before.Holds), Landed: len(f.ledger.Landed),
-		Pending: len(f.ledger.Tail), Named: len(f.ledger.Tail), Newest: f.ledger.Newest(), LastLandedAt: f.before.LastLandedAt, Flagged: results.Flagged(f.ledger), OtherRefs: []OtherRef{}, Failure: f.before.Failure}, nil
+		Pending: len(f.ledger.Tail), Named: len(f.ledger.Tail), Newest: f.ledger.Newest(), LastLandedAt: f.before.LastLandedAt, Flagged: results.Flagged(f.ledger), OtherRefs: []hold.OtherRef{}, Failure: f.before.Failure}, nil
 }
 
 // inside adds the workspace's part of the state.
@@ -145,7 +136,14 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 	if s.InnerTip != "" {
 		landed = append(landed, string(s.InnerTip))
 	}
-	if s.OtherRefs, err = otherRefsOf(ctx, exporter, landed); err != nil {
+	looking, cancel := ctx, context.CancelFunc(func() {})
+	if holdsFor(s.Holds, ledger.InnerInvalid) {
+		looking, cancel = context.WithTimeout(ctx, longRead)
+	}
+	defer cancel()
+	places, unseen := exporter.Places(looking)
+	s.Places = places
+	if s.OtherRefs, err = hold.OtherRefs(ctx, exporter, places, landed); err != nil {
 		return s, err
 	}
 	if len(s.OtherRefs) > 0 {
@@ -153,13 +151,10 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 			return s, err
 		}
 	}
-	if holdsFor(s.Holds, ledger.InnerInvalid) {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, longRead)
-		defer cancel()
+	if unseen == nil {
+		s.Uncommitted, unseen = exporter.Uncommitted(looking, places...)
 	}
-	s.Uncommitted, err = exporter.Uncommitted(ctx)
-	return s, err
+	return s, unseen
 }
 
 // insideMain counts the commits of main that have not landed.
@@ -178,59 +173,6 @@ func insideMain(ctx context.Context, f facts, exporter Exporter, s State, landed
 	pending, err := exporter.Count(ctx, string(s.InnerTip), append(landed, f.ledger.NewestOf(line)...)...)
 	s.Pending = max(0, pending-f.before.Dropped)
 	return s, err
-}
-
-// otherRefs names the refs that are not counted one by one.
-const otherRefs = "other refs"
-
-// Arguments of rev-list: all refs, all refs and HEADs, the remote-tracking refs, and the notes of [inner.Workspace.Remark].
-const (
-	anyRef, anyRefOrHead = "--glob=refs/*", "--all"
-	fetchedRefs          = "--remotes"
-	remarkRefs           = "--glob=refs/notes/revie[w]" // a pattern, which may match nothing
-)
-
-// otherRefsOf counts the commits that exist only on inner refs: on branches, tags and the stash.
-func otherRefsOf(ctx context.Context, exporter Exporter, have []string) ([]OtherRef, error) {
-	list := []OtherRef{}
-	have = append(slices.Clip(have), fetchedRefs, remarkRefs) // these commits also exist elsewhere
-	all, err := exporter.Count(ctx, anyRefOrHead, have...)
-	if err != nil || all == 0 {
-		return list, err
-	}
-	refs, err := exporter.Branches(ctx, "refs")
-	if err != nil {
-		return list, err
-	}
-	refs = slices.DeleteFunc(refs, func(r inner.Ref) bool { return r.Name == inner.Main })
-	counted := slices.Clone(have)
-	for _, r := range refs[:min(len(refs), refsWatched)] {
-		n, err := exporter.Count(ctx, string(r.Commit), have...)
-		if err != nil {
-			return list, err
-		}
-		if n > 0 {
-			list = append(list, OtherRef{gitops.Text(r.Name).String(), n, r.Name})
-			counted = append(counted, string(r.Commit))
-		}
-	}
-	if len(refs) > refsWatched {
-		n, err := exporter.Count(ctx, anyRef, counted...)
-		if err != nil {
-			return list, err
-		}
-		if n > 0 {
-			list = append(list, OtherRef{otherRefs, n, ""})
-		}
-	}
-	// A detached HEAD may hold commits of its own. A HEAD that names no commit holds none.
-	if n, err := exporter.Count(ctx, "HEAD", append([]string{anyRef}, have...)...); err == nil && n > 0 {
-		list = append(list, OtherRef{"HEAD", n, "HEAD"})
-	}
-	if len(list) == 0 { // the HEAD of another worktree of the agent
-		list = append(list, OtherRef{otherRefs, all, ""})
-	}
-	return list, nil
 }
 
 // Findings lists the policy gate's findings in the commits of an airlock, and the user's decisions about them. All its

@@ -2,6 +2,7 @@ package inner
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,8 +22,8 @@ var statusKeys = []string{
 }
 
 // statusScript makes a repository from the inner one, except for its configuration, attributes and hooks, and runs the
-// command there. Arguments: the workspace, the folder for the repository, where its configuration comes from, then the
-// command. It starts as few programs as possible, because status waits for each. "plain" copies the inner configuration
+// command there. Arguments: the folder for the repository, the git directory, the common directory, where the configuration
+// comes from, then the command. It starts as few programs as possible, because status waits for each. "plain" copies the inner configuration
 // if it contains only lines as the snapshot wrote them, none of which names a program, and ends with 77 if not. "given"
 // reads standard input.
 //
@@ -30,8 +31,8 @@ var statusKeys = []string{
 // a skipped file only while the file is absent. The other mark is removed from changed files in a copy of the index, which is made as take of
 // [advance] does.
 const statusScript = `set -e
-w=$1 d=$2 g=$1/.git from=$3
-shift 3
+d=$1 g=$2 c=$3 from=$4
+shift 4
 plain() {
 	while IFS= read -r line; do
 		case $line in
@@ -50,11 +51,13 @@ linked() {
 	for f; do shift; [ ! -e "$f" ] || set -- "$@" "$f"; done
 	[ $# = 0 ] || { [ -d "$to" ] || mkdir "$to"; ln -sf "$@" "$to"; }
 }
-linked "$d" "$g/refs" "$g/packed-refs" "$g/objects" "$g/shallow" "$g/reftable" "$g/index" "$g"/sharedindex.*
-linked "$d/info" "$g/info/exclude" "$g/info/sparse-checkout"
+[ -d "$d" ] || mkdir -p "$d"
+linked "$d" "$c/refs" "$c/packed-refs" "$c/objects" "$c/shallow" "$c/reftable" "$g/index" "$g"/sharedindex.*
+linked "$d/info" "$c/info/exclude" "$g/info/sparse-checkout"
 IFS= read -r head <"$g/HEAD" || [ "$head" ]
+[ "$g" = "$c" ] || head=$(GIT_DIR=$g git rev-parse -q --verify 'HEAD^{commit}') || IFS= read -r head <"$g/HEAD"
 printf '%s\n' "$head" >"$d/HEAD"
-if [ "$from" = plain ]; then plain <"$g/config"; else given; fi >"$d/config"
+if [ "$from" = plain ]; then plain <"$c/config"; else given; fi >"$d/config"
 printf '[core]\n\tsparseCheckout = true\n' >>"$d/config"
 export GIT_DIR="$d"
 case "
@@ -69,10 +72,14 @@ $(git -c core.fsmonitor=false ls-files -v)" in *"
 esac
 exec "$@"`
 
-// Uncommitted returns the number of paths that the agent changed and did not commit. It runs nothing that the agent
-// has configured. It stops counting after a megabyte of names.
-func (w Workspace) Uncommitted(ctx context.Context) (int, error) {
-	n, code, err := w.countChanges(ctx, "plain", "")
+// Uncommitted returns the number of paths that the agent changed and did not commit, except for those in the given places. It runs
+// nothing that the agent has configured. It stops counting after a megabyte of names.
+func (w Workspace) Uncommitted(ctx context.Context, except ...Place) (int, error) {
+	paths := []string{"--", ":/"}
+	for _, p := range Below(except) {
+		paths = append(paths, ":(top,exclude,literal)"+p)
+	}
+	n, code, err := w.countChanges(ctx, "plain", "", paths...)
 	if code != 77 {
 		return n, err
 	}
@@ -80,17 +87,18 @@ func (w Workspace) Uncommitted(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, _, err = w.countChanges(ctx, "given", statusConfig(settings))
+	n, _, err = w.countChanges(ctx, "given", statusConfig(settings), paths...)
 	return n, err
 }
 
 // countChanges runs the statusScript, and also returns its exit status.
-func (w Workspace) countChanges(ctx context.Context, from, config string) (n, code int, err error) {
+func (w Workspace) countChanges(ctx context.Context, from, config string, paths ...string) (n, code int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	counter := &nulCounter{left: lookLimit}
 	var stderr gitops.Stderr
-	argv := append([]string{"sh", "-c", statusScript, "sh", w.Dir, w.Scratch, from}, w.argv("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")...)
+	argv := append([]string{"sh", "-c", statusScript, "sh", w.Scratch, w.gitDir(), cmp.Or(w.common, w.gitDir()), from},
+		w.argv(append([]string{"--no-literal-pathspecs", "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all"}, paths...)...)...)
 	code, err = w.runUnlessIdle(ctx, Process{
 		Argv: argv, Env: append(w.innerEnv(), "GIT_OPTIONAL_LOCKS=0"),
 		Stdin: strings.NewReader(config), Stdout: counter, Stderr: &stderr,

@@ -2,6 +2,7 @@ package inner
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type Workspace struct {
 	Scratch string
 	// Run runs a process inside to its end and returns its exit status.
 	Run func(context.Context, Process) (int, error)
+
+	own, common string // the git directory and the common directory of a [Place]; empty: .git of Dir
 }
 
 // Main is the inner branch that lands.
@@ -50,12 +53,14 @@ const (
 // prison.
 func (w Workspace) innerEnv() []string {
 	return append([]string{
-		"GIT_DIR=" + path.Join(w.Dir, ".git"),
+		"GIT_DIR=" + w.gitDir(),
 		"GIT_WORK_TREE=" + w.Dir,
 		"GIT_CONFIG_NOSYSTEM=1",
 		"GIT_ALLOW_PROTOCOL=none",
 	}, gitops.FixedEnv...)
 }
+
+func (w Workspace) gitDir() string { return cmp.Or(w.own, path.Join(w.Dir, ".git")) }
 
 // argv returns a git command line for use inside.
 func (w Workspace) argv(args ...string) []string {

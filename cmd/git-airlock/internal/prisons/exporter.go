@@ -23,6 +23,8 @@ type exporter struct {
 	inner.Workspace
 	box  prison.Prison
 	home func(context.Context) (prison.Prison, error) // opens a prison whose workspace is the agent's home
+	// homeDir is the path of the home in the agent's prison.
+	homeDir string
 }
 
 // OpenExporter opens a second prison beside the agent's, in which git reads the workspace of an airlock.
@@ -38,7 +40,7 @@ func (p Prisons) OpenExporter(ctx context.Context, r airlock.Record) (promote.Ex
 	home := func(ctx context.Context) (prison.Prison, error) { return p.Backend(r).OpenHome(ctx, spec) }
 	workspace := WorkspaceIn(box)
 	workspace.Scratch = "/tmp" // each of these prisons has its own, and ends with it
-	return exporter{workspace, box, home}, nil
+	return exporter{workspace, box, home, "/home/" + spec.User}, nil
 }
 
 // exporterSpec describes the exporter's prisons.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/land"
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/attest"
@@ -296,6 +298,7 @@ func lostIn(state promote.State) string {
 	if state.Uncommitted > 0 {
 		lost = append(lost, words.Count(state.Uncommitted, "change")+" not committed")
 	}
+	lost = append(lost, hold.Works(state.Places)...)
 	for _, w := range state.OtherRefs {
 		lost = append(lost, words.Count(w.Commits, "commit")+" on "+w.Ref)
 	}
@@ -376,15 +379,35 @@ func (l landing) refusal(ctx context.Context, outcome ledger.Outcome, state prom
 	case !l.mergedElsewhere(ctx, state) && errors.As(l.heldIn(outcome), &refused):
 		refused.Next = append(refused.Next, "git airlock clear", discard)
 		return refused
-	case state.Uncommitted > 0:
-		return &environment.Refusal{Text: words.Count(state.Uncommitted, "uncommitted change") + " in the workspace would be lost",
-			Next: ledger.WithStart([]string{"git airlock visit -- git status", "git airlock promote --rescue  # keeps it, as a commit", discard}, l.runs())}
+	case state.Uncommitted > 0 || len(hold.Losing(state.Places)) > 0:
+		lost, next := hold.Works(state.Places), l.keepPlaces(state.Places)
+		if state.Uncommitted > 0 {
+			lost = append([]string{words.Count(state.Uncommitted, "uncommitted change") + " in the workspace"}, lost...)
+			next = append([]string{"git airlock visit -- git status", "git airlock promote --rescue  # keeps it, as a commit"}, next...)
+		}
+		return &environment.Refusal{Text: strings.Join(lost, ", ") + " would be lost", Next: ledger.WithStart(append(next, discard), l.runs())}
 	case len(state.OtherRefs) > 0:
 		w := state.OtherRefs[0]
 		return &environment.Refusal{Text: fmt.Sprintf("%s on %s would be lost: only main lands", words.Count(w.Commits, "commit"), w.Ref),
 			Next: ledger.WithStart([]string{hold.Merge(w.Name, state.Operation), discard}, l.runs())}
 	}
 	return nil
+}
+
+// SeePlace returns the command that shows the work in a place.
+func SeePlace(p inner.Place) string { return hold.See(p, prison.Workspace) }
+
+// keepPlaces returns commands that show and keep the work that would be lost with the first place.
+func (l landing) keepPlaces(places []inner.Place) []string {
+	losing := hold.Losing(places)
+	if len(losing) == 0 {
+		return nil
+	}
+	next := []string{SeePlace(losing[0])}
+	if losing[0].Path != "" {
+		next = append(next, hold.Keep(losing[0], prison.Workspace, l.engine.Record.ID))
+	}
+	return next
 }
 
 // mergedElsewhere reports whether the branch is gone, and another one has all pending commits: the user has merged them there. If commits

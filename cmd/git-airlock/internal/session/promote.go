@@ -38,9 +38,11 @@ func (s *Session) Promote(ctx context.Context, r airlock.Record, p Promotion) er
 	case p.Rescue && s.Dry:
 		s.Report.Say("would commit the uncommitted changes in the workspace")
 	case p.Rescue:
-		if rescued, err = s.Prisons().Rescue(ctx, r); err != nil {
+		var places []inner.Place
+		if rescued, places, err = s.Prisons().Rescue(ctx, r); err != nil {
 			return err
 		}
+		defer s.tellLeft(r, places)
 	}
 	l := s.landing(r)
 	l.engine.Settings = s.Settings
@@ -55,6 +57,14 @@ func (s *Session) Promote(ctx context.Context, r airlock.Record, p Promotion) er
 		return adviseOnPending(l.wouldLand(ctx, p.Options, len(p.Accept)+len(p.Drop) > 0))
 	}
 	return l.addElsewhere(ctx, rescued, l.land(ctx, p.Options, before))
+}
+
+// tellLeft prints the work that a rescue has left where it is.
+func (s *Session) tellLeft(r airlock.Record, places []inner.Place) {
+	for _, work := range hold.Works(places) {
+		s.Report.Say("--rescue leaves out %s", work)
+	}
+	s.Report.Hint(landing{s, &promote.Engine{Record: r}}.keepPlaces(places)...)
 }
 
 // landing promotes the commits of an airlock and prints the result.
@@ -233,9 +243,9 @@ func (l landing) addElsewhere(ctx context.Context, ref string, promoted error) e
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(state.OtherRefs, func(w promote.OtherRef) bool { return w.Name == ref })
+	i := slices.IndexFunc(state.OtherRefs, func(w hold.OtherRef) bool { return w.Name == ref })
 	if i < 0 { // not every ref is listed if there are many
-		i = slices.IndexFunc(state.OtherRefs, func(w promote.OtherRef) bool { return w.Name == "" })
+		i = slices.IndexFunc(state.OtherRefs, func(w hold.OtherRef) bool { return w.Name == "" })
 	}
 	if i < 0 {
 		return promoted // it has landed, with --from

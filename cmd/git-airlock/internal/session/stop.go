@@ -11,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/events"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -92,6 +93,9 @@ func (s *Session) landRest(ctx context.Context, r airlock.Record, before int, op
 		s.Report.Say("the agent's uncommitted changes cannot be counted: %s", unseen)
 	case state.Uncommitted > 0:
 		s.Report.Say("the workspace keeps %s that the agent has not committed", words.Count(state.Uncommitted, "change"))
+	}
+	for _, work := range hold.Works(state.Places) {
+		s.Report.Say("the airlock keeps %s", work)
 	}
 	s.Report.Say("%s on %s is stopped", r.ID, r.BranchName())
 	if err != nil {

@@ -36,6 +36,7 @@ type Document struct {
 	Review        Review     `json:"review"`
 	Pending       int        `json:"pending"`
 	Uncommitted   int        `json:"uncommitted"`
+	Places        []Place    `json:"places"`
 	Waiting       []Waiting  `json:"waiting"`
 	Landed        int        `json:"landed"`
 	Flagged       []Flagged  `json:"flagged"`
@@ -52,6 +53,7 @@ type Document struct {
 	// FailingProxy is the proxy of the network, if the last connection through it failed.
 	FailingProxy *FailingProxy `json:"failing_proxy"`
 
+	Works  []string   `json:"-"` // the work in Places, in words
 	Mend   []string   `json:"-"` // commands after a failure
 	Named  int        `json:"-"` // commits that the ref pending names
 	Newest gitops.OID `json:"-"` // inner commit that the ref pending or the branch has last
@@ -80,6 +82,16 @@ type Review struct {
 	Rejected int    `json:"rejected"`
 	Undone   int    `json:"undone"`
 	Blocked  int    `json:"blocked"`
+}
+
+// Place is another worktree of the agent, or a repository of its own in the workspace, with work that is not committed or does not land.
+type Place struct {
+	Path        string `json:"path"` // escaped; in the workspace, or absolute
+	Repository  bool   `json:"repository"`
+	Uncommitted int    `json:"uncommitted"`
+	Commits     int    `json:"commits"`
+	Unread      bool   `json:"unread"` // the work cannot be counted
+	Next        string `json:"-"`      // the command that shows the work
 }
 
 // Waiting is an inner ref with commits that do not land by themselves.

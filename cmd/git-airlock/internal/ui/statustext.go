@@ -169,8 +169,15 @@ func (p *statusText) inside(d Document) {
 		}
 	}
 	start := d.startFirst()
-	if d.Uncommitted > 0 {
-		p.line("inside", "%s not committed: %sgit airlock visit -- git status", words.Count(d.Uncommitted, "changed path"), start)
+	here := d.Uncommitted
+	for _, x := range d.Places {
+		here -= x.Uncommitted
+	}
+	if here > 0 {
+		p.line("inside", "%s not committed: %sgit airlock visit -- git status", words.Count(here, "changed path"), start)
+	}
+	for i, work := range d.Works {
+		p.line("inside", "%s: %s%s", work, start, d.Places[i].Next)
 	}
 	for _, x := range d.Waiting {
 		why := "which does not land by itself"

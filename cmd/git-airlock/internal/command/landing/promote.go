@@ -28,7 +28,8 @@ func promoteCommand() *cli.Command {
 		UsageText: "git airlock promote [--engine tree|patch] [--upto REV | --from REF | --rescue | --resolve]\n   git airlock promote [--engine tree|patch] [--drop COMMIT]... [--accept RULE[:PATH]]... [COMMIT...]",
 		Description: "Lands all commits that nothing holds, also those that wait for a review (airlock.autoLand=false). With --accept or\n" +
 			"--drop, commits that wait for a review keep waiting. --accept lets only the named commits pass, or all that the\n" +
-			"rule holds now if none is named. Exit status 3 if a commit is held, or if the agent has replaced a named one.",
+			"rule holds now if none is named. --rescue leaves the agent's other worktrees and repositories of its own out, and names\n" +
+			"those with changes. Exit status 3 if a commit is held, or if the agent has replaced a named one.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "upto", Usage: "land pending commits up to `REV` and no further"},
 			&cli.StringFlag{Name: "from", Usage: "promote the inner branch or commit `REF` instead of main"},

@@ -84,7 +84,7 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName().Raw(), State: s.State, Backend: r.Backend,
 		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
 		Promoted: p.Promoted, InnerTip: p.InnerTip, Daemon: ui.Daemon{Running: s.Daemon, PID: s.DaemonPID},
-		Holds: cmdline.Holds(p.Holds, s.State == "running"), Pending: p.Pending, Uncommitted: p.Uncommitted, Waiting: []ui.Waiting{},
+		Holds: cmdline.Holds(p.Holds, s.State == "running"), Pending: p.Pending, Uncommitted: p.Uncommitted, Places: []ui.Place{}, Waiting: []ui.Waiting{},
 		Landed: p.Landed, Flagged: []ui.Flagged{}, LastLandedAt: p.LastLandedAt, Failure: p.Failure, Mend: s.Mend,
 		Isolation: ui.Isolation{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Lockdown: s.Refusals.Rules.Lockdown, Weaker: []string{}, Limits: ui.Limits{
 			Memory: policy.SizeText(r.Isolation.Limits.Memory), CPUs: strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), PIDs: r.Isolation.Limits.PIDs}},
@@ -107,6 +107,11 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 	for _, w := range p.OtherRefs {
 		d.Waiting = append(d.Waiting, ui.Waiting{Ref: w.Ref, Commits: w.Commits, Operation: p.Operation, Next: hold.Merge(w.Name, p.Operation)})
 	}
+	for _, x := range hold.Losing(p.Places) {
+		d.Uncommitted += x.Changes
+		d.Places = append(d.Places, ui.Place{Path: gitops.Text(x.Path).String(), Repository: x.Own, Uncommitted: x.Changes, Commits: x.Commits, Unread: x.Unread, Next: session.SeePlace(x)})
+	}
+	d.Works = hold.Works(p.Places)
 	for _, f := range p.Flagged {
 		d.Flagged = append(d.Flagged, ui.Flagged(f))
 	}

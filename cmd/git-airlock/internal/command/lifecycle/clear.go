@@ -13,8 +13,10 @@ func clearCommand() *cli.Command {
 		Name: "clear", Usage: "land pending commits, then remove prison, workspace and refs",
 		UsageText: "git airlock clear [--discard-pending | --remains=ID]",
 		Description: "Landed commits and their notes stay. clear refuses (exit status 3) if commits or uncommitted changes of the agent would\n" +
-			"be lost, or if the evidence about landed commits cannot be written. If the state of an airlock was removed or is damaged,\n" +
-			"--remains removes the rest of that airlock: its prison, workspace and refs. git airlock doctor names such airlocks.",
+			"be lost, also in its other worktrees (git worktree add, also in its home) and in repositories of its own in the\n" +
+			"workspace, or if the evidence about landed commits cannot be written. Files that git ignores, and repositories in its\n" +
+			"home, are not looked at. If the state of an airlock was removed or is damaged, --remains removes the rest of that\n" +
+			"airlock: its prison, workspace and refs. git airlock doctor names such airlocks.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: session.DiscardFlag, Usage: "discard pending commits, uncommitted changes of the agent, and evidence that cannot be written"},
 			&cli.StringFlag{Name: session.RemainsFlag, Usage: "remove what is left of the airlock `ID`, whose state is gone or damaged"},

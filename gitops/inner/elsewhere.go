@@ -1,0 +1,75 @@
+package inner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+const (
+	// indexLimit limits the bytes of a listed index.
+	indexLimit = 64 << 20
+	// notThere is the exit status of the elsewhereScript for a folder that does not exist.
+	notThere = 70
+)
+
+// elsewhereScript compares a work tree with an index that it reads from standard input, and prints the paths of changed and of new files. The
+// repository's objects are in another prison, and comparing needs none. Arguments: a folder for a repository, the object format, and the
+// paths of the work tree to try.
+const elsewhereScript = `d=$1 format=$2
+shift 2
+for w; do [ ! -f "$w/.git" ] || break; done
+[ -f "$w/.git" ] || exit 70
+unset GIT_DIR GIT_WORK_TREE
+set -e
+git init -q --bare --template= --object-format="$format" "$d"
+export GIT_DIR="$d" GIT_WORK_TREE="$w"
+g() { git -c core.bare=false -c core.fsmonitor=false "$@"; }
+cd "$w"
+g update-index -z --index-info
+g update-index -q --refresh >/dev/null || :
+g diff-files --name-only -z --ignore-submodules=all
+g ls-files -z --others --exclude-standard --directory --no-empty-directory`
+
+// CountElsewhere counts the changes in a worktree that is not below the workspace. home is another prison that has its files, at one of the
+// paths. A worktree whose files are gone has no changes.
+func (w Workspace) CountElsewhere(ctx context.Context, p *Place, home Workspace, paths ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	w.own, w.common = p.git, p.common
+	var index, names bytes.Buffer
+	if err := w.git(ctx, nil, gitops.CapOutput(&index, indexLimit), "ls-files", "-s", "-z"); err != nil {
+		return err
+	}
+	format, err := w.query(ctx, "rev-parse", "--show-object-format")
+	if err != nil {
+		return err
+	}
+	var stderr gitops.Stderr
+	argv := append([]string{"sh", "-c", elsewhereScript, "sh", path.Join(home.Scratch, path.Base(p.git)), format}, paths...)
+	code, err := home.runUnlessIdle(ctx, Process{Argv: argv, Env: home.innerEnv(), Stdin: &index, Stdout: gitops.CapOutput(&names, lookLimit), Stderr: &stderr})
+	switch {
+	case errors.Is(err, gitops.ErrOutput): // all names that are kept count
+	case err != nil:
+		return fmt.Errorf("git in the agent's home: %w", err)
+	case code == notThere:
+		return nil
+	case code != 0:
+		return &gitops.Error{Args: []string{"status"}, Status: code, Stderr: stderr.String()}
+	}
+
+	if err := w.git(ctx, nil, gitops.CapOutput(&names, lookLimit), "diff-index", "--cached", "--name-only", "-z", "--no-renames", "HEAD", "--"); err != nil {
+		return err
+	}
+	changed := map[string]bool{}
+	for name := range strings.SplitSeq(names.String(), "\x00") {
+		changed[name] = true
+	}
+	p.Changes = len(changed) - 1 // the text after the last name
+	return nil
+}

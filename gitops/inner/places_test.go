@@ -1,0 +1,75 @@
+package inner
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestPlaces lets an agent work in other worktrees and repositories, and counts what would be lost with them.
+func TestPlaces(t *testing.T) {
+	const ignored = "echo ign/ >.git/info/exclude; "
+	for name, c := range map[string]struct{ script, want string }{
+		"none":                {"mkdir d; echo x >d/.gitt", "1"},
+		"worktree":            {"git worktree add -q w -b side; echo x >w/new; echo x >w/f0", "0 w:2/0"},
+		"worktree, clean":     {"git worktree add -q w -b side", "0 w:0/0"},
+		"worktree, staged":    {ignored + "git worktree add -q ign/w --detach; cd ign/w; echo x >new; git add new; git rm -q f1", "0 ign/w:2/0 detached"},
+		"worktree, committed": {ignored + "git worktree add -q ign/w --detach; cd ign/w; git commit -qm x --allow-empty", "0 ign/w:0/0 detached"},
+		"worktree, relative":  {"git -c worktree.useRelativePaths=true worktree add -q w -b side; echo x >w/new", "0 w:1/0"},
+		"worktree, settings":  {"git config extensions.worktreeConfig true; git worktree add -q w -b side; git config x.y z; echo x >w/new", "0 w:1/0"},
+		"worktree elsewhere":  {"git worktree add -q ../w -b side; echo x >../w/new", "0 ../w:0/0"},
+		"worktree, removed":   {"git worktree add -q ../w -b side; rm -r ../w", "0 ../w:0/0"},
+		"worktree, deleted":   {"git worktree add -q w --detach; rm -r w", "0 w:0/0 detached"},
+		"beside changes":      {"git worktree add -q d/w -b side; echo x >d/new; echo x >f0", "2 d/w:0/0"},
+		"repository":          {"git init -q sub; cd sub; echo x >a; git add a; git commit -qm x; echo y >a; echo b >b", "0 sub:2/1 own"},
+		"repository, ignored": {ignored + "git init -q ign/s; cd ign/s; echo x >a", "0 ign/s:1/0 own"},
+		"repository, stash":   {ignored + "git init -q ign/s; cd ign/s; echo x >a; git add a; git commit -qm x; echo y >a; git stash -q; git update-ref -d HEAD; git rm -q --cached a; rm a", "0 ign/s:0/3 own"},
+		"nested":              {"git init -q a; git init -q a/b; echo x >a/b/c", "0 a:1/0 own a/b:1/0 own"},
+		"clone":               {"git clone -q . ign; cd ign; echo x >new", "0 ign:1/0 own"},
+		"clone with commit":   {"git clone -q . ign; cd ign; git commit -qm x --allow-empty", "0 ign:0/1 own"},
+		"pulled clone":        {"git clone -q . ign; cd ign; git commit -qm x --allow-empty; cd ..; git pull -q ign main", "0 ign:0/0 own"},
+		"of a folder":         {"git init -q ../o; git -C ../o commit -qm x --allow-empty; git clone -q ../o ign", "0 ign:0/1 own"},
+		"of a server":         {"git init -q ../o; git -C ../o commit -qm x --allow-empty; git clone -q ../o ign; git -C ign config remote.origin.url https://example.com/o", "0 ign:0/0 own"},
+		"odd name":            {"d=$(printf 'a\\n*[b] ')c; git init -q \"$d\"; echo x >\"$d/x\"; echo x >ab", "1 a\n*[b] c:1/0 own"},
+		"gone":                {"mkdir d; echo 'gitdir: /nowhere' >d/.git; echo x >d/x", "0 d:0/0 own unread"},
+		"no repository":       {"mkdir -p d/.git; echo x >d/x", "1"},
+		"pipe":                {"git init -q d; rm d/.git/HEAD; mkfifo d/.git/HEAD; mkdir e; mkfifo e/.git; echo x >e/x", "1 d:0/0 own unread"},
+		"filter":              {"git init -q d; cd d; git config filter.x.clean 'touch ../ran'; echo '* filter=x' >.gitattributes; echo x >a; git add .gitattributes; rm -f ../ran", "0 d:2/0 own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := innerOf(t, 2)
+			cmd := exec.Command("sh", "-euc", c.script)
+			cmd.Dir, cmd.Env = dir, append(cmd.Environ(), "HOME="+dir+"/.git", "GIT_AUTHOR_NAME=n", "GIT_AUTHOR_EMAIL=n@x", "GIT_COMMITTER_NAME=n", "GIT_COMMITTER_EMAIL=n@x")
+			if said, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%s: %s", err, said)
+			}
+			w := workspaceAt(dir)
+			places, err := w.Places(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := w.Uncommitted(t.Context(), places...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := fmt.Sprint(n)
+			for _, p := range places {
+				got += fmt.Sprintf(" %s:%d/%d", strings.Replace(p.Path, dir[:strings.LastIndex(dir, "/")], "..", 1), p.Changes, p.Commits)
+				if p.Own {
+					got += " own"
+				}
+				if p.Detached != "" {
+					got += " detached"
+				}
+				if p.Unread {
+					got += " unread"
+				}
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

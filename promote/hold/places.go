@@ -1,0 +1,79 @@
+package hold
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/words"
+)
+
+// placesNamed bounds the number of places that a message names.
+const placesNamed = 5
+
+// Losing returns the places with work that would be lost with them.
+func Losing(places []inner.Place) []inner.Place {
+	return slices.DeleteFunc(slices.Clone(places), func(p inner.Place) bool { return !p.Loses() })
+}
+
+// Works describes the work that would be lost with places, one text for each of the first places.
+func Works(places []inner.Place) (texts []string) {
+	losing := Losing(places)
+	for _, p := range losing[:min(len(losing), placesNamed)] {
+		texts = append(texts, work(p))
+	}
+	if more := len(losing) - placesNamed; more > 0 {
+		texts = append(texts, "work in "+words.Count(more, "more place"))
+	}
+	return texts
+}
+
+func work(p inner.Place) string {
+	if p.Path == "" {
+		return "work in many more repositories"
+	}
+	var parts []string
+	if p.Changes > 0 {
+		parts = append(parts, words.Count(p.Changes, "uncommitted change"))
+	}
+	if p.Commits > 0 {
+		parts = append(parts, words.Count(p.Commits, "commit"))
+	}
+	if p.Unread {
+		parts = []string{"work that cannot be counted"}
+	}
+	what := "worktree"
+	if p.Own {
+		what = "repository"
+	}
+	return fmt.Sprintf("%s in the %s %s", strings.Join(parts, " and "), what, gitops.Text(p.Path))
+}
+
+// See returns the command that shows the work in a place. top is the path of the workspace inside.
+func See(p inner.Place, top string) string {
+	if p.Path == "" {
+		return "git airlock visit -- find . -name .git"
+	}
+	return "git airlock visit -- git -C " + gitops.Pasteable(folder(p, top)) + " status"
+}
+
+// Keep returns the command that keeps the work in a place: as a commit that the inner repository then has, or as an archive. Files of a
+// repository of its own cannot land, since git would commit only the id of its HEAD.
+func Keep(p inner.Place, top, id string) string {
+	dir := gitops.Pasteable(folder(p, top))
+	if p.Own || p.Unread {
+		return "git airlock visit -- tar -C " + dir + " -cf - . >airlock-" + id + ".tar  # keeps a copy"
+	}
+	return "git airlock visit -- sh -c 'cd \"$1\" && git add -A && git commit -m \"Uncommitted work\"' sh " + dir + "  # keeps it, as a commit"
+}
+
+// folder returns the path of a place inside.
+func folder(p inner.Place, top string) string {
+	if path.IsAbs(p.Path) {
+		return p.Path
+	}
+	return path.Join(top, p.Path)
+}
