@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/snapshot"
 )
@@ -88,6 +89,20 @@ func (b Making) fillIn(ctx context.Context, box prison.Prison, snap *snapshot.Sn
 	if err == nil {
 		err = w.Place(ctx, include)
 	}
+	return errors.Join(err, box.Close())
+}
+
+// introduction writes a name and an address to git's configuration in the home, unless there is one. A link that an agent left is not followed.
+const introduction = `set -C; [ -e ~/.gitconfig ] || printf '[user]\n\tname = %s\n\temail = %s\n' "$1" "$2" >~/.gitconfig`
+
+// Introduce gives git in the running prison the agent's identity in repositories other than the inner one, such as those that tests make.
+// The agent may change it. A prison whose home has no room for it works without.
+func (b Making) Introduce(ctx context.Context, ghost identity.Ghost) error {
+	box, err := b.Backend.Attach(ctx, b.Spec)
+	if err != nil {
+		return err
+	}
+	_, err = box.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", introduction, "sh", ghost.Name, ghost.Mail}, Stdout: io.Discard, Stderr: io.Discard, Bare: true})
 	return errors.Join(err, box.Close())
 }
 

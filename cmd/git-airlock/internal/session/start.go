@@ -229,13 +229,15 @@ func (c resolved) fillWorkspace(ctx context.Context, r *airlock.Record, box pris
 		return err
 	}
 	marked := inBackground(func() (any, error) { return nil, markBase(ctx, s.Repo, *r) })
+	introduced := inBackground(func() (any, error) { return nil, box.Introduce(ctx, r.Ghost) })
 	if !filled {
 		err = box.Fill(ctx, snap, c.include)
 	}
 	_, markErr := marked()
+	_, nameErr := introduced()
 	prisons.SetIsolation(r, isolation)
 	r.Root, r.Partial = snap.Root, snap.Partial
-	return errors.Join(err, markErr)
+	return errors.Join(err, markErr, nameErr)
 }
 
 // inBackground runs a function in the background. The returned function waits for its result.
