@@ -53,15 +53,17 @@ func EndedWith(status int) error {
 // typedEnd marks the error of a command that ended by the signal of a key at its terminal.
 type typedEnd struct {
 	error
-	key string
+	key    string
+	status int // the command's own, which can be 0
 }
 
 func (e typedEnd) Unwrap() error { return e.error }
 
-// EndedByKey returns the key with which the user ended the command of visit or run, such as ^C, and an empty string if no key did.
-func EndedByKey(err error) string {
+// EndedByKey returns the key with which the user ended the command of visit or run, such as ^C, and the command's own exit status. The key is
+// empty if no key did.
+func EndedByKey(err error) (key string, status int) {
 	typed, _ := errors.AsType[typedEnd](err)
-	return typed.key
+	return typed.key, typed.status
 }
 
 // ChildStatus returns the exit status of a command that visit or run ran. known is false if it was not run to its end.

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -61,10 +62,20 @@ type Keys struct {
 	// First is called before such a key is passed on for the first time. May be nil.
 	First func(name string)
 	typed [len(launched.EndingKeys)]atomic.Bool
+	last  atomic.Pointer[lastKey]
+}
+
+// lastKey is the key that was typed last.
+type lastKey struct {
+	code byte
+	at   time.Time
 }
 
 func (k *Keys) Read(p []byte) (int, error) {
 	n, err := k.Reader.Read(p)
+	if n > 0 {
+		k.last.Store(&lastKey{p[n-1], time.Now()})
+	}
 	for i, key := range launched.EndingKeys {
 		if bytes.IndexByte(p[:n], key.Code) >= 0 && !k.typed[i].Swap(true) && k.First != nil {
 			k.First(key.Name)
@@ -78,10 +89,28 @@ func (k *Keys) Read(p []byte) (int, error) {
 func (k *Keys) EndedWith(status int) error {
 	for i, key := range launched.EndingKeys {
 		if key.Status == status && k.typed[i].Load() {
-			return typedEnd{EndedWith(status), key.Name}
+			return typedEnd{EndedWith(status), key.Name, status}
 		}
 	}
 	return EndedWith(status)
+}
+
+// interruptedWithin is the longest time from a key to the end of the command that counts as ended by the key.
+const interruptedWithin = 10 * time.Second
+
+// RunEndedWith is as [Keys.EndedWith], for a command that works without questions. Some agents end with status 0 after SIGINT, although
+// their work is not done. If ^C or ^\ was the last key, the status is that of the key's signal.
+func (k *Keys) RunEndedWith(status int) error {
+	last := k.last.Load()
+	if status != 0 || last == nil || time.Since(last.at) > interruptedWithin {
+		return k.EndedWith(status)
+	}
+	for _, key := range launched.EndingKeys {
+		if key.Code == last.code {
+			return typedEnd{EndedWith(key.Status), key.Name, status}
+		}
+	}
+	return nil
 }
 
 // terminalLikeOurs returns the terminal for a launched command, with the type and size of the outer terminal if there is one.

@@ -31,7 +31,10 @@ func (d *directRun) ended(ctx context.Context, err error) {
 	status, known := cmdline.ChildStatus(err)
 	switch {
 	case known:
-		d.result.Exit, d.result.Key = &status, cmdline.EndedByKey(err)
+		if key, own := cmdline.EndedByKey(err); key != "" {
+			d.result.Key, status = key, own
+		}
+		d.result.Exit = &status
 		d.result.Late, d.result.Spent = errors.Is(err, errLate), errors.Is(err, errSpent)
 	case errors.Is(err, prison.ErrNotRunning):
 		d.result.Stopped = true

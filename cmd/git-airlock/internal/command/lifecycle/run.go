@@ -28,7 +28,8 @@ func runCommand() *cli.Command {
 		Name: "run", Usage: "run a command in a prison to its end, and land its commits",
 		UsageText: "git airlock run [options] -- COMMAND...\ngit airlock run [AGENT] -p TASK [options] [-- ARGUMENTS...]",
 		Description: "Uses the airlock if it is running, and starts it otherwise. If run started the airlock, it also stops it. With several\n" +
-			"runs at once, the last one to end stops it.\n\n" +
+			"runs at once, the last one to end stops it. If ^C at its terminal ends the command, the status is 130, also if the command\n" +
+			"itself ends with 0.\n\n" +
 			"With -p, run gives the task to an agent, without its interface and without questions. Without the name of an agent it is the\n" +
 			"one of airlock.agent.default. git-airlock-agents(1) lists the agents.\n\n" +
 			"With --json, run prints one document when the commits have landed: the exit status of the command, the end of its output,\n" +
@@ -114,7 +115,12 @@ func (d *directRun) do(ctx context.Context) error {
 	s, agent := d.session, d.wanted.Agent
 	ran, held := s.Run(ctx, d.wanted, d.doIn)
 	d.finish(context.WithoutCancel(ctx))
-	if status, known := cmdline.ChildStatus(ran); known && status != 0 && agent != nil {
+	key, _ := cmdline.EndedByKey(ran)
+	switch status, known := cmdline.ChildStatus(ran); {
+	case !known || status == 0 || agent == nil:
+	case key != "":
+		s.Report.Say("%s has ended %s", key, agent.Name)
+	default:
 		s.Report.Say("%s has ended with status %d", agent.Name, status)
 	}
 	if errors.Is(ran, syscall.EPIPE) && ctx.Err() == nil { // a ^C also breaks pipes to other processes

@@ -149,6 +149,9 @@ func (v visitor) visit(ctx context.Context, out io.Writer, run *runs.Active) err
 	if err != nil {
 		return v.agent.Advise(err)
 	}
+	if run != nil {
+		return keys.RunEndedWith(status)
+	}
 	return keys.EndedWith(status)
 }
 
