@@ -43,6 +43,25 @@ func (g *Git) Files(ctx context.Context, tree OID) ([]File, error) {
 // Blobs calls each for every named blob in order, with the first limit bytes of the blob and its full size. One git
 // process reads all blobs, and fetches those that are only promised.
 func (g *Git) Blobs(ctx context.Context, ids []OID, limit int64, each func(n int, head []byte, size int64) error) error {
+	return g.objects(ctx, "blob", ids, limit, each)
+}
+
+// headersRoom is the space for the headers of a commit.
+const headersRoom = 64 << 10
+
+// Messages calls each for every named commit in order, with the first limit bytes of the commit's message, and the number of bytes after them.
+// One git process reads all commits.
+func (g *Git) Messages(ctx context.Context, ids []OID, limit int, each func(n int, message []byte, left int) error) error {
+	return g.objects(ctx, "commit", ids, int64(limit)+headersRoom, func(n int, head []byte, size int64) error {
+		headers, message, _ := bytes.Cut(head, []byte("\n\n"))
+		message = message[:min(limit, len(message))]
+		left := int(size) - len(headers) - len("\n\n") - len(message)
+		return each(n, message, max(0, left)) // a commit may end after its headers
+	})
+}
+
+// objects calls each for every named object of a kind, as [Git.Blobs] does.
+func (g *Git) objects(ctx context.Context, kind string, ids []OID, limit int64, each func(n int, head []byte, size int64) error) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -63,9 +82,9 @@ func (g *Git) Blobs(ctx context.Context, ids []OID, limit int64, each func(n int
 	}()
 	out := bufio.NewReaderSize(r, 64<<10)
 	for n, id := range ids {
-		head, size, err := readHead(out, limit)
+		head, size, err := readHead(out, kind, limit)
 		if err != nil {
-			return fmt.Errorf("read blob %s: %w", id, err)
+			return fmt.Errorf("read %s %s: %w", kind, id, err)
 		}
 		if err := each(n, head, size); err != nil {
 			return err
@@ -82,14 +101,14 @@ func (o openUntil) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// readHead reads the first limit bytes of a blob from the output of git cat-file, and skips the rest.
-func readHead(out *bufio.Reader, limit int64) (head []byte, size int64, err error) {
+// readHead reads the first limit bytes of an object of a kind from the output of git cat-file, and skips the rest.
+func readHead(out *bufio.Reader, wanted string, limit int64) (head []byte, size int64, err error) {
 	line, err := out.ReadString('\n')
 	if err != nil {
 		return nil, 0, err
 	}
 	var name, kind string
-	if n, _ := fmt.Sscanf(line, "%s %s %d", &name, &kind, &size); n != 3 || kind != "blob" {
+	if n, _ := fmt.Sscanf(line, "%s %s %d", &name, &kind, &size); n != 3 || kind != wanted {
 		return nil, 0, fmt.Errorf("cat-file answered %q", Text(strings.TrimSpace(line)))
 	}
 	head = make([]byte, min(size, limit))

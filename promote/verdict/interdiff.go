@@ -90,8 +90,8 @@ func (q *request) interdiff(ctx context.Context, r Reviewable, out io.Writer, co
 	return true, part, err
 }
 
-// messageLimit bounds the bytes of a message that are printed.
-const messageLimit = 256 << 10
+// MessageLimit bounds the bytes of a message that are printed.
+const MessageLimit = 256 << 10
 
 // printMessages prints an old and a new commit message, escaped. part reports that the end of one is left out, which it says.
 func printMessages(out io.Writer, before, after []byte) (part bool) {
@@ -100,16 +100,22 @@ func printMessages(out io.Writer, before, after []byte) (part bool) {
 		sign string
 		text []byte
 	}{{"-", before}, {"+", after}} {
-		shown := m.text[:min(len(m.text), messageLimit)]
-		for line := range bytes.Lines(shown) {
-			printLine(out, m.sign, bytes.TrimSuffix(line, []byte("\n")))
-		}
-		if rest := len(m.text) - len(shown); rest > 0 {
-			part = true
-			fmt.Fprintf(out, "(%s of this message are left out)\n", words.Count(rest, "byte"))
-		}
+		shown := m.text[:min(len(m.text), MessageLimit)]
+		part = PrintMessage(out, m.sign, shown, len(m.text)-len(shown)) || part
 	}
 	return part
+}
+
+// PrintMessage prints the lines of a message, escaped, each after a sign. left is the number of bytes that are left out at the end. part
+// reports that there are such bytes, which PrintMessage says.
+func PrintMessage(out io.Writer, sign string, message []byte, left int) (part bool) {
+	for line := range bytes.Lines(message) {
+		printLine(out, sign, bytes.TrimSuffix(line, []byte("\n")))
+	}
+	if left > 0 {
+		fmt.Fprintf(out, "(%s of this message are left out)\n", words.Count(left, "byte"))
+	}
+	return left > 0
 }
 
 // printLine prints a line, escaped. A text has a maximum length, so a long line is printed in pieces.

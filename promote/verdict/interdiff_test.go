@@ -20,7 +20,7 @@ func TestLongMessages(t *testing.T) {
 		t.Errorf("a long line: %d bytes", out.Len())
 	}
 	out.Reset()
-	if part := printMessages(&out, []byte("x"), bytes.Repeat([]byte("y"), messageLimit+7)); !part || !strings.HasSuffix(out.String(), "y\n(7 bytes of this message are left out)\n") {
+	if part := printMessages(&out, []byte("x"), bytes.Repeat([]byte("y"), MessageLimit+7)); !part || !strings.HasSuffix(out.String(), "y\n(7 bytes of this message are left out)\n") {
 		t.Errorf("part %v, %d bytes", part, out.Len())
 	}
 }

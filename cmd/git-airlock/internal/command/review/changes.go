@@ -76,7 +76,14 @@ func (c *changes) show(ctx context.Context, out io.Writer, p ui.Paint, x reviewe
 		if len(files) == 0 && len(x.of.Files) > 0 {
 			return nil
 		}
-		err := c.s.Repo.ShowChange(ctx, to, bool(p), c.text, x.Commit, paths...)
+		part, err := c.message(ctx, to, x)
+		if err != nil {
+			return err
+		}
+		if part {
+			files = nil
+		}
+		err = c.s.Repo.ShowChange(ctx, to, bool(p), c.text, x.Commit, paths...)
 		if err == nil && to.binary && !c.text {
 			files, err = c.withoutBinary(ctx, to, x, files)
 		}
@@ -88,6 +95,25 @@ func (c *changes) show(ctx context.Context, out io.Writer, p ui.Paint, x reviewe
 		c.looked = append(c.looked, verdict.Looked{Inner: x.Inner, Files: files})
 	}
 	return to.failed
+}
+
+// message prints the message of a commit below its subject, unless it has nothing but the subject. part reports that the end is left out, which
+// message says.
+func (c *changes) message(ctx context.Context, out io.Writer, x reviewed) (part bool, err error) {
+	err = c.s.Repo.Messages(ctx, []gitops.OID{x.Commit}, verdict.MessageLimit, func(_ int, message []byte, left int) error {
+		body := bytes.TrimLeft(message, "\n")
+		if subject, rest, _ := bytes.Cut(body, []byte("\n")); gitops.Text(subject).String() == x.Subject && !strings.HasSuffix(x.Subject, "...") {
+			body = bytes.TrimLeft(rest, "\n")
+		}
+		if len(body) == 0 {
+			return nil
+		}
+		fmt.Fprintln(out)
+		part = verdict.PrintMessage(out, "    ", bytes.TrimRight(body, "\n"), left)
+		_, err := fmt.Fprintln(out)
+		return err
+	})
+	return part, err
 }
 
 // record records what was shown on a terminal to the end.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
@@ -32,6 +33,8 @@ type reviewed struct {
 	Commit   gitops.OID   `json:"commit"` // empty if it has not been built
 	Inner    gitops.OID   `json:"inner"`
 	Subject  string       `json:"subject"`
+	Message  string       `json:"message"`          // with the subject; empty if it has not been built
+	LeftOut  int          `json:"message_left_out"` // bytes at the end of the message that are not in the document
 	Added    int          `json:"added"`
 	Removed  int          `json:"removed"`
 	Files    []file       `json:"files"`
@@ -108,6 +111,30 @@ func (d document) pending(ctx context.Context, s *session.Session, r airlock.Rec
 		}
 	}
 	return d, nil
+}
+
+// messagesLimit bounds the bytes of the messages in a document, all together.
+const messagesLimit = 16 << 20
+
+// addMessages adds the messages to the commits of the document.
+func (d document) addMessages(ctx context.Context, s *session.Session) error {
+	var ids []gitops.OID
+	var built []int
+	for i, x := range d.Commits {
+		if x.Commit != "" {
+			ids, built = append(ids, x.Commit), append(built, i)
+		}
+	}
+	room := messagesLimit
+	return s.Repo.Messages(ctx, ids, verdict.MessageLimit, func(n int, message []byte, left int) error {
+		var text strings.Builder
+		shown := message[:min(len(message), room)]
+		verdict.PrintMessage(&text, "", shown, 0)
+		x := &d.Commits[built[n]]
+		x.Message, x.LeftOut = text.String(), left+len(message)-len(shown)
+		room -= len(shown)
+		return nil
+	})
 }
 
 // waits reports whether a commit waits for a verdict.

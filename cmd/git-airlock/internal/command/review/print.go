@@ -54,6 +54,9 @@ func (l listing) print(ctx context.Context, out io.Writer, more func(context.Con
 		if i > 0 && more != nil {
 			fmt.Fprintln(out)
 		}
+		if more != nil {
+			l.width = 0 // a commit that is shown in full has its whole subject
+		}
 		if err := l.commit(out, r); err != nil {
 			return err
 		}

@@ -54,7 +54,9 @@ func reviewCommand() *cli.Command {
 			case c.IsSet("tool"):
 				return openTool(c.Context, s, r, d, c.String("tool"))
 			case c.Bool(cmdline.JSONFlag.Name):
-				err = ui.PrintJSON(c.App.Writer, d)
+				if err = d.addMessages(c.Context, s); err == nil {
+					err = ui.PrintJSON(c.App.Writer, d)
+				}
 			case c.Bool("since-review"):
 				err = showUnseen(c, s, r, d)
 			default:
