@@ -56,6 +56,7 @@ type Manifest struct {
 	// Outer.Before for the first one.
 	Parents     map[gitops.OID][]gitops.OID `json:"parents,omitempty"`
 	Held        []Hold                      `json:"held,omitempty"`
+	Waiting     []Waiting                   `json:"waiting,omitempty"`
 	Flagged     []Flag                      `json:"flagged,omitempty"`
 	Checkpoints CheckpointRange             `json:"checkpoints"`
 	// Fingerprint describes the user's index and work tree. Landings change both, so only a run without a landing
@@ -136,6 +137,13 @@ type Hold struct {
 	Reason  string   `json:"reason"` // such as "collision"
 	Message string   `json:"message"`
 	Paths   []string `json:"paths,omitempty"`
+}
+
+// Waiting is an inner ref other than main with commits, which do not land by themselves.
+type Waiting struct {
+	Ref     string `json:"ref"`
+	Commits int    `json:"commits"`
+	Next    string `json:"next"` // the command that lets them land, or shows them
 }
 
 // Flag is a rule of the gate with a finding in a commit that landed.

@@ -60,14 +60,33 @@ func (m *material) landedAnswer() Answer {
 	}
 	if n := m.count(record.Pending) + m.count(record.Inner); n > 0 {
 		text, a.Level = text+", "+waits(n), Look
-	} else {
+	} else if len(m.Waiting) == 0 {
 		text += ", none waits"
+	}
+	if n := m.elsewhere(); n > 0 {
+		text, a.Level = text+", "+waits(n)+" on other branches of the workspace", Look
 	}
 	for _, h := range m.Held {
 		a.Detail = append(a.Detail, Text("why it waits: "+h.Reason))
 	}
+	for _, w := range m.Waiting {
+		a.Detail = append(a.Detail, Text(onRef(w)))
+	}
 	a.Text = Text(text)
 	return a
+}
+
+// elsewhere returns the number of commits on other branches of the workspace than main.
+func (m *material) elsewhere() (n int) {
+	for _, w := range m.Waiting {
+		n += w.Commits
+	}
+	return n
+}
+
+// onRef describes commits on an inner ref other than main.
+func onRef(w record.Waiting) string {
+	return words.Count(w.Commits, "commit") + " on " + w.Ref + ", which does not land by itself"
 }
 
 // letThrough describes who decided that commits land: a person, or the rules of the gate.
@@ -184,6 +203,9 @@ func (m *material) changedAnswer(v View) Answer {
 	case !m.has[record.ChangesName] && m.count(record.Landed) > 0:
 		a.Level, a.Text = Look, "unknown, because the changes are not in the record"
 		return a
+	case len(paths) == 0 && m.elsewhere() > 0:
+		a.Level, a.Text = Look, "no file, without the commits that wait"
+		return a
 	case len(paths) == 0:
 		a.Text = "no file"
 		return a
@@ -196,7 +218,7 @@ func (m *material) changedAnswer(v View) Answer {
 		a.Detail = []Text{"the task names no file, so none of them was asked for"}
 	}
 	a.Text = Text(changes(added, removed, len(paths)) + " in commits")
-	if m.count(record.Pending) > 0 {
+	if m.count(record.Pending)+m.elsewhere() > 0 {
 		a.Text += ", without the commits that wait"
 	}
 	a.Detail = append(paths[:min(3, len(paths)):min(3, len(paths))], a.Detail...)

@@ -37,6 +37,9 @@ func (m *material) besides() (all []string) {
 		}
 		all = append(all, text)
 	}
+	if n := m.elsewhere(); n > 0 {
+		all = append(all, waits(n)+" on other branches of the workspace")
+	}
 	if last := m.suite().last; last != nil && last.Exit != nil && *last.Exit != 0 {
 		text := "the last tests failed"
 		if len(m.suite().others) > 0 {
@@ -178,6 +181,9 @@ func (m *material) findings(v View) (all []Finding) {
 	m.testFinding(add)
 	for _, h := range m.Held {
 		add(Look, "Held", "events", texts(h.Paths), "%s: %s", h.Reason, h.Message)
+	}
+	for _, w := range m.Waiting {
+		add(Look, "Elsewhere", "commits", []Text{Text(w.Next)}, "%s", onRef(w))
 	}
 	for _, f := range m.Flagged {
 		add(Look, "Flagged", "commits", nil, "%s landed, and the rule %s has a finding in it: %s", m.subject(f.Commit), f.Rule, f.Meaning)

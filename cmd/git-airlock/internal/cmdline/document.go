@@ -11,6 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/selftest"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -73,6 +75,15 @@ func Holds(holds []ledger.Hold, runs bool) []ui.Hold {
 	all := []ui.Hold{}
 	for _, h := range holds {
 		all = append(all, ui.Hold{Reason: string(h.Reason), Paths: h.Paths, Message: h.Message, Next: ledger.WithStart(h.Next, runs), Since: h.Since})
+	}
+	return all
+}
+
+// Waiting lists the commits on other inner refs than main for a document.
+func Waiting(state promote.State) []ui.Waiting {
+	all := []ui.Waiting{}
+	for _, w := range state.OtherRefs {
+		all = append(all, ui.Waiting{Ref: w.Ref, Commits: w.Commits, Operation: state.Operation, Next: hold.Merge(w.Name, state.Operation)})
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package cmdline
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/launched"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
@@ -11,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/attest"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
@@ -22,6 +24,12 @@ func Runs(s *session.Session, r airlock.Record) runs.Keeper {
 			return 0
 		}
 		return all[len(all)-1].Number
+	}, Waiting: func(ctx context.Context) (all []record.Waiting, err error) {
+		state, err := s.Elsewhere(ctx, r)
+		for _, w := range Waiting(state) {
+			all = append(all, record.Waiting{Ref: w.Ref, Commits: w.Commits, Next: strings.Join(ledger.WithStart([]string{w.Next}, false), " && ")})
+		}
+		return all, err
 	}}
 }
 

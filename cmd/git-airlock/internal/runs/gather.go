@@ -23,6 +23,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/promote/record/report"
 	"github.com/git-airlock/git-airlock/promote/record/store"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // gathering collects the parts of a record from what is on disk.
@@ -146,6 +147,10 @@ func (g *gathering) after(ctx context.Context) (err error) {
 	outcome, err := promoted.ReadOutcome(g.dir())
 	for _, h := range outcome.Holds {
 		m.Held = append(m.Held, record.Hold{Reason: string(h.Reason), Message: h.Message, Paths: h.Paths})
+	}
+	var unseen error
+	if m.Waiting, unseen = g.Waiting(ctx); unseen != nil {
+		g.visibility = append(g.visibility, "commits on other branches of the workspace could not be counted: "+gitops.Text(words.OneLine(unseen)).String())
 	}
 	g.visibility = append(g.visibility, record.UnseenReads, record.UnseenKernel, record.UnseenContents, record.UnseenSecrets)
 	if m.Fingerprint.After.Cut {

@@ -28,6 +28,8 @@ type Keeper struct {
 	Program string // the version of git-airlock
 	// Checkpoint returns the number of the newest checkpoint, 0 if there is none.
 	Checkpoint func(context.Context) int
+	// Waiting returns the inner refs other than main with commits.
+	Waiting func(context.Context) ([]record.Waiting, error)
 }
 
 // dir returns the host state of the airlock.

@@ -123,6 +123,29 @@ func (l landing) tellLanded(o ledger.Outcome, before int) error {
 	return l.held(o)
 }
 
+// Elsewhere returns the state of an airlock, with the commits on other inner refs than main. A run has read it when its commits have landed.
+func (s *Session) Elsewhere(ctx context.Context, r airlock.Record) (promote.State, error) {
+	if s.left != nil {
+		return *s.left, nil
+	}
+	engine := s.Engine(r)
+	defer engine.Close()
+	return engine.State(ctx)
+}
+
+// tellElsewhere prints which commits are on other inner refs than main, with the commands that let them land.
+func (l landing) tellElsewhere(state promote.State) {
+	const most = 3
+	for _, w := range state.OtherRefs[:min(most, len(state.OtherRefs))] {
+		l.session.Report.Say("%s on %s, which does not land by itself", words.Count(w.Commits, "commit"), w.Ref)
+		l.session.Report.Hint(ledger.WithStart([]string{hold.Merge(w.Name, state.Operation)}, l.runs())...)
+	}
+	if more := len(state.OtherRefs) - most; more > 0 {
+		l.session.Report.Say("%s with commits, too", words.Count(more, "other ref"))
+		l.session.Report.Hint("git airlock status")
+	}
+}
+
 // keepHint keeps the hint of [Session.HintAtNotes] from users whose repository has notes already.
 func (s *Session) keepHint(ctx context.Context, id string) {
 	if notes, err := s.Repo.Ref(ctx, promote.NotesRef); err == nil && notes != "" {

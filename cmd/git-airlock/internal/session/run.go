@@ -72,11 +72,16 @@ func (s *Session) promoteAndStop(ctx context.Context, r airlock.Record, before i
 	return s.landRest(ctx, r, before, promote.Options{})
 }
 
-// land lands pending commits, and prints the number of commits landed since before.
+// land lands pending commits, and prints the number of commits landed since before, and which commits do not land.
 func (s *Session) land(ctx context.Context, r airlock.Record, before int) error {
 	l := s.landing(r)
 	defer l.engine.Close()
-	return l.land(ctx, promote.Options{}, before)
+	err := l.land(ctx, promote.Options{}, before)
+	if state, unseen := l.engine.State(ctx); unseen == nil {
+		l.tellElsewhere(state)
+		s.left = &state
+	}
+	return err
 }
 
 // ensure returns the running airlock, or starts it. No other run stops it until leave is called.

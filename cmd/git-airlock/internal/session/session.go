@@ -51,7 +51,8 @@ type Session struct {
 	// Recorder keeps records of runs. May be nil.
 	Recorder Recorder
 
-	knowsValues bool // this process has read values of credentials from where the user keeps them
+	knowsValues bool           // this process has read values of credentials from where the user keeps them
+	left        *promote.State // of the airlock that a run or a stop has left, when its commits had landed; nil before
 }
 
 // Recorder keeps records of runs.

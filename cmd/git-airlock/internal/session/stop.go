@@ -97,6 +97,10 @@ func (s *Session) landRest(ctx context.Context, r airlock.Record, before int, op
 	for _, work := range hold.Works(state.Places) {
 		s.Report.Say("the airlock keeps %s", work)
 	}
+	l.tellElsewhere(state)
+	if err == nil && unseen == nil {
+		s.left = &state
+	}
 	s.Report.Say("%s on %s is stopped", r.ID, r.BranchName())
 	if err != nil {
 		return err

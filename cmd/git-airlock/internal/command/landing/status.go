@@ -84,7 +84,7 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName().Raw(), State: s.State, Backend: r.Backend,
 		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
 		Promoted: p.Promoted, InnerTip: p.InnerTip, Daemon: ui.Daemon{Running: s.Daemon, PID: s.DaemonPID},
-		Holds: cmdline.Holds(p.Holds, s.State == "running"), Pending: p.Pending, Uncommitted: p.Uncommitted, Places: []ui.Place{}, Waiting: []ui.Waiting{},
+		Holds: cmdline.Holds(p.Holds, s.State == "running"), Pending: p.Pending, Uncommitted: p.Uncommitted, Places: []ui.Place{}, Waiting: cmdline.Waiting(p),
 		Landed: p.Landed, Flagged: []ui.Flagged{}, LastLandedAt: p.LastLandedAt, Failure: p.Failure, Mend: s.Mend,
 		Isolation: ui.Isolation{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Lockdown: s.Refusals.Rules.Lockdown, Weaker: []string{}, Limits: ui.Limits{
 			Memory: policy.SizeText(r.Isolation.Limits.Memory), CPUs: strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), PIDs: r.Isolation.Limits.PIDs}},
@@ -103,9 +103,6 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 	}
 	if len(d.Holds) > 0 {
 		d.Hold = &d.Holds[0]
-	}
-	for _, w := range p.OtherRefs {
-		d.Waiting = append(d.Waiting, ui.Waiting{Ref: w.Ref, Commits: w.Commits, Operation: p.Operation, Next: hold.Merge(w.Name, p.Operation)})
 	}
 	for _, x := range hold.Losing(p.Places) {
 		d.Uncommitted += x.Changes

@@ -14,23 +14,24 @@ import (
 
 // summary is the document of run --json.
 type summary struct {
-	Version int         `json:"version"`
-	ID      string      `json:"id"`
-	Session string      `json:"session"`
-	Branch  gitops.Text `json:"branch"`
-	Agent   string      `json:"agent,omitempty"`
-	Argv    []string    `json:"argv,omitempty"`
-	Exit    int         `json:"exit"` // of the command, as run without --json exits
-	Late    bool        `json:"timed_out"`
-	Spent   bool        `json:"limit_reached"`
-	Seconds float64     `json:"seconds"`
-	Message string      `json:"message"` // the end of the command's output, as plain text
-	Before  gitops.OID  `json:"before"`  // the branch's commit when the command began
-	After   gitops.OID  `json:"after"`   // and when its commits had landed
-	Landed  int         `json:"landed"`  // by this run
-	Pending int         `json:"pending"`
-	Holds   []ui.Hold   `json:"holds"`
-	Dry     bool        `json:"dry_run,omitempty"` // the command has not run
+	Version int          `json:"version"`
+	ID      string       `json:"id"`
+	Session string       `json:"session"`
+	Branch  gitops.Text  `json:"branch"`
+	Agent   string       `json:"agent,omitempty"`
+	Argv    []string     `json:"argv,omitempty"`
+	Exit    int          `json:"exit"` // of the command, as run without --json exits
+	Late    bool         `json:"timed_out"`
+	Spent   bool         `json:"limit_reached"`
+	Seconds float64      `json:"seconds"`
+	Message string       `json:"message"` // the end of the command's output, as plain text
+	Before  gitops.OID   `json:"before"`  // the branch's commit when the command began
+	After   gitops.OID   `json:"after"`   // and when its commits had landed
+	Landed  int          `json:"landed"`  // by this run
+	Pending int          `json:"pending"`
+	Waiting []ui.Waiting `json:"waiting"` // as in status --json
+	Holds   []ui.Hold    `json:"holds"`
+	Dry     bool         `json:"dry_run,omitempty"` // the command has not run
 
 	record airlock.Record
 	begun  time.Time
@@ -68,7 +69,7 @@ func (d *summary) end(ctx context.Context, s *session.Session, err error) error 
 	if err != nil {
 		return err
 	}
-	d.Landed, d.Pending, d.Holds = state.Landed-d.total, state.Pending, cmdline.Holds(state.Holds, runs)
+	d.Landed, d.Pending, d.Waiting, d.Holds = state.Landed-d.total, state.Pending, cmdline.Waiting(state), cmdline.Holds(state.Holds, runs)
 	d.After, err = s.Repo.Ref(ctx, d.record.Branch)
 	return err
 }
@@ -84,6 +85,7 @@ func (d *summary) foretell(ctx context.Context, s *session.Session) error {
 		r.Branch = head.Branch
 	}
 	d.Version, d.ID, d.Session, d.Branch, d.Holds, d.Dry = ui.DocumentVersion, r.ID, r.Session, r.BranchName(), []ui.Hold{}, true
+	d.Waiting = []ui.Waiting{}
 	d.Before, err = s.Repo.Ref(ctx, r.Branch)
 	d.After = d.Before
 	return err

@@ -118,6 +118,10 @@ func printManifest(out io.Writer, run record.Run) error {
 	for _, h := range m.Held {
 		line("held", "%s: %s", h.Reason, h.Message)
 	}
+	for _, w := range m.Waiting {
+		line("waiting", "%s on %s, which does not land by itself", words.Count(w.Commits, "commit"), w.Ref)
+		line("next", "%s", w.Next)
+	}
 	for _, f := range m.Flagged {
 		line("flagged", "%.12s by %s: %s", f.Commit, f.Rule, f.Meaning)
 	}
