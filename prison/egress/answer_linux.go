@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
@@ -45,6 +46,7 @@ func (e *Engine) secretsOf(rules *Policy, name string) (all []secret) {
 func (p *requests) answered(r *http.Response) error {
 	x := roundTripOf(r.Request.Context())
 	if x.status = r.StatusCode; x.used != nil {
+		p.done(x, true)
 		p.judged(x.used.Name, r.StatusCode)
 	}
 	for _, s := range x.secrets {
@@ -64,12 +66,20 @@ func (p *requests) answered(r *http.Response) error {
 	return nil
 }
 
-// judged stores whether a server has refused the value of a credential, as the status of its answer says, and reports it to the holder.
-func (p *requests) judged(name string, status int) {
-	if changed := p.engine.credentials.Answered(name, status); credential.IsRefusal(status) {
-		p.engine.awaitState(changed, p.engine.urgent)
-	} else if changed {
+// done stores that a request with a credential has an answer, or has ended without one.
+func (p *requests) done(x *roundTrip, answered bool) {
+	if x.waits {
+		x.waits = false
+		p.engine.credentials.Done(x.used.Name, answered, time.Now())
 		p.engine.changed()
+	}
+}
+
+// judged stores whether a server has refused the value of a credential or failed, as the status of its answer says, and reports it to the holder.
+func (p *requests) judged(name string, status int) {
+	// An answer that ends a refusal waits, too: the holder keeps the last state of a network that ends.
+	if changed := p.engine.credentials.Answered(name, status); changed || control.IsBad(status) {
+		p.engine.awaitState(changed, p.engine.urgent)
 	}
 	if status == http.StatusUnauthorized {
 		select {

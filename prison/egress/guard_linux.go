@@ -339,7 +339,11 @@ func (e *Engine) state() control.State {
 	for _, c := range e.current().credentials {
 		u := e.credentials.Used(c.Name)
 		_, _, known := e.credentials.Get(c.Name)
-		s.Credentials = append(s.Credentials, control.CredentialUse{Name: c.Name, Known: known, Requests: u.Total, Last: u.Last, Today: u.Today, Status: u.Refused})
+		use := control.CredentialUse{Name: c.Name, Known: known, Requests: u.Total, Last: u.Last, Today: u.Today, Status: u.Bad, Silent: u.Silent}
+		if u.Waiting > 0 {
+			use.Since = u.Since
+		}
+		s.Credentials = append(s.Credentials, use)
 	}
 	return s
 }

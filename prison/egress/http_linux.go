@@ -165,6 +165,7 @@ type roundTrip struct {
 	used    *credential.Credential // that the request gets; nil for none
 	value   string                 // of used
 	limit   int                    // of requests a day with used; 0 for none
+	waits   bool                   // it has got the value, and no answer
 	secrets []secret               // of the server
 
 	status int    // of the answer
@@ -238,6 +239,7 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 		answerDenied(w, r, p.flow, err)
 		return
 	}
+	defer p.done(x, false)
 	w.Header()["Content-Type"], w.Header()["Date"] = nil, nil // so that only the server's are sent
 	defer func() {
 		record.Time, record.Millis, record.Status = time.Now().UTC(), time.Since(begun).Milliseconds(), x.status
@@ -340,6 +342,7 @@ func (p *requests) spend(x *roundTrip) error {
 		return &deniedError{reason: fmt.Sprintf("the limit of %d requests a day with the credential %s is used up", x.limit, x.used.Name),
 			final: true, status: http.StatusTooManyRequests}
 	}
+	x.waits = true
 	if p.engine.changed(); x.limit > 0 {
 		p.engine.awaitState(true, p.engine.counted)
 	}

@@ -164,9 +164,15 @@ type CredentialUse struct {
 	Requests uint64    `json:"requests"`
 	Last     time.Time `json:"last,omitzero"`
 	Today    int       `json:"today,omitempty"`
-	// Status is the status of the last answer if the server refused the value with it: 401, 403 or 429. The network answers 429
-	// beyond [Credential.Limit].
+	// Status is the status of the last answer if the server refused the value with it, 401, 403 or 429, or failed, from 500 on. The network
+	// answers 429 beyond [Credential.Limit].
 	Status int `json:"status,omitempty"`
+	// Since is since when the server has answered nothing, although a request waits, and Silent how long the last request waited that ended
+	// without an answer. Both are zero if the server has answered since.
+	Since  time.Time     `json:"since,omitzero"`
+	Silent time.Duration `json:"silent_ns,omitempty"`
+	// Ended reports that the network has ended: see [LastUses].
+	Ended bool `json:"-"`
 }
 
 // Flow is a connection from inside to the world.
@@ -195,9 +201,43 @@ func WriteState(dir string, s State) error {
 	return hostfile.WriteRunning(filepath.Join(dir, StateFile), s)
 }
 
-// EndState renames the state's file after the network has ended, so that no network counts as running. [EarlierUses] reads the file.
+// IsBad reports whether a server says with a status that a value is not valid, may not do this, or was used too often, or that the server itself
+// has failed.
+func IsBad(status int) bool { return status == 401 || status == 403 || status == 429 || status >= 500 }
+
+// SilentAfter is how long a server may answer nothing until people should see it. A model that thinks may need longer.
+const SilentAfter = 30 * time.Second
+
+// Silence returns for how long a server has answered nothing at a moment, although a request waits or has waited, and 0 for a time below
+// [SilentAfter].
+func (u CredentialUse) Silence(now time.Time) time.Duration {
+	silent := u.Silent
+	if !u.Since.IsZero() {
+		silent = max(silent, now.Sub(u.Since))
+	}
+	if silent < SilentAfter {
+		return 0
+	}
+	return silent
+}
+
+// EndState renames the state's file after the network has ended, so that no network counts as running. [LastUses] and
+// [EarlierUses] read the file.
 func EndState(dir string) error {
 	return os.Rename(filepath.Join(dir, StateFile), filepath.Join(dir, usesFile))
+}
+
+// LastUses returns the uses of credentials when the last network of a prison ended, with the status of the last answer. It is empty if none
+// has run.
+func LastUses(dir string) []CredentialUse {
+	var s State
+	if hostfile.Read(filepath.Join(dir, usesFile), &s) != nil {
+		return nil
+	}
+	for i := range s.Credentials {
+		s.Credentials[i].Known, s.Credentials[i].Ended = false, true
+	}
+	return s.Credentials
 }
 
 // EarlierUses returns how often credentials were used in earlier networks of a prison. It is empty if none has run.
@@ -207,7 +247,8 @@ func EarlierUses(dir string) []CredentialUse {
 		return nil
 	}
 	for i := range s.Credentials {
-		s.Credentials[i].Known, s.Credentials[i].Status = false, 0
+		u := &s.Credentials[i]
+		u.Known, u.Status, u.Since, u.Silent = false, 0, time.Time{}, 0
 	}
 	return s.Credentials
 }

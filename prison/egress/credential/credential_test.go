@@ -279,15 +279,15 @@ func TestStore(t *testing.T) {
 	for _, x := range []struct {
 		status, kept int
 		changed      bool
-	}{{200, 0, false}, {401, 401, true}, {401, 401, false}, {403, 403, true}, {404, 0, true}, {429, 429, true}} {
-		if changed := s.Answered("a", x.status); changed != x.changed || s.Used("a").Refused != x.kept {
-			t.Errorf("after %d: %d is kept, changed %v", x.status, s.Used("a").Refused, changed)
+	}{{200, 0, false}, {401, 401, true}, {401, 401, false}, {403, 403, true}, {404, 0, true}, {500, 500, true}, {529, 529, true}, {404, 0, true}, {429, 429, true}} {
+		if changed := s.Answered("a", x.status); changed != x.changed || s.Used("a").Bad != x.kept {
+			t.Errorf("after %d: %d is kept, changed %v", x.status, s.Used("a").Bad, changed)
 		}
 	}
-	if s.Set(map[string]string{"a": value, "b": "another-value"}); s.Used("a").Refused != 429 {
+	if s.Set(map[string]string{"a": value, "b": "another-value"}); s.Used("a").Bad != 429 {
 		t.Error("the same value counts as a new one")
 	}
-	if s.Set(map[string]string{"a": "a-new-value"}); s.Used("a").Refused != 0 {
+	if s.Set(map[string]string{"a": "a-new-value"}); s.Used("a").Bad != 0 {
 		t.Error("a new value counts as refused")
 	}
 }

@@ -1,9 +1,10 @@
 package credential
 
 import (
-	"net/http"
 	"sync"
 	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 )
 
 // Store has the values of credentials in memory, and counts their uses. The zero value has none.
@@ -25,8 +26,13 @@ type Use struct {
 	Day   time.Time // the day (UTC) of the requests that Today counts
 	Today int
 	Total uint64
-	// Refused is the status of the last answer if the server refused the value with it, see [IsRefusal], and 0 otherwise.
-	Refused int
+	// Bad is the status of the last answer if the server refused the value with it, or failed, see [control.IsBad], and 0 otherwise.
+	Bad int
+	// Waiting is how many requests have no answer yet, and Since when the first of them was sent, or when the server last answered another one.
+	Waiting int
+	Since   time.Time
+	// Silent is how long the last request waited that ended without an answer, if that was long. It is 0 if the server has answered a later one.
+	Silent time.Duration
 }
 
 // Set adds values by the names of their credentials, and replaces earlier ones.
@@ -42,7 +48,7 @@ func (s *Store) Set(values map[string]string) {
 		}
 		if s.values[name].value != value {
 			u := s.uses[name]
-			u.Refused = 0
+			u.Bad = 0
 			s.uses[name] = u
 		}
 		s.values[name] = known{value, echoesOf(value)}
@@ -86,24 +92,37 @@ func (s *Store) Count(name string, limit int, now time.Time) bool {
 	if u.Today, u.Total = u.Today+1, u.Total+1; now.After(u.Last) {
 		u.Last = now // never of a day before Day, which Continue takes from it
 	}
+	if u.Waiting++; u.Waiting == 1 {
+		u.Since = now
+	}
 	s.uses[name] = u
 	return true
 }
 
-// IsRefusal reports whether a server says with a status that a value is not valid, may not do this, or was used too often.
-func IsRefusal(status int) bool {
-	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests
+// Done stores that a request that counted has an answer, or has ended without one.
+func (s *Store) Done(name string, answered bool, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.uses[name]
+	u.Waiting--
+	if answered {
+		u.Since = now
+	} else if silent := now.Sub(u.Since); silent >= control.SilentAfter {
+		u.Silent = silent
+	}
+	s.uses[name] = u
 }
 
-// Answered stores the status of an answer to a request with a value. It reports whether [Use.Refused] has changed.
+// Answered stores the status of an answer to a request with a value. It reports whether [Use.Bad] or [Use.Silent] has changed.
 func (s *Store) Answered(name string, status int) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !IsRefusal(status) {
+	if !control.IsBad(status) {
 		status = 0
 	}
 	u := s.uses[name]
-	changed, u.Refused = u.Refused != status, status
+	changed = u.Bad != status || u.Silent > 0
+	u.Bad, u.Silent = status, 0
 	s.uses[name] = u
 	return changed
 }

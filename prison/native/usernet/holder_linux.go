@@ -320,5 +320,10 @@ func (h *holder) end() {
 	defer h.mu.Unlock()
 	h.linked = false
 	h.closeLedger()
+	for i := range h.state.Credentials {
+		u := &h.state.Credentials[i]
+		u.Silent, u.Since = u.Silence(time.Now()), time.Time{}
+	}
+	h.save()
 	control.EndState(h.dir) //nolint:errcheck // without a process there is no state
 }

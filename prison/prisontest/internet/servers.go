@@ -191,7 +191,8 @@ func proxy(folder string, asked *log.Logger) http.Handler {
 	})
 }
 
-// serveKeys answers requests with keys: /key logs them, /echo sends them back, and /need/KEY answers any other key with the status 401.
+// serveKeys answers requests with keys: /key logs them, /echo sends them back, /need/KEY answers any other key with the status 401, /fail/STATUS
+// answers with a status, and /silent answers nothing until the client disconnects.
 func serveKeys(mux *http.ServeMux, keys *log.Logger) {
 	mux.HandleFunc("/key", func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Cookie"} {
@@ -204,6 +205,11 @@ func serveKeys(mux *http.ServeMux, keys *log.Logger) {
 	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s %s\n", r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"))
 	})
+	mux.HandleFunc("/fail/", func(w http.ResponseWriter, r *http.Request) {
+		status, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/fail/"))
+		w.WriteHeader(max(status, http.StatusOK))
+	})
+	mux.HandleFunc("/silent", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	mux.HandleFunc("/need/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+strings.TrimPrefix(r.URL.Path, "/need/") {
 			w.WriteHeader(http.StatusUnauthorized)

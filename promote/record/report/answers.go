@@ -151,6 +151,10 @@ func (m *material) reachedAnswer(v View) Answer {
 			sent += h.Sent
 			a.Detail = append(a.Detail, h.Name)
 		}
+		if h.refusing {
+			sent += h.Sent
+			a.Level, a.Detail = Look, append(a.Detail, Text(h.Name.Raw()+", "+h.Result.Raw()))
+		}
 	}
 	switch {
 	case m.Network == "none":

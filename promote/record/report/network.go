@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,6 +40,12 @@ func (m *material) hostsOf(records []record.Egress) (hosts []Host) {
 		}
 		hosts[i].add(r, begun, key)
 	}
+	answers := answersOf(records)
+	for i := range hosts {
+		if bad := answers[hosts[i].Name.Raw()].bad(); bad != "" && hosts[i].Level == Good {
+			hosts[i].Result, hosts[i].Level, hosts[i].refusing = Text(bad), Look, true
+		}
+	}
 	for key, open := range begun {
 		for _, r := range open {
 			hosts[index[key]].Sent += r.Sent
@@ -49,6 +56,53 @@ func (m *material) hostsOf(records []record.Egress) (hosts []Host) {
 		return cmp.Or(cmp.Compare(rank(b.Level), rank(a.Level)), cmp.Compare(b.Sent, a.Sent), strings.Compare(a.Name.Raw(), b.Name.Raw()))
 	})
 	return hosts
+}
+
+// answers counts the requests to a host of which the network has seen the answers.
+type answers struct {
+	good     bool        // one was neither refused nor failed
+	statuses map[int]int // number of requests by the status of the others; 0 for no answer
+}
+
+// answersOf returns the answers in the record of a network by the destination.
+func answersOf(records []record.Egress) map[string]answers {
+	all := map[string]answers{}
+	for _, r := range records {
+		if r.Kind != control.KindRequest {
+			continue
+		}
+		a := all[destination(r)]
+		if a.statuses == nil {
+			a.statuses = map[int]int{}
+		}
+		switch {
+		case r.Verdict == control.VerdictFailed, r.Status == 0: // a status is then the network's own
+			a.statuses[0]++
+		case control.IsBad(r.Status):
+			a.statuses[r.Status]++
+		default:
+			a.good = true
+		}
+		all[destination(r)] = a
+	}
+	return all
+}
+
+// bad describes the answers of a host that has answered no request well. It is empty for another one, and for one without a request.
+func (a answers) bad() string {
+	if a.good || len(a.statuses) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(a.statuses)) {
+		if status != 0 {
+			parts = append(parts, fmt.Sprintf("%d (%s)", status, times(a.statuses[status])))
+		}
+	}
+	if len(parts) == 0 {
+		return "no answer"
+	}
+	return "no good answer: " + list(parts)
 }
 
 // reached reports whether a record is about a connection that was allowed.

@@ -179,6 +179,11 @@ func (m *material) findings(v View) (all []Finding) {
 	}
 	m.statusFinding(refused, add)
 	m.testFinding(add)
+	for _, h := range v.Hosts {
+		if h.refusing {
+			add(Look, "Answers", "network", nil, "%s, %s", h.Name.Raw(), h.Result.Raw())
+		}
+	}
 	for _, h := range m.Held {
 		add(Look, "Held", "events", texts(h.Paths), "%s: %s", h.Reason, h.Message)
 	}

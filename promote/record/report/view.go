@@ -190,8 +190,10 @@ type Host struct {
 	Connections int   `json:"connections"` // which may have had requests that nobody saw
 	Sent        int64 `json:"sent"`
 	Received    int64 `json:"received"`
-	Result      Text  `json:"result"` // reached, or why it was refused
+	Result      Text  `json:"result"` // reached, its answers if none was good, or why it was refused
 	Level       Level `json:"level"`
+
+	refusing bool // it has answered requests, and none of them well
 }
 
 // Event is one entry of the event log.

@@ -41,7 +41,8 @@ func Credentials(rules control.Rules, uses []control.CredentialUse) []ui.Network
 		shown := ui.NetworkCredential{Name: c.Name, Source: c.Source, Hosts: network.HostsOf(c), Variables: c.Variables}
 		if i := slices.IndexFunc(uses, func(u control.CredentialUse) bool { return u.Name == c.Name }); i >= 0 {
 			u := uses[i]
-			shown.Value, shown.Requests, shown.Refused, shown.Status = u.Known, u.Requests, u.Status != 0, u.Status
+			shown.Value, shown.Requests, shown.Refused, shown.Status = u.Known, u.Requests, u.Status != 0 && u.Status < 500, u.Status
+			shown.Ended, shown.Silent = u.Ended, u.Silence(ui.Now())
 			if shown.Lost = network.IsLost(c, u); shown.Lost {
 				shown.Renewal = network.Renewal(c)
 			}
@@ -57,9 +58,10 @@ func Credentials(rules control.Rules, uses []control.CredentialUse) []ui.Network
 	return all
 }
 
-// RefusedCredentials returns the credentials whose value a server refused last, or the network has lost, for a document.
+// RefusedCredentials returns the credentials whose value a server refused last, or whose server failed or answered nothing last, or that the network has lost, for
+// a document.
 func RefusedCredentials(recent network.Recent) []ui.NetworkCredential {
-	return slices.DeleteFunc(Credentials(recent.Rules.Rules, recent.Uses), func(c ui.NetworkCredential) bool { return !c.Refused && !c.Lost })
+	return slices.DeleteFunc(Credentials(recent.Rules.Rules, recent.Uses), func(c ui.NetworkCredential) bool { return c.Status == 0 && !c.Lost && c.Silent == 0 })
 }
 
 // FailingProxy describes the proxy of a network for a document, or returns nil if its last connection did not fail.

@@ -266,7 +266,7 @@ func Lost(dir string) []control.Credential {
 
 // IsLost reports whether a running network has lost the value of a credential, which programs inside have a placeholder for.
 func IsLost(c control.Credential, u control.CredentialUse) bool {
-	return c.Placeholder != "" && !u.Known
+	return c.Placeholder != "" && !u.Known && !u.Ended
 }
 
 // Renewal returns the command that gives a running network the value of a credential again.

@@ -157,6 +157,8 @@ func RecentRefusals(dir string, open bool, now time.Time) Recent {
 	recent := Recent{Rules: rules, Records: Refusals(records, rules, now.Add(-recentWindow), now, shownRefusals)}
 	if state, err := control.ReadState(dir); err == nil { // it is missing while no prison runs
 		recent.Uses, recent.Proxy = state.Credentials, state.Proxy
+	} else {
+		recent.Uses = control.LastUses(dir)
 	}
 	return recent
 }

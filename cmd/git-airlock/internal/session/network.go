@@ -142,6 +142,8 @@ func (s *Session) Network(ctx context.Context, r airlock.Record) (n Network, err
 	}
 	if n.State, err = control.ReadState(n.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return n, err
+	} else if err != nil {
+		n.State.Credentials = control.LastUses(n.Dir)
 	}
 	n.Runs, err = s.Prisons().Runs(ctx, r)
 	if errors.Is(err, prison.ErrFrozen) {

@@ -70,13 +70,16 @@ type NetworkCredential struct {
 	Requests  uint64     `json:"requests"`
 	Last      *time.Time `json:"last"`              // null for never
 	Refused   bool       `json:"refused"`           // the server refused the value in the last request
-	Status    int        `json:"status,omitempty"`  // of the answer by which it did: 401, 403 or 429
+	Status    int        `json:"status,omitempty"`  // of the answer by which it did, 401, 403 or 429, or by which the server failed, from 500 on
 	Limit     int        `json:"limit,omitempty"`   // of requests a day, if it is used up
 	Problem   string     `json:"problem,omitempty"` // why the value cannot be read now
 	Lost      bool       `json:"lost,omitempty"`    // the running network has lost the value
 
 	Renewal string `json:"-"` // the command that gives it again
-	Anew    bool   `json:"-"` // the next command starts the airlock, and reads settings and variables again
+	// Silent is for how long the server has answered nothing; 0 if it has answered within a moment.
+	Silent time.Duration `json:"-"`
+	Ended  bool          `json:"-"` // the network has ended, and these are its last uses
+	Anew   bool          `json:"-"` // the next command starts the airlock, and reads settings and variables again
 }
 
 // Text describes a credential.
@@ -87,6 +90,10 @@ func (c NetworkCredential) Text(paint Paint, now time.Time) string {
 		text += ", " + paint.Red("no value: the network has lost it")
 	case c.Refused:
 		text += ", " + paint.Red("refused ("+strconv.Itoa(c.Status)+")")
+	case c.Status != 0:
+		text += ", " + paint.Red("the server failed ("+strconv.Itoa(c.Status)+")")
+	case c.Silent > 0:
+		text += ", " + paint.Red("no answer for "+c.Silent.Round(time.Second).String())
 	case c.Last != nil:
 		text += fmt.Sprintf(", %s, the last %s", words.Count(int(min(c.Requests, 1<<30)), "request"), ago(*c.Last, now))
 	}
@@ -96,10 +103,16 @@ func (c NetworkCredential) Text(paint Paint, now time.Time) string {
 // Spent reports that the credential's own limit is used up.
 func (c NetworkCredential) Spent() bool { return c.Status == 429 && c.Limit > 0 }
 
+// Failing reports that the server has failed last, or has answered nothing, whatever the value is.
+func (c NetworkCredential) Failing() bool { return c.Status >= 500 || c.Status == 0 && c.Silent > 0 }
+
 // Refusal returns why a credential does not work, and a command to type next, which is empty if waiting may help.
 func (c NetworkCredential) Refusal() (why, next string) {
 	if c.Lost {
 		return "the network was connected again, without the value", c.Renewal
+	}
+	if c.Status == 0 && c.Silent > 0 {
+		return fmt.Sprintf("%s has answered nothing for %s", gitops.Text(c.Hosts).String(), c.Silent.Round(time.Second)), ""
 	}
 	why, next = c.meaning()
 	return fmt.Sprintf("%s answered %d: %s", gitops.Text(c.Hosts), c.Status, why), next
@@ -112,10 +125,12 @@ func (c NetworkCredential) meaning() (meaning, next string) {
 		next := "git config airlock.credential." + c.Name + ".limit NUMBER"
 		return fmt.Sprintf("your limit of %s a day is used up", words.Count(c.Limit, "request")), c.andAgain(next, next+" && git airlock stop && git airlock start")
 	}
-	switch c.Status {
-	case 403:
+	switch {
+	case c.Status >= 500:
+		return "the server has failed, whatever the value is", ""
+	case c.Status == 403:
 		return "the value may not do this there", check
-	case 429:
+	case c.Status == 429:
 		return "too many requests, or nothing is left to spend", ""
 	}
 	if variable, fixed := strings.CutPrefix(c.Source, "env:"); fixed {
@@ -127,10 +142,13 @@ func (c NetworkCredential) meaning() (meaning, next string) {
 }
 
 // andAgain returns the command that gives the network a new value: only change if the next command starts the airlock, and restart
-// otherwise.
+// otherwise, without the stop of an airlock that is stopped.
 func (c NetworkCredential) andAgain(change, restart string) string {
 	if c.Anew {
 		return change + "  # and type the command again"
+	}
+	if c.Ended {
+		return strings.ReplaceAll(restart, "git airlock stop && ", "")
 	}
 	return restart
 }

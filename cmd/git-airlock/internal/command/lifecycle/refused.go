@@ -19,10 +19,13 @@ const refusalPoll = 3 * time.Second
 // time limit.
 var errSpent = fmt.Errorf("the limit of requests: %w", cmdline.EndedWith(124))
 
-// noticeRefusals calls act. If a server keeps refusing a credential meanwhile, or the proxy keeps failing, it prints a message, because some
-// agents try again for minutes and show nothing. If the limit of the agent's own credential is used up, it ends act and returns [errSpent]. It also returns
-// [errSpent] if the agent then fails by itself: the network writes a refusal down before the agent learns of it, so the last look at
-// the refusals finds it.
+// failedFor is how long a server must fail until a run reports it, because agents try again after a short failure.
+const failedFor = 30 * time.Second
+
+// noticeRefusals calls act. If a server keeps refusing a credential meanwhile, or keeps failing or answers nothing, or the proxy keeps failing, it
+// prints a message, because some agents try again for minutes and show nothing. If the limit of the agent's own credential is used up, it ends
+// act and returns [errSpent]. It also returns [errSpent] if the agent then fails by itself: the network writes a refusal down before the agent
+// learns of it, so the last look at the refusals finds it.
 func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, agent *session.Agent, act func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -32,38 +35,19 @@ func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, a
 		defer close(ended)
 		poll := time.NewTicker(refusalPoll)
 		defer poll.Stop()
-		said, before := map[string]string{}, map[string]string{}
-		for last := false; !last; {
+		seen := refusals{session: s, record: r, said: map[string]string{}, failing: map[string]time.Time{}}
+		for !seen.last {
 			select {
 			case <-poll.C:
 			case <-done:
-				last = true
+				seen.last = true
 			}
-			now := map[string]string{}
-			lasts := func(name, why string) bool { // it was not said before
-				now[name] = why
-				if said[name] == why || !last && before[name] != why {
-					return false
-				}
-				said[name] = why
-				return true
-			}
-			recent := s.RecentRefusals(r)
-			if f := cmdline.FailingProxy(recent.Rules.Proxy, recent.Proxy); f != nil && lasts(f.Proxy, f.Reason) {
-				s.Report.Say("the proxy %s: %s", f.Proxy, f.Reason)
-				s.Report.Hint(f.Next...)
-			}
-			for _, c := range cmdline.RefusedCredentials(recent) {
-				if why, _ := c.Refusal(); lasts(c.Name, why) {
-					c.Anew = s.Store.StopsAfterUse(r.ID)
-					sayRefused(s, c)
-					if c.Spent() && agent != nil && agent.TakesFrom(c.Variables) {
-						spent = true
-						cancel(errSpent)
-					}
+			for _, c := range seen.look() {
+				if c.Spent() && agent != nil && agent.TakesFrom(c.Variables) {
+					spent = true
+					cancel(errSpent)
 				}
 			}
-			before = now
 		}
 	}()
 	err := act(ctx)
@@ -76,6 +60,53 @@ func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, a
 		return errSpent
 	}
 	return err
+}
+
+// refusals prints what a network refuses, once for each reason.
+type refusals struct {
+	session     *session.Session
+	record      airlock.Record
+	last        bool              // the command has ended
+	said, found map[string]string // by credential, or by proxy, the reasons that were printed, and those of the last look
+	failing     map[string]time.Time
+}
+
+// look prints what has lasted since the look before, or what there is in the last look. It returns the credentials that it has printed.
+func (f *refusals) look() (printed []ui.NetworkCredential) {
+	recent := f.session.RecentRefusals(f.record)
+	found, before := map[string]string{}, f.found
+	f.found = found
+	lasts := func(name, why string) bool { // it was not said before
+		found[name] = why
+		if f.said[name] == why || !f.last && before[name] != why {
+			return false
+		}
+		f.said[name] = why
+		return true
+	}
+	if p := cmdline.FailingProxy(recent.Rules.Proxy, recent.Proxy); p != nil && lasts(p.Proxy, p.Reason) {
+		f.session.Report.Say("the proxy %s: %s", p.Proxy, p.Reason)
+		f.session.Report.Hint(p.Next...)
+	}
+	failing := map[string]time.Time{}
+	for _, c := range cmdline.RefusedCredentials(recent) {
+		why, _ := c.Refusal()
+		if c.Failing() {
+			if failing[c.Name] = f.failing[c.Name]; failing[c.Name].IsZero() {
+				failing[c.Name] = time.Now()
+			}
+			if why = "failing"; !f.last && c.Silent == 0 && time.Since(failing[c.Name]) < failedFor { // the status and the time can change
+				continue
+			}
+		}
+		if lasts(c.Name, why) {
+			c.Anew = f.session.Store.StopsAfterUse(f.record.ID)
+			sayRefused(f.session, c)
+			printed = append(printed, c)
+		}
+	}
+	f.failing = failing
+	return printed
 }
 
 // sayRefused prints why a credential does not work.
