@@ -13,15 +13,33 @@ type Pattern struct {
 
 // Parse parses one line. ok is false if the line contains no pattern.
 func Parse(line string) (p *Pattern, ok bool) {
-	line, _, _ = strings.Cut(line, "\x00") // git's line ends here
-	if line == "" || line[0] == '#' {
+	text, ok := patternOf(line)
+	if !ok {
 		return nil, false
 	}
-	return parsePattern(trimSpaces(line))
+	return parsePattern(text)
+}
+
+// patternOf returns the pattern in a line.
+func patternOf(line string) (text string, ok bool) {
+	line, _, _ = strings.Cut(line, "\x00") // git's line ends here
+	if line == "" || line[0] == '#' {
+		return "", false
+	}
+	return trimSpaces(line), true
 }
 
 // parsePattern parses a pattern (dir.c, parse_path_pattern).
 func parsePattern(text string) (p *Pattern, ok bool) {
+	p, fixed, wild, ok := splitPattern(text)
+	if ok {
+		p.glob = append(literals(fixed), parseGlob(wild)...)
+	}
+	return p, ok
+}
+
+// splitPattern parses a pattern without its glob, which consists of a fixed text, and of one with special characters.
+func splitPattern(text string) (p *Pattern, fixed, wild string, ok bool) {
 	text, _, _ = strings.Cut(text, "\x00")
 	p = &Pattern{}
 	text, p.Negative = strings.CutPrefix(text, "!")
@@ -29,7 +47,7 @@ func parsePattern(text string) (p *Pattern, ok bool) {
 	p.anyDepth = !strings.Contains(text, "/")
 	text = strings.TrimPrefix(text, "/")
 	if text == "" {
-		return nil, false
+		return nil, "", "", false
 	}
 	start := 0
 	if !p.anyDepth {
@@ -37,8 +55,7 @@ func parsePattern(text string) (p *Pattern, ok bool) {
 		// its own: two stars at its start match across slashes, whatever precedes them (dir.c, match_pathname).
 		start = strings.IndexAny(text+"*", `*?[\`)
 	}
-	p.glob = append(literals(text[:start]), parseGlob(text[start:])...)
-	return p, true
+	return p, text[:start], text[start:], true
 }
 
 // trimSpaces removes trailing spaces that no backslash protects.
