@@ -29,11 +29,12 @@ const (
 
 // Costs, in bytes that can be read in the same time.
 const (
-	objectCost = 1 << 10 // to find an object
-	entryCost  = 64      // for an entry of a folder
-	searchCost = 8       // for a byte that is searched for secrets
-	stepCost   = 256     // to follow a link by one component
-	changeCost = 1 << 10 // for a change that all rules check, in addition to its path
+	objectCost  = 1 << 10 // to find an object
+	entryCost   = 64      // for an entry of a folder
+	searchCost  = 8       // for a byte that is searched for secrets
+	patternCost = 32      // for a byte of a pattern
+	stepCost    = 256     // to follow a link by one component
+	changeCost  = 1 << 10 // for a change that all rules check, in addition to its path
 )
 
 // budgetID is the id of a rule without findings of its own. The gate uses it to report that the other rules could not finish.

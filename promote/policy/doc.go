@@ -59,6 +59,13 @@
 // attributes that apply to it, so that git converts it. The attributes in effect are those of the landed tree and of the
 // user's own attribute files. For other files, hidden-text flags a charset that does not keep ASCII as it is.
 //
+// # Slow patterns
+//
+// Git's time for a pattern with many stars grows exponentially with their number. Such a pattern in a .gitattributes file
+// keeps the landing itself at work, and one in a .gitignore file the user's next git status. The rule slow-pattern holds
+// a file if an upper bound of git's steps for one path is too large ([ignore.Steps]). The bound counts the stars and
+// does not depend on the paths in the tree, since another commit can add the path.
+//
 // # False alarms
 //
 // Commits held/only flagged, with the defaults and git-lfs configured, over the newest commits that are not merges

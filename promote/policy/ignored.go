@@ -1,11 +1,17 @@
 package policy
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"path"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
 // Ignores reads the user's ignore rules. *[ignore.Rules] implements it.
@@ -83,4 +89,56 @@ func (p ignoredPath) below(ctx context.Context, added []gitops.Change) (map[stri
 	untracked, err := p.ignores.Ignored(ctx, inside)
 	maps.Copy(rules, untracked)
 	return rules, err
+}
+
+// stepLimit is the number of steps that git may need to match the patterns of one file with one path, which takes about
+// two seconds. Usual patterns need a thousandth, and a few common ones, such as report.[0-9]*.[0-9]*.[0-9]*.[0-9]*.json,
+// up to a seventh.
+const stepLimit = 1 << 32
+
+var stepLimits = ignore.Limits{Bytes: float64(inner.DefaultLimits.Path), Component: float64(inner.DefaultLimits.Component), Slashes: float64(inner.DefaultLimits.Depth)}
+
+// slowPattern finds ignore and attribute files that can keep git at work without end. A landing, git status and git add
+// match all their patterns with each path.
+func slowPattern(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	if !hasPatterns(c.Path) {
+		return nil
+	}
+	old, content, whole, err := in.rewritten(ctx, c, r)
+	if err = errors.Join(err, in.meter.spend(patternCost*int64(len(old)+len(content)))); err != nil || !whole {
+		return err
+	}
+	attributes := pathname.Means(pathname.Base(c.Path), ".gitattributes")
+	before, _ := patternSteps(old, attributes)
+	if after, line := patternSteps(content, attributes); after > max(before, stepLimit) {
+		r.at(c.Path, "git can take too long to match its patterns with a path, most of the time for line %d: write fewer * and **/ in one pattern", line)
+	}
+	return nil
+}
+
+func hasPatterns(path string) bool {
+	name := pathname.Base(path)
+	return pathname.Means(name, ".gitignore") || pathname.Means(name, ".gitattributes")
+}
+
+// patternSteps returns the steps for all patterns of an ignore or attribute file, and the line that needs most of them.
+func patternSteps(content []byte, attributes bool) (steps float64, line int) {
+	most := 0.0
+	count := func(here float64, number int) {
+		if steps += here; here > most {
+			most, line = here, number
+		}
+	}
+	if attributes {
+		for _, l := range parseAttributes(content, true) {
+			count(ignore.AttributeSteps(l.pattern, stepLimits), l.number)
+		}
+		return steps, line
+	}
+	number := 0
+	for text := range bytes.Lines(bytes.TrimPrefix(content, byteOrderMark)) {
+		number++
+		count(ignore.Steps(strings.TrimRight(string(text), "\r\n"), stepLimits), number)
+	}
+	return steps, line
 }

@@ -1,0 +1,18 @@
+package policy
+
+import "strings"
+
+// slowCases are the cases of the rule slow-pattern.
+var slowCases = []ruleCase{
+	{name: "many folders in attributes", change: files{"src/.gitattributes": "*.c text\n" + strings.Repeat("**/a/", 12) + "b text\n"}, want: "hold", path: "src/.gitattributes"},
+	{name: "quoted", change: files{".gitattributes": `"` + strings.Repeat(`\052\052/a/`, 12) + `b" text` + "\n"}, want: "hold", path: ".gitattributes"},
+	{name: "many stars", change: files{".gitignore": "build/\n!" + strings.Repeat("*a", 25) + "\r\n"}, want: "hold", path: ".gitignore"},
+	{name: "many lines", change: files{".gitignore": strings.Repeat("**/a/**/b/**/*.o\n", 40)}, want: "hold", path: ".gitignore"},
+	{name: "another name of the file", change: files{"a/.GitIgnore": strings.Repeat("a/**/", 14)}, want: "hold", path: "a/.GitIgnore"},
+	{name: "through a link", before: files{".gitignore": linkTo + "x"}, change: files{"x": strings.Repeat("a/**/", 14)}, want: "hold", path: "x"},
+	{name: "one is added", before: files{".gitignore": strings.Repeat("*a", 9)}, change: files{".gitignore": strings.Repeat("*a", 9) + "\n*.o\n"}, want: "hold", path: ".gitignore"},
+	{name: "one is removed", before: files{".gitignore": strings.Repeat("*a", 9) + "\n*.o\n"}, change: files{".gitignore": strings.Repeat("*a", 9)}},
+	{name: "usual patterns", change: files{".gitignore": strings.Repeat("**/node_modules/**\n*.log\n/build/\n**/a/**/*.o\n", 50) + "report.[0-9]*.[0-9]*.[0-9]*.[0-9]*.json\n", ".gitattributes": "*.[ch] text\n**/x/** -diff\n"}},
+	{name: "another file", change: files{"ignore.txt": strings.Repeat("a/**/", 14)}},
+	{name: "in another encoding", before: files{"a/.gitignore": "x\n"}, change: files{"a/.gitattributes": "*ignore working-tree-encoding=UTF-16\n"}, want: "hold", path: "a/.gitignore"},
+}
