@@ -41,7 +41,10 @@ func (e *Error) Error() string {
 		}
 	}
 	ended := fmt.Sprintf("exit status %d", e.Status)
-	if e.signal > 0 {
+	switch {
+	case e.signal == syscall.SIGXCPU:
+		ended = "it needs more processor time than allowed"
+	case e.signal > 0:
 		ended = e.signal.String()
 	}
 	return fmt.Sprintf("%s: %s", verb, cmp.Or(e.Stderr, ended))
@@ -62,6 +65,12 @@ func Crashed(err error) bool {
 	return ok && e.signal > 0 && !slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, e.signal)
 }
 
+// Spent reports whether a git command ended because it used all of its processor time (see [Git.WithProcessor]).
+func Spent(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.signal == syscall.SIGXCPU
+}
+
 // Git runs git in one folder with one environment.
 type Git struct {
 	Dir    string
@@ -70,6 +79,7 @@ type Git struct {
 	config []string        // "-c key=value" pairs given to every command
 	users  bool            // the user's configuration is read
 	memory int64           // bytes that a command may allocate; 0: no limit
+	busy   time.Duration   // processor time that a command may use; 0: no limit
 	Dry    bool
 }
 
@@ -192,6 +202,14 @@ func (g *Git) WithMemory(memory int64) *Git {
 	return &c
 }
 
+// WithProcessor returns a Git whose commands may use at most this much processor time. Programs that git starts, such as
+// filters, do not count, since they are the user's.
+func (g *Git) WithProcessor(busy time.Duration) *Git {
+	c := *g
+	c.busy = busy
+	return &c
+}
+
 // Configured returns a Git that also has the given configuration ("key=value").
 func (g *Git) Configured(pairs ...string) *Git {
 	c := *g
@@ -287,11 +305,14 @@ func (g *Git) run(ctx context.Context, c Call) (err error) {
 	return callError(ctx, c, g.feed(cmd, c.Stdin), &stderr)
 }
 
-// start starts a command, and limits its memory before the command gets any input.
+// start starts a command, limits its memory before the command gets any input, and watches its processor time.
 func (g *Git) start(cmd *exec.Cmd) error {
 	err := cmd.Start()
 	if err == nil && g.memory > 0 {
 		limitMemory(cmd.Process.Pid, g.memory)
+	}
+	if err == nil && g.busy > 0 {
+		go endBusy(cmd.Process, g.busy)
 	}
 	return err
 }

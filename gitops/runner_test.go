@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +39,31 @@ func TestOutputLimit(t *testing.T) {
 		if err := g.Look(t.Context(), Call{Args: []string{"stripspace"}, Stdin: text, Stdout: io.Discard, Limit: 10}); !errors.Is(err, ErrOutput) {
 			t.Errorf("%d bytes: %v", length, err)
 		}
+	}
+}
+
+// TestProcessorTime ends a git command that computes without end, and neither one that waits nor what git starts.
+func TestProcessorTime(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	dir := t.TempDir()
+	g := newUserGit(dir).WithProcessor(300 * time.Millisecond)
+	write := func(attributes string) {
+		if err := os.WriteFile(filepath.Join(dir, ".gitattributes"), []byte(attributes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(strings.Repeat("**/a/", 40) + "b text\n")
+	err := errors.Join(g.Change(t.Context(), Call{Args: []string{"init", "-q"}}),
+		g.Look(t.Context(), Call{Args: []string{"check-attr", "text", strings.Repeat("a/", 60) + "c"}, Stdout: io.Discard, For: time.Minute}))
+	if !Spent(err) || !strings.HasSuffix(err.Error(), "git check-attr: it needs more processor time than allowed") {
+		t.Errorf("%v; want an error about the processor time", err)
+	}
+	busy := "alias.busy=!i=0; while test $i -lt 500000; do i=$((i+1)); done; sleep 1"
+	if err := g.Configured(busy).Look(t.Context(), Call{Args: []string{"busy"}}); err != nil {
+		t.Errorf("%v; want no error for a program of the user", err)
 	}
 }
 

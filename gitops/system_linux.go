@@ -2,6 +2,10 @@ package gitops
 
 import (
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,6 +15,33 @@ import (
 func limitMemory(pid int, bytes int64) {
 	limit := unix.Rlimit{Cur: uint64(bytes), Max: uint64(bytes)}
 	_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil)
+}
+
+const (
+	// busyTick is the interval for reading the processor time of a command.
+	busyTick = 200 * time.Millisecond
+	// clockTick is the unit of times in /proc, on all machines that Go supports.
+	clockTick = time.Second / 100
+)
+
+// endBusy ends a process once it has used more than some processor time. It returns when the process has ended. setrlimit(2)
+// would pass the limit on to the user's filters.
+func endBusy(p *os.Process, most time.Duration) {
+	for p.Signal(unix.Signal(0)) == nil {
+		time.Sleep(busyTick)
+		content, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid) + "/stat")
+		f := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:])) // proc_pid_stat(5) from the third field on
+		if len(f) < 13 {
+			continue
+		}
+		user, _ := strconv.Atoi(f[11])
+		system, _ := strconv.Atoi(f[12])
+		if time.Duration(user+system)*clockTick <= most {
+			continue
+		}
+		_ = unix.Prlimit(p.Pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil) // the signal would write a core file
+		_ = p.Signal(unix.SIGXCPU)
+	}
 }
 
 // identityOf returns a string that distinguishes a folder from every other, including its copies, and that stays the same when the folder is moved

@@ -175,7 +175,7 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 	var locked *gitops.LockedError
 	var failed *land.FilterError
 	switch {
-	case errors.As(err, &failed):
+	case errors.As(err, &failed), gitops.Spent(err):
 		return s.landBeforeFilter(ctx, at, to, err)
 	case e.command.Lasts(s.facts.now):
 		return landed{remarks: locking(hold.CommandAtWork(e.command.CommandError), s.facts.before, s.facts.now)}, nil
@@ -192,7 +192,7 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 	return retried(err)
 }
 
-// landBeforeFilter lands some of the pending commits before the first one at which a filter of the user fails: half of them, a quarter, and so
+// landBeforeFilter lands some of the pending commits before the first one at which a filter fails or git is too slow: half of them, a quarter, and so
 // on. The next cycle goes on from there. If none lands, the error names the first one.
 func (s lander) landBeforeFilter(ctx context.Context, at refs, to gitops.OID, cause error) (landed, error) {
 	steps, err := s.engine.Repo.Steps(ctx, at.tip, to)
@@ -205,7 +205,7 @@ func (s lander) landBeforeFilter(ctx context.Context, at refs, to gitops.OID, ca
 			s.engine.filter, done.retry = pause.Filter{}, retrySoon
 			return done, nil
 		}
-		if _, again := errors.AsType[*land.FilterError](failed); !again {
+		if _, again := errors.AsType[*land.FilterError](failed); !again && !gitops.Spent(failed) {
 			return retried(failed)
 		}
 	}

@@ -5,19 +5,16 @@
 //
 // # Landing
 //
-// A landing copies the user's index and has git write the changed files into a working tree of its own
-// in the host state, with the user's smudge filters and line ends, as a checkout would. Then come the
-// locks, a last check, one rename for each file, the refs, and one rename for the index. The obvious
-// way, git read-tree -m -u in the user's work tree under the lock, was measured first:
+// A landing copies the user's index and has git write the changed files into a working tree of its own in the host state, with the user's smudge
+// filters and line ends, as a checkout would. Then come the locks, a last check, one rename for each file, the refs, and one rename for the index.
+// The obvious way, git read-tree -m -u in the user's work tree under the lock, was measured first:
 //
-//   - Killed, it leaves half a file. A landing of one file of 60 MB was killed after 15 to 165 ms,
-//     eleven times. In four of the eight runs in which git had not finished, the file was neither old
-//     nor new, and a recovery cannot know whether such bytes are the user's.
-//   - It replaces ignored files silently: the user's ignored .env is gone when a commit adds
-//     one. git merge --ff-only does the same. Here every path to be written is checked first, ignored
-//     ones included.
-//   - It keeps the index locked all the while, 420 ms for 2,000 files. Writing beside (140 ms),
-//     renaming (120 ms) and refreshing (50 ms) keep it locked for the last two.
+//   - Killed, it leaves half a file. A landing of one file of 60 MB was killed after 15 to 165 ms, eleven times. In four of the eight runs in
+//     which git had not finished, the file was neither old nor new, and a recovery cannot know whether such bytes are the user's.
+//   - It replaces ignored files silently: the user's ignored .env is gone when a commit adds one. git merge --ff-only does the same. Here every
+//     path to be written is checked first, ignored ones included.
+//   - It keeps the index locked all the while, 420 ms for 2,000 files. Writing beside (140 ms), renaming (120 ms) and refreshing (50 ms) keep it
+//     locked for the last two.
 //
 // The user can save a file between the last check and the rename, and a large commit makes this time long. So a new file is exchanged
 // with the one in its place, a file to be removed is moved to the host state, and a path that was free must still be free (renameat2(2)).
@@ -40,14 +37,12 @@
 // and "commit". With the locks held, the user's git checkout and git commit wait or report a locked ref, so the result of the check stays true.
 // Only git writes refs, with its own locks and reflog, in any ref storage.
 //
-// Some git commands take the lock of the index several times. git stash, for example, first removes untracked files and
-// then restores the index. If a landing took the lock in between, git stash would fail half-way. On Linux a landing
-// therefore looks for such a command in /proc immediately before it takes the lock, and once more afterwards. Without
-// this, every sixth git stash of 200 files beside landings failed half-way.
+// Some git commands take the lock of the index several times. git stash, for example, first removes untracked files and then restores the index. If
+// a landing took the lock in between, git stash would fail half-way. On Linux a landing therefore looks for such a command in /proc immediately
+// before it takes the lock, and once more afterwards. Without this, every sixth git stash of 200 files beside landings failed half-way.
 //
-// git commit reads the index before it takes the lock. If a landing came in between, git commit would write the old index
-// back, and the user's next commit would revert the landed one. A landing therefore does not begin while a git commit runs,
-// and keeps the lock until no git commit runs.
+// git commit reads the index before it takes the lock. If a landing came in between, git commit would write the old index back, and the user's next
+// commit would revert the landed one. A landing therefore does not begin while a git commit runs, and keeps the lock until no git commit runs.
 //
 // # The journal
 //

@@ -11,11 +11,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/words"
 )
+
+// buildTime and pathTime bound git's processor time for a landing. Git writes 2 GiB in ten seconds, and can match patterns of attributes for years.
+var buildTime, pathTime = 30 * time.Second, 5 * time.Millisecond
 
 // build makes the next index, and the new files as a checkout would write them, with the user's own smudge filters,
 // in a separate working tree. The files are later renamed into place, so that each is either old or new at any
@@ -24,7 +28,8 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 	if err := os.Mkdir(l.staged(), 0o700); err != nil {
 		return err
 	}
-	g := stagingGit(l.r, l.next(), l.staged(), l.filters).Configured("core.fsync=none") // refresh syncs the index
+	g := stagingGit(l.r, l.next(), l.staged(), l.filters).WithProcessor(buildTime + time.Duration(len(l.changes))*pathTime)
+	g = g.Configured("core.fsync=none") // refresh syncs the index
 	way := l.byTrees
 	if !flags && l.separable() {
 		way = l.byEntries

@@ -86,7 +86,8 @@ func (a Command) Lasts(now time.Time) bool {
 // Outlasts reports whether the command cannot end before this process.
 func (a Command) Outlasts() bool { return a.CommandError != nil && a.Waits }
 
-// Filter bounds how often a landing is tried again after a filter of the user's has failed. git-lfs writes a log file for each
+// Filter bounds how often a landing is tried again after a filter of the user's has failed, or after git has used up its
+// processor time. git-lfs writes a log file for each
 // failure, and an agent chooses the objects that git-lfs tries to fetch.
 type Filter struct {
 	Err    error // of the last landing; nil if no filter has failed
@@ -107,7 +108,7 @@ func (p Filter) Pauses(now time.Time, config gitops.Config) bool {
 
 // After returns the pause that follows a landing which ended with err.
 func (p Filter) After(err error, now time.Time, config gitops.Config) Filter {
-	if failed := (*land.FilterError)(nil); !errors.As(err, &failed) {
+	if failed := (*land.FilterError)(nil); !errors.As(err, &failed) && !gitops.Spent(err) {
 		return Filter{}
 	}
 	wait := min(max(4*p.wait, filterWait), filterWaitMax)
