@@ -16,7 +16,7 @@ func Check(ctx context.Context, r *gitops.Repository, request Landing) error {
 	own.Git = r.With()
 	own.Dry = false // the copy of the index is refreshed
 	r = &own
-	scratch, err := os.MkdirTemp(request.Dir, scratchPrefix)
+	scratch, err := os.MkdirTemp(request.Dir, ScratchPrefix)
 	if err != nil {
 		return err
 	}

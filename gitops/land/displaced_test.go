@@ -43,7 +43,7 @@ func needsExchange(t *testing.T) {
 func (k *killFixture) saveDisplaced(path string) {
 	k.T.Helper()
 	for _, root := range []string{"removed", "tree"} {
-		found, err := filepath.Glob(filepath.Join(k.State, scratchPrefix+"*", root, path))
+		found, err := filepath.Glob(filepath.Join(k.State, ScratchPrefix+"*", root, path))
 		gitopstest.Check(k.T, err)
 		for _, name := range found {
 			gitopstest.Check(k.T, os.Remove(name))

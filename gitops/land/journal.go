@@ -30,8 +30,8 @@ type journal struct {
 	Lost   bool             `json:"lost"` // a recovery found that the landing had lost its lock on the index
 }
 
-// scratchPrefix begins the names of the folders in which landings are prepared.
-const scratchPrefix = "landing-"
+// ScratchPrefix begins the names of the folders in which landings are prepared.
+const ScratchPrefix = "landing-"
 
 func (j journal) write(dir string) error { return durable.WriteJSON(gitops.JournalPath(dir), j) }
 
@@ -45,7 +45,7 @@ func readJournal(dir string) (*journal, error) {
 	if err := json.Unmarshal(content, &j); err != nil {
 		return nil, fmt.Errorf("journal %q: %w", gitops.JournalPath(dir), err)
 	}
-	if j.Version != 1 || !strings.HasPrefix(j.Scratch, scratchPrefix) || filepath.Base(j.Scratch) != j.Scratch {
+	if j.Version != 1 || !strings.HasPrefix(j.Scratch, ScratchPrefix) || filepath.Base(j.Scratch) != j.Scratch {
 		return nil, fmt.Errorf("journal %q: version %d is not known here", gitops.JournalPath(dir), j.Version)
 	}
 	return &j, nil
@@ -64,7 +64,7 @@ func removeJournal(r *gitops.Repository, dir string) error {
 
 // sweep removes the prepared files of landings that a crash interrupted.
 func sweep(dir string) {
-	for _, name := range gitops.Glob(dir, scratchPrefix+"*") {
+	for _, name := range gitops.Glob(dir, ScratchPrefix+"*") {
 		_ = os.RemoveAll(name)
 	}
 	_ = os.Remove(gitops.JournalPath(dir) + ".new")

@@ -21,7 +21,7 @@ func FuzzJournal(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if strings.ContainsAny(j.Scratch, "/\x00") || !strings.HasPrefix(j.Scratch, scratchPrefix) {
+		if strings.ContainsAny(j.Scratch, "/\x00") || !strings.HasPrefix(j.Scratch, ScratchPrefix) {
 			t.Errorf("prepared in %q", j.Scratch)
 		}
 		if err := j.write(dir); err != nil {

@@ -411,7 +411,7 @@ func TestRecoveryRemovesItsOwnRefLocks(t *testing.T) {
 	updates := append([]gitops.RefUpdate{{Ref: "refs/heads/main", Old: k.old, New: k.new}}, k.request.Refs...)
 	tx, err := k.PrepareRefs(t.Context(), "test", updates)
 	gitopstest.Check(t, err)
-	j := journal{Version: 1, Branch: "refs/heads/main", Old: k.old, New: k.new, Refs: k.request.Refs, Scratch: scratchPrefix + "x",
+	j := journal{Version: 1, Branch: "refs/heads/main", Old: k.old, New: k.new, Refs: k.request.Refs, Scratch: ScratchPrefix + "x",
 		Holder: holderOf(tx.Cmd.Process.Pid), Locks: refLocks(k.Repository, updates)}
 	gitopstest.Check(t, j.write(k.State))
 	if want := 5; len(j.Locks) != want { // HEAD, packed-refs, the branch, promoted, pending
@@ -441,7 +441,7 @@ func TestRecoveryWaitsForTheHolder(t *testing.T) {
 	updates := []gitops.RefUpdate{{Ref: "refs/heads/main", Old: k.old, New: k.new}}
 	tx, err := k.PrepareRefs(t.Context(), "test", updates)
 	gitopstest.Check(t, err)
-	j := journal{Version: 1, Branch: "refs/heads/main", Old: k.old, New: k.new, Scratch: scratchPrefix + "x",
+	j := journal{Version: 1, Branch: "refs/heads/main", Old: k.old, New: k.new, Scratch: ScratchPrefix + "x",
 		Holder: holderOf(tx.Cmd.Process.Pid), Locks: refLocks(k.Repository, updates)}
 	gitopstest.Check(t, j.write(k.State))
 	recovered := make(chan error)

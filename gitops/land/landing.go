@@ -105,7 +105,7 @@ func Land(ctx context.Context, r *gitops.Repository, request Landing) error {
 	}
 	// The name of the folder is new each time, so that a git process that outlived its landing cannot write into
 	// another landing's folder.
-	scratch, err := os.MkdirTemp(request.Dir, scratchPrefix)
+	scratch, err := os.MkdirTemp(request.Dir, ScratchPrefix)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Package pause decides how long landings wait after one has failed: for paths in the way, for a git command of the user, and for a
-// filter.
+// filter. It also finds a landing that takes long.
 package pause
 
 import (
@@ -113,4 +113,17 @@ func (p Filter) After(err error, now time.Time, config gitops.Config) Filter {
 	}
 	wait := min(max(4*p.wait, filterWait), filterWaitMax)
 	return Filter{err, now.Add(wait), wait, config}
+}
+
+// LongLanding is the time after which a landing counts as long. Without filters, nearly all take less than a second.
+const LongLanding = 10 * time.Second
+
+// LandingSince returns when the oldest landing began of which files are in the host state dir. It is zero if there is none.
+func LandingSince(dir string) (begun time.Time) {
+	for _, name := range gitops.Glob(dir, land.ScratchPrefix+"*") {
+		if info, err := os.Lstat(name); err == nil && (begun.IsZero() || info.ModTime().Before(begun)) {
+			begun = info.ModTime()
+		}
+	}
+	return begun
 }

@@ -174,6 +174,7 @@ var StatusFields = []Explained{
 	{"landed", "the number of commits that have landed since the airlock was made"},
 	{"flagged", "a list of landed commits that a rule flagged: the `commit` and the `rules`"},
 	{"last_landed_at", "when the last commit landed, or null"},
+	{"landing_since", "when the landing that is at work began, if it takes longer than ten seconds; otherwise absent"},
 	{"failure", "the error, if promotion fails; otherwise absent"},
 	{"setup_failure", "the message of the service or startup command that failed last, until it has run; otherwise absent"},
 	{"syncing", "whether a `sync` is running, or was interrupted and is not finished"},

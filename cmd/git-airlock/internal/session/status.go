@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/pause"
 )
 
 // Broken is the state of an airlock that should be running but is not.
@@ -31,6 +32,7 @@ type Status struct {
 	Refusals  network.Recent   // of the network
 	Syncing   bool             // a sync is running, or is not finished
 	SyncWaits bool             // a sync waits for the agent's next commit
+	Landing   *time.Time       // the time at which the landing that is at work began, if that is long ago; otherwise nil
 	Mend      []string         // what to type if promotion fails, as far as its cause is known
 }
 
@@ -113,6 +115,7 @@ func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, erro
 		return d, err
 	}
 	err = d.seePromotion(ctx, s.Engine(r), s.Report)
+	d.seeLanding(s.Store)
 	if d.Promotion.Failure != "" {
 		_, nobody := s.lander(r)
 		d.Mend = Next(nobody)
@@ -156,6 +159,21 @@ func (d *Status) seePromotion(ctx context.Context, engine *promote.Engine, repor
 	}
 	d.Promotion = state
 	return nil
+}
+
+// seeLanding fills in when a long landing began. Without a process that runs a cycle, the files of a landing are from one that was
+// killed.
+func (d *Status) seeLanding(store airlock.Store) {
+	begun := pause.LandingSince(store.Dir(d.Record.ID))
+	if begun.IsZero() || time.Since(begun) < pause.LongLanding {
+		return
+	}
+	unlock, err := store.TryLockFile(d.Record.ID, promote.CycleLock)
+	if err == nil {
+		unlock()
+	} else if errors.Is(err, airlock.ErrBusy) {
+		d.Landing = &begun
+	}
 }
 
 // warnTracked prints a warning if the user has added the workspace to the index. Git then reads a repository that an agent

@@ -41,6 +41,7 @@ type Document struct {
 	Landed        int        `json:"landed"`
 	Flagged       []Flagged  `json:"flagged"`
 	LastLandedAt  *time.Time `json:"last_landed_at"`
+	LandingSince  *time.Time `json:"landing_since,omitempty"`
 	Failure       string     `json:"failure,omitempty"`
 	SetupFailure  string     `json:"setup_failure,omitempty"` // message of the service or startup command that failed last
 	Syncing       bool       `json:"syncing"`

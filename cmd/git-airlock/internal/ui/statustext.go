@@ -90,6 +90,9 @@ func (p *statusText) promotion(d Document) {
 	for _, h := range d.Holds {
 		p.hold(h)
 	}
+	if d.LandingSince != nil {
+		p.alarm("landing", "began %s, and git or a filter is still writing the files", ago(*d.LandingSince, p.now))
+	}
 	if d.Failure != "" {
 		p.alarm("failing", "%s", d.Failure)
 		for _, command := range d.Mend {
