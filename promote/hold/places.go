@@ -52,6 +52,19 @@ func work(p inner.Place) string {
 	return fmt.Sprintf("%s in the %s %s", strings.Join(parts, " and "), what, gitops.Text(p.Path))
 }
 
+// KeepFirst returns commands that show and keep the work that would be lost with the first place. top is the path of the workspace inside, and
+// id the airlock's.
+func KeepFirst(places []inner.Place, top, id string) []string {
+	losing := Losing(places)
+	switch {
+	case len(losing) == 0:
+		return nil
+	case losing[0].Path == "":
+		return []string{See(losing[0], top)}
+	}
+	return []string{See(losing[0], top), keep(losing[0], top, id)}
+}
+
 // See returns the command that shows the work in a place. top is the path of the workspace inside.
 func See(p inner.Place, top string) string {
 	if p.Path == "" {
@@ -60,9 +73,9 @@ func See(p inner.Place, top string) string {
 	return "git airlock visit -- git -C " + gitops.Pasteable(folder(p, top)) + " status"
 }
 
-// Keep returns the command that keeps the work in a place: as a commit that the inner repository then has, or as an archive. Files of a
+// keep returns the command that keeps the work in a place: as a commit that the inner repository then has, or as an archive. Files of a
 // repository of its own cannot land, since git would commit only the id of its HEAD.
-func Keep(p inner.Place, top, id string) string {
+func keep(p inner.Place, top, id string) string {
 	dir := gitops.Pasteable(folder(p, top))
 	if p.Own || p.Unread {
 		return "git airlock visit -- tar -C " + dir + " -cf - . >airlock-" + id + ".tar  # keeps a copy"

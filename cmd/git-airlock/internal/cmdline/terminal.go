@@ -74,7 +74,7 @@ type lastKey struct {
 func (k *Keys) Read(p []byte) (int, error) {
 	n, err := k.Reader.Read(p)
 	if n > 0 {
-		k.last.Store(&lastKey{p[n-1], time.Now()})
+		k.last.Store(&lastKey{p[n-1], ui.Now()})
 	}
 	for i, key := range launched.EndingKeys {
 		if bytes.IndexByte(p[:n], key.Code) >= 0 && !k.typed[i].Swap(true) && k.First != nil {
@@ -102,7 +102,7 @@ const interruptedWithin = 10 * time.Second
 // their work is not done. If ^C or ^\ was the last key, the status is that of the key's signal.
 func (k *Keys) RunEndedWith(status int) error {
 	last := k.last.Load()
-	if status != 0 || last == nil || time.Since(last.at) > interruptedWithin {
+	if status != 0 || last == nil || ui.Now().Sub(last.at) > interruptedWithin {
 		return k.EndedWith(status)
 	}
 	for _, key := range launched.EndingKeys {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
@@ -380,7 +379,7 @@ func (l landing) refusal(ctx context.Context, outcome ledger.Outcome, state prom
 		refused.Next = append(refused.Next, "git airlock clear", discard)
 		return refused
 	case state.Uncommitted > 0 || len(hold.Losing(state.Places)) > 0:
-		lost, next := hold.Works(state.Places), l.keepPlaces(state.Places)
+		lost, next := hold.Works(state.Places), hold.KeepFirst(state.Places, prison.Workspace, l.engine.Record.ID)
 		if state.Uncommitted > 0 {
 			lost = append([]string{words.Count(state.Uncommitted, "uncommitted change") + " in the workspace"}, lost...)
 			next = append([]string{"git airlock visit -- git status", "git airlock promote --rescue  # keeps it, as a commit"}, next...)
@@ -392,22 +391,6 @@ func (l landing) refusal(ctx context.Context, outcome ledger.Outcome, state prom
 			Next: ledger.WithStart([]string{hold.Merge(w.Name, state.Operation), discard}, l.runs())}
 	}
 	return nil
-}
-
-// SeePlace returns the command that shows the work in a place.
-func SeePlace(p inner.Place) string { return hold.See(p, prison.Workspace) }
-
-// keepPlaces returns commands that show and keep the work that would be lost with the first place.
-func (l landing) keepPlaces(places []inner.Place) []string {
-	losing := hold.Losing(places)
-	if len(losing) == 0 {
-		return nil
-	}
-	next := []string{SeePlace(losing[0])}
-	if losing[0].Path != "" {
-		next = append(next, hold.Keep(losing[0], prison.Workspace, l.engine.Record.ID))
-	}
-	return next
 }
 
 // mergedElsewhere reports whether the branch is gone, and another one has all pending commits: the user has merged them there. If commits

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checking"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/hold"
@@ -59,12 +62,15 @@ func (s *Session) Promote(ctx context.Context, r airlock.Record, p Promotion) er
 	return l.addElsewhere(ctx, rescued, l.land(ctx, p.Options, before))
 }
 
+// SeePlace returns the command that shows the work in a place.
+func SeePlace(p inner.Place) string { return hold.See(p, prison.Workspace) }
+
 // tellLeft prints the work that a rescue has left where it is.
 func (s *Session) tellLeft(r airlock.Record, places []inner.Place) {
 	for _, work := range hold.Works(places) {
 		s.Report.Say("--rescue leaves out %s", work)
 	}
-	s.Report.Hint(landing{s, &promote.Engine{Record: r}}.keepPlaces(places)...)
+	s.Report.Hint(hold.KeepFirst(places, prison.Workspace, r.ID)...)
 }
 
 // landing promotes the commits of an airlock and prints the result.
@@ -281,4 +287,26 @@ func (l landing) addElsewhere(ctx context.Context, ref string, promoted error) e
 	return &environment.Refusal{
 		Text: fmt.Sprintf("the agent's uncommitted changes are now on %s, which does not land by itself: %s", w.Ref, words.Count(w.Commits, "commit")),
 		Next: ledger.WithStart([]string{hold.Merge(w.Name, state.Operation)}, l.runs())}
+}
+
+// checker runs airlock.check for the engine of an airlock.
+type checker struct {
+	runner checking.Runner
+	record airlock.Record
+}
+
+func (s *Session) checker(r airlock.Record) checker {
+	return checker{checking.Runner{Prisons: s.Prisons(), Config: s.Config, Now: s.Now}, r}
+}
+
+// System implements [promote.Checker].
+func (c checker) System(ctx context.Context) (string, error) { return c.runner.System(ctx, c.record) }
+
+// Run implements [promote.Checker]. It reads the user's settings again, because they may have changed since the daemon began.
+func (c checker) Run(ctx context.Context, w checks.Wanted) (found checks.Result, err error) {
+	if c.runner.Config, err = c.runner.Prisons.Repo.Config(ctx); err != nil {
+		return found, err
+	}
+	c.runner.Prisons.Config = c.runner.Config
+	return c.runner.Run(ctx, c.record, w.Check, w.Commit, false, nil)
 }

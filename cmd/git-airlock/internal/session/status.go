@@ -115,7 +115,7 @@ func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, erro
 		return d, err
 	}
 	err = d.seePromotion(ctx, s.Engine(r), s.Report)
-	d.seeLanding(s.Store)
+	d.seeLanding(s)
 	if d.Promotion.Failure != "" {
 		_, nobody := s.lander(r)
 		d.Mend = Next(nobody)
@@ -163,12 +163,12 @@ func (d *Status) seePromotion(ctx context.Context, engine *promote.Engine, repor
 
 // seeLanding fills in when a long landing began. Without a process that runs a cycle, the files of a landing are from one that was
 // killed.
-func (d *Status) seeLanding(store airlock.Store) {
-	begun := pause.LandingSince(store.Dir(d.Record.ID))
-	if begun.IsZero() || time.Since(begun) < pause.LongLanding {
+func (d *Status) seeLanding(s *Session) {
+	begun := pause.LandingSince(s.Store.Dir(d.Record.ID))
+	if begun.IsZero() || s.Now().Sub(begun) < pause.LongLanding {
 		return
 	}
-	unlock, err := store.TryLockFile(d.Record.ID, promote.CycleLock)
+	unlock, err := s.Store.TryLockFile(d.Record.ID, promote.CycleLock)
 	if err == nil {
 		unlock()
 	} else if errors.Is(err, airlock.ErrBusy) {

@@ -93,9 +93,9 @@ func (f *refusals) look() (printed []ui.NetworkCredential) {
 		why, _ := c.Refusal()
 		if c.Failing() {
 			if failing[c.Name] = f.failing[c.Name]; failing[c.Name].IsZero() {
-				failing[c.Name] = time.Now()
+				failing[c.Name] = ui.Now()
 			}
-			if why = "failing"; !f.last && c.Silent == 0 && time.Since(failing[c.Name]) < failedFor { // the status and the time can change
+			if why = "failing"; !f.last && c.Silent == 0 && ui.Now().Sub(failing[c.Name]) < failedFor { // the status and the time can change
 				continue
 			}
 		}

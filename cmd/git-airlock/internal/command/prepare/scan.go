@@ -1,6 +1,7 @@
 package prepare
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -26,7 +27,7 @@ func scanCommand() *cli.Command {
 			"Exit status 3 if a finding has severity high and is not allowed.",
 		Flags: []cli.Flag{cmdline.JSONFlag},
 		Action: cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
-			head, report, err := s.Scan(c.Context)
+			head, report, err := search(c.Context, s)
 			if err != nil {
 				return err
 			}
@@ -37,6 +38,21 @@ func scanCommand() *cli.Command {
 			return inbound.RefuseSecrets(report)
 		}),
 	}, cmdline.Takes{})
+}
+
+// search searches the files that a snapshot of the checked-out commit would contain. It returns the commit and the findings.
+func search(ctx context.Context, s *session.Session) (gitops.Head, scan.Report, error) {
+	head, err := inbound.Base(ctx, s.Repo, s.Config)
+	if err != nil {
+		return head, scan.Report{}, err
+	}
+	env := s.Environment()
+	include, err := env.Include(ctx)
+	if err != nil {
+		return head, scan.Report{}, err
+	}
+	report, err := inbound.Scan(ctx, env, head, scan.Scanner{Include: include})
+	return head, report, err
 }
 
 // archivesShown bounds the archives in the text, because some repositories have many.
