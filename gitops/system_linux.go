@@ -3,8 +3,6 @@ package gitops
 import (
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,26 +15,17 @@ func limitMemory(pid int, bytes int64) {
 	_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil)
 }
 
-const (
-	// busyTick is the interval for reading the processor time of a command.
-	busyTick = 200 * time.Millisecond
-	// clockTick is the unit of times in /proc, on all machines that Go supports.
-	clockTick = time.Second / 100
-)
+// busyTick is the interval for reading the processor time of a command.
+const busyTick = 200 * time.Millisecond
 
 // endBusy ends a process once it has used more than some processor time. It returns when the process has ended. setrlimit(2)
 // would pass the limit on to the user's filters.
 func endBusy(p *os.Process, most time.Duration) {
+	clock := int32(^p.Pid<<3 | 2) // as from clock_getcpuclockid(3)
 	for p.Signal(unix.Signal(0)) == nil {
 		time.Sleep(busyTick)
-		content, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid) + "/stat")
-		f := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:])) // proc_pid_stat(5) from the third field on
-		if len(f) < 13 {
-			continue
-		}
-		user, _ := strconv.Atoi(f[11])
-		system, _ := strconv.Atoi(f[12])
-		if time.Duration(user+system)*clockTick <= most {
+		var used unix.Timespec
+		if err := unix.ClockGettime(clock, &used); err != nil || time.Duration(used.Nano()) <= most {
 			continue
 		}
 		_ = unix.Prlimit(p.Pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil) // the signal would write a core file
