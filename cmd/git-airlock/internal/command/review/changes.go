@@ -105,7 +105,7 @@ func (c *changes) message(ctx context.Context, out io.Writer, x reviewed) (part 
 		if subject, rest, _ := bytes.Cut(body, []byte("\n")); gitops.Text(subject).String() == x.Subject && !strings.HasSuffix(x.Subject, "...") {
 			body = bytes.TrimLeft(rest, "\n")
 		}
-		if len(body) == 0 {
+		if len(body) == 0 && left == 0 {
 			return nil
 		}
 		fmt.Fprintln(out)
