@@ -120,6 +120,7 @@ func (w Workspace) parsePlaces(out string) (places []Place) {
 
 // count counts the work in a place. have are commits that the inner repository has.
 func (w Workspace) count(ctx context.Context, p *Place, n int, have []string) (err error) {
+	w.lent = path.Join(w.gitDir(), "objects") // otherwise git does not know what the newer commits of the inner repository reach
 	w.Dir, w.own, w.common, w.Scratch = path.Join(w.Dir, p.Path), p.git, p.common, path.Join(w.Scratch, "places", strconv.Itoa(n))
 	if p.Changes, err = w.Uncommitted(ctx); err != nil || !p.Own {
 		return err

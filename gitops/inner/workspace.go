@@ -34,6 +34,7 @@ type Workspace struct {
 	Run func(context.Context, Process) (int, error)
 
 	own, common string // the git directory and the common directory of a [Place]; empty: .git of Dir
+	lent        string // a folder with more objects, for a repository of its own
 }
 
 // Main is the inner branch that lands.
@@ -57,6 +58,7 @@ func (w Workspace) innerEnv() []string {
 		"GIT_WORK_TREE=" + w.Dir,
 		"GIT_CONFIG_NOSYSTEM=1",
 		"GIT_ALLOW_PROTOCOL=none",
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + w.lent,
 	}, gitops.FixedEnv...)
 }
 
