@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,8 +76,12 @@ exec "$@"`
 // Uncommitted returns the number of paths that the agent changed and did not commit, except for those in the given places. It runs
 // nothing that the agent has configured. It stops counting after a megabyte of names.
 func (w Workspace) Uncommitted(ctx context.Context, except ...Place) (int, error) {
+	untracked, err := w.untracked(ctx, Below(except))
+	if err != nil {
+		return 0, err
+	}
 	paths := []string{"--", ":/"}
-	for _, p := range Below(except) {
+	for _, p := range untracked {
 		paths = append(paths, ":(top,exclude,literal)"+p)
 	}
 	n, code, err := w.countChanges(ctx, "plain", "", paths...)
@@ -89,6 +94,26 @@ func (w Workspace) Uncommitted(ctx context.Context, except ...Place) (int, error
 	}
 	n, _, err = w.countChanges(ctx, "given", statusConfig(settings), paths...)
 	return n, err
+}
+
+// untracked returns those of the paths at and below which the index has no entry. If a repository is made in a tracked folder, the
+// files are still the workspace's. If the index has too many entries there, untracked returns no path.
+func (w Workspace) untracked(ctx context.Context, paths []string) ([]string, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	args := []string{"--no-literal-pathspecs", "ls-files", "-z", "--"}
+	for _, p := range paths {
+		args = append(args, ":(top,literal)"+p)
+	}
+	entries, err := w.query(ctx, args...)
+	if errors.Is(err, gitops.ErrOutput) {
+		return nil, nil
+	}
+	tracked := strings.Split(entries, "\x00")
+	return slices.DeleteFunc(paths, func(p string) bool {
+		return slices.ContainsFunc(tracked, func(e string) bool { return strings.HasPrefix(e, p+"/") })
+	}), err
 }
 
 // countChanges runs the statusScript, and also returns its exit status.

@@ -16,10 +16,12 @@ import (
 )
 
 // rescueScript commits all changes except those below the paths in its arguments, without running a hook of the workspace, and prints the
-// ref of the commit. Git add refuses an ignored path also if it is to be left out.
+// ref of the commit. Git add refuses a path that is ignored, or below a submodule or a link, also if it is to be left out. A path is not
+// left out if the index has files below it.
 var rescueScript = []string{"sh", "-c", `for p; do
 	shift
-	git check-ignore -q -- "$p" || set -- "$@" ":(top,exclude,literal)$p"
+	git check-ignore -q -- "$p"
+	[ $? = 1 ] && [ -z "$(git ls-files -- ":(top,literal)$p/" | head -c 1)" ] && set -- "$@" ":(top,exclude,literal)$p"
 done
 git -c core.hooksPath=/dev/null add -A -- :/ "$@" >&2 &&
 if ! git diff --cached --quiet; then
