@@ -18,8 +18,9 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// buildTime and pathTime bound git's processor time for a landing. Git writes 2 GiB in ten seconds, and can match patterns of attributes for years.
-var buildTime, pathTime = 30 * time.Second, 5 * time.Millisecond
+// buildTime and pathTime bound git's processor time for a landing. Git writes 2 GiB in ten seconds, on a slow machine in forty, and can match
+// patterns of attributes for years.
+var buildTime, pathTime = 2 * time.Minute, 5 * time.Millisecond
 
 // build makes the next index, and the new files as a checkout would write them, with the user's own smudge filters,
 // in a separate working tree. The files are later renamed into place, so that each is either old or new at any
