@@ -202,7 +202,7 @@ func (g *Git) WithMemory(memory int64) *Git {
 	return &c
 }
 
-// WithProcessor returns a Git whose commands may use at most this much processor time. Programs that git starts, such as
+// WithProcessor returns a Git whose commands may use at most this much processor time, on Linux. Programs that git starts, such as
 // filters, do not count, since they are the user's.
 func (g *Git) WithProcessor(busy time.Duration) *Git {
 	c := *g

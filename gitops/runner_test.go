@@ -46,7 +46,7 @@ func TestOutputLimit(t *testing.T) {
 func TestProcessorTime(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("needs /proc")
+		t.Skip("no clock of another process")
 	}
 	dir := t.TempDir()
 	g := newUserGit(dir).WithProcessor(300 * time.Millisecond)

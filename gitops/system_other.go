@@ -12,7 +12,7 @@ import (
 // limitMemory does nothing: it needs Linux, as a prison does.
 func limitMemory(int, int64) {}
 
-// endBusy does nothing: there is no /proc.
+// endBusy does nothing: it needs the clock of another process, as on Linux.
 func endBusy(*os.Process, time.Duration) {}
 
 // identityOf returns a string that distinguishes a folder from every other on its file system.

@@ -32,9 +32,10 @@ func (p Place) Loses() bool { return p.Changes > 0 || p.Commits > 0 || p.Unread 
 // placesLimit limits the number of places that are counted.
 const placesLimit = 200
 
-// placesScript lists the workspace's other worktrees and the repositories below it. Argument: the workspace. It prints the workspace's common
-// directory, and for each place the path, the git directory, the common directory, and the first bytes of HEAD. The last three are empty if
-// the git directory cannot be found, and the git directory is empty if the folder of a worktree is gone. No name is read from a line, since a name may contain line breaks.
+// placesScript lists the other worktrees of a workspace and the repositories below it. Its argument is the workspace. It prints the workspace's
+// common directory, and for each place the path, the git directory, the common directory, and the first bytes of HEAD. The last three are
+// empty if the git directory cannot be found, and the git directory is empty if the folder of a worktree is gone. It reads no name from a line,
+// since a name may contain line breaks.
 const placesScript = `list='for e; do
 	p=${e%/*} g=$e c=
 	case $e in */.git/worktrees/*)

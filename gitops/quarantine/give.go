@@ -121,7 +121,8 @@ func (b *Bridge) reached(ctx context.Context, inspector *Inspector, tip gitops.O
 		return nil, err
 	}
 	names = Commits(links)
-	return names, inspector.Walk(ctx, links, WithoutLimits, func(id gitops.OID) { names = append(names, id) })
+	err = inspector.Walk(ctx, links, WithoutLimits, func(id gitops.OID) { names = append(names, id) })
+	return names, err
 }
 
 // small reads objects, unless they are too large to be held in memory together.

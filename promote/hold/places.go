@@ -78,7 +78,7 @@ func See(p inner.Place, top string) string {
 func keep(p inner.Place, top, id string) string {
 	dir := gitops.Pasteable(folder(p, top))
 	if p.Own || p.Unread {
-		return "git airlock visit -- tar -C " + dir + " -cf - . >airlock-" + id + ".tar  # keeps a copy"
+		return "git airlock visit -- tar -C " + dir + " -cf - . >airlock-" + id + ".tar  # keeps a copy, then discard"
 	}
 	return "git airlock visit -- sh -c 'cd \"$1\" && git add -A && git commit -m \"Uncommitted work\"' sh " + dir + "  # keeps it, as a commit"
 }
