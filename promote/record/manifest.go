@@ -36,7 +36,7 @@ type Manifest struct {
 	Kind     Kind       `json:"kind"`
 	Argv     []string   `json:"argv"`            // secrets and values of variables are masked; bytes that are not UTF-8 are replaced
 	Agent    string     `json:"agent,omitempty"` // name of the agent's profile
-	// Unneeded are hosts that the agent asks for and works without: refusals of them are expected.
+	// Unneeded are hosts that the agent asks for by itself and works without. A refusal of one does not count in the verdict.
 	Unneeded []string  `json:"unneeded_hosts,omitempty"`
 	Started  time.Time `json:"started"`
 	Ended    time.Time `json:"ended"` // if nobody saw the end of the run: the time of its last sign of life

@@ -185,7 +185,7 @@ func (m *material) refusedAnswer(v View) Answer {
 	}
 	for _, h := range v.Hosts {
 		if h.Level == Plain {
-			a.Detail = append(a.Detail, Text(fmt.Sprintf("%s, %s, %s", h.Name.Raw(), times(h.Requests+h.Connections), strings.TrimPrefix(h.Result.Raw(), "refused, "))))
+			a.Detail = append(a.Detail, Text(fmt.Sprintf("%s, %s: %s", h.Name.Raw(), times(h.Requests+h.Connections), strings.TrimPrefix(h.Result.Raw(), refusedPrefix))))
 		}
 	}
 	return a

@@ -12,8 +12,11 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
+// refusedPrefix begins the result of a refused host.
+const refusedPrefix = "refused: "
+
 // hostsOf returns the destinations in the record of a network: first those that were refused, then the others, ordered by the bytes sent to them.
-// The refusal of a host that the agent works without is nothing to look at.
+// The refusal of a host that the agent works without has no mark, although another program may have needed the host: the record has no program.
 func (m *material) hostsOf(records []record.Egress) (hosts []Host) {
 	index := map[string]int{}
 	begun := map[string][]record.Egress{} // connections whose end is not in the record
@@ -25,9 +28,9 @@ func (m *material) hostsOf(records []record.Egress) (hosts []Host) {
 		result, level := Text("reached"), Good
 		switch {
 		case r.For(m.Unneeded):
-			result, level = Text("refused, as expected: "+m.who()+" works without it"), Plain
+			result, level = Text(refusedPrefix+m.who()+" asks for this host by itself, and works without it"), Plain
 		case !reached(r):
-			result, level = Text("refused: "+cmp.Or(r.Reason, "no rule allows it")), Bad
+			result, level = Text(refusedPrefix+cmp.Or(r.Reason, "no rule allows it")), Bad
 		case r.Verdict == control.VerdictFailed:
 			result, level = Text("failed: "+r.Reason), Look
 		}

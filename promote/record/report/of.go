@@ -200,15 +200,15 @@ func (m *material) viewEvents() (all []Event) {
 	return all
 }
 
-// expected reports whether an event is the refusal of a host that the agent works without.
-func (m *material) expected(e record.Event) bool {
+// unneeded reports whether an event is the refusal of a host that the agent works without.
+func (m *material) unneeded(e record.Event) bool {
 	refusal := record.Egress{Kind: control.KindRefusal, Name: e.Data["host"], Reason: e.Data["reason"]}
 	return e.Kind == record.EventDenied && refusal.For(m.Unneeded)
 }
 
 func (m *material) eventLevel(e record.Event) Level {
 	switch {
-	case m.expected(e):
+	case m.unneeded(e):
 		return Plain
 	case e.Kind == record.EventDenied || e.Level.AtLeast(record.Failure):
 		return Bad

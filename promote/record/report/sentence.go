@@ -274,7 +274,7 @@ func (m *material) refusalFindings(v View, add adder) {
 		}
 	}
 	for _, e := range m.events {
-		if e.Kind == record.EventDenied && !m.counted(e) && !m.expected(e) {
+		if e.Kind == record.EventDenied && !m.counted(e) && !m.unneeded(e) {
 			add(Bad, "Refused", "events", nil, "%s %s", m.clock(e.Time), e.Text)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record/report"
 )
 
-// TestExpectedRefusals checks that the refusal of a host that the agent works without is nothing to look at, unless a rule denied the host.
-func TestExpectedRefusals(t *testing.T) {
+// TestUnneededHosts checks that the refusal of a host that the agent works without is apart from the verdict, unless a rule denied the host.
+func TestUnneededHosts(t *testing.T) {
 	of := func(reason string, recorded bool) report.View {
 		return short(t, func(m *record.Manifest, files map[string][]byte) {
 			m.Agent, m.Unneeded = "opencode", []string{"registry.example"}
@@ -26,13 +26,13 @@ func TestExpectedRefusals(t *testing.T) {
 	for _, recorded := range []bool{true, false} {
 		v := of(control.ReasonNoRule, recorded)
 		if said := text(t, v); strings.Contains(said, "×") || v.Level == report.Bad || strings.Contains(v.Verdict.Raw(), "refused") {
-			t.Errorf("recorded %t: an expected refusal is bad:\n%s", recorded, said)
+			t.Errorf("recorded %t: the refusal is bad:\n%s", recorded, said)
 		}
 		if other := of(control.ReasonDenied, recorded); other.Level != report.Bad {
 			t.Errorf("recorded %t: a denial is %s", recorded, other.Level)
 		}
 	}
 	v := of(control.ReasonNoRule, true)
-	has(t, text(t, v), "· refused, as expected: opencode works without it registry.example: 3 connections")
-	has(t, answer(t, v, "Refused"), "registry.example, 3 times, as expected: opencode works without it")
+	has(t, text(t, v), "· refused: opencode asks for this host by itself, and works without it registry.example: 3 connections")
+	has(t, answer(t, v, "Refused"), "registry.example, 3 times: opencode asks for this host by itself, and works without it")
 }

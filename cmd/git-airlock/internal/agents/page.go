@@ -27,7 +27,7 @@ func (p Profile) Page() string {
 	}
 	row("the network", code(p.Allow...))
 	if len(p.Unneeded) > 0 {
-		row("not needed", code(p.Unneeded...)+": it asks for this by itself, no setting of it ends that, and it works without an answer. Such a refusal is expected: `status` proposes no rule, and the report of a run counts it apart")
+		row("not needed", code(p.Unneeded...)+": the agent asks for this by itself, no setting prevents that, and the agent works without it. The report of a run lists such a refusal outside of its verdict. `status` has the rule for a project that needs the host")
 	}
 	if len(p.Env) > 0 {
 		row("variables", code(p.Env...))

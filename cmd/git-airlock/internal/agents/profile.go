@@ -13,7 +13,7 @@ type Profile struct {
 	Name    string   // as in "git airlock start NAME"
 	Program string   // the command, on the host's PATH and in images
 	Allow   []string // rules of its network, as in airlock.allow
-	// Unneeded are hosts that it asks for by itself, which no setting of it ends, and without which it works.
+	// Unneeded are hosts that the agent asks for by itself. No setting prevents that, and the agent works without them.
 	Unneeded []string
 	Keys     []string // the variables from which it takes a key or a token; one is enough
 	Login    string   // the credential of the login that its program keeps in a file, which package network knows; empty for none

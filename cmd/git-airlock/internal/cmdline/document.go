@@ -17,17 +17,16 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// RefusedHosts returns refused hosts for a document, with the commands that would allow what was refused. It proposes none for a host that the
-// agent works without.
+// RefusedHosts returns refused hosts for a document, with the commands that would allow what was refused. A host that the agent works without
+// has its commands, too, because the project may need it, and the record does not show which program asked for the host.
 func RefusedHosts(recent network.Recent) []ui.Refused {
 	all := []ui.Refused{}
 	for _, r := range recent.Records {
 		t := network.TargetOf(r)
-		refused := ui.Refused{Seq: r.Seq, Host: gitops.Text(t.Host).String(), Port: t.Port, Reason: gitops.Text(r.Reason).String(), Count: r.Count, Time: r.Time, Next: []string{}}
+		refused := ui.Refused{Seq: r.Seq, Host: gitops.Text(t.Host).String(), Port: t.Port, Reason: gitops.Text(r.Reason).String(), Count: r.Count, Time: r.Time,
+			Next: network.Next(recent.Rules, r, ui.Now()), Rules: network.Widenings(r)}
 		if r.For(recent.Unneeded) {
 			refused.Unneeded = recent.Agent
-		} else {
-			refused.Next, refused.Rules = network.Next(recent.Rules, r, ui.Now()), network.Widenings(r)
 		}
 		all = append(all, refused)
 	}

@@ -193,7 +193,7 @@ type Refused struct {
 	Count  int       `json:"count"`
 	Time   time.Time `json:"time"`
 	Next   []string  `json:"next"`
-	// Unneeded is the agent that asks for the host and works without it; empty if that is not known of one.
+	// Unneeded is the agent that asks for the host by itself and works without it, or empty. The project may still need the host.
 	Unneeded string `json:"unneeded_by,omitempty"`
 
 	Rules []string `json:"-"` // that would allow it, the narrowest first
@@ -277,10 +277,11 @@ func (p *statusText) refusals(all []Refused) {
 		}
 		host, when := gitops.Text(HostPort(r.Host, r.Port)).String(), ago(r.Time, p.now)
 		if r.Unneeded != "" {
-			p.line("refused", "%s: %s%s, %s; %s works without it", host, gitops.Text(r.Reason), times, when, gitops.Text(r.Unneeded))
-			continue
+			p.line("refused", "%s: %s%s, %s; %s asks for this host by itself, and works without it; if the project needs it:",
+				host, gitops.Text(r.Reason), times, when, gitops.Text(r.Unneeded))
+		} else {
+			p.line("refused", "%s: %s%s, %s", p.paint.Red(host), gitops.Text(r.Reason), times, when)
 		}
-		p.line("refused", "%s: %s%s, %s", p.paint.Red(host), gitops.Text(r.Reason), times, when)
 		if len(r.Next) > 0 {
 			p.next(r.Next[0])
 		}
