@@ -31,11 +31,11 @@ func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, a
 	defer cancel(nil)
 	done, ended := make(chan struct{}), make(chan struct{})
 	spent := false
+	seen := refusals{session: s, record: r, said: map[string]string{}, failing: map[string]time.Time{}, before: cmdline.UsesNow(s.RecentRefusals(r))}
 	go func() {
 		defer close(ended)
 		poll := time.NewTicker(refusalPoll)
 		defer poll.Stop()
-		seen := refusals{session: s, record: r, said: map[string]string{}, failing: map[string]time.Time{}}
 		for !seen.last {
 			select {
 			case <-poll.C:
@@ -69,6 +69,7 @@ type refusals struct {
 	last        bool              // the command has ended
 	said, found map[string]string // by credential, or by proxy, the reasons that were printed, and those of the last look
 	failing     map[string]time.Time
+	before      cmdline.Uses // of the credentials, when the command began
 }
 
 // look prints what has lasted since the look before, or what there is in the last look. It returns the credentials that it has printed.
@@ -92,6 +93,9 @@ func (f *refusals) look() (printed []ui.NetworkCredential) {
 	for _, c := range cmdline.RefusedCredentials(recent) {
 		why, _ := c.Refusal()
 		if c.Failing() {
+			if !f.before.FailedSince(recent, c.Name) {
+				continue
+			}
 			if failing[c.Name] = f.failing[c.Name]; failing[c.Name].IsZero() {
 				failing[c.Name] = ui.Now()
 			}
