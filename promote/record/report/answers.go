@@ -63,8 +63,8 @@ func (m *material) landedAnswer() Answer {
 	} else if len(m.Waiting) == 0 {
 		text += ", none waits"
 	}
-	if n := m.elsewhere(); n > 0 {
-		text, a.Level = text+", "+waits(n)+" on other branches of the workspace", Look
+	if other := m.elsewhere(); other != "" {
+		text, a.Level = text+", "+other, Look
 	}
 	for _, h := range m.Held {
 		a.Detail = append(a.Detail, Text("why it waits: "+h.Reason))
@@ -76,12 +76,16 @@ func (m *material) landedAnswer() Answer {
 	return a
 }
 
-// elsewhere returns the number of commits on other branches of the workspace than main.
-func (m *material) elsewhere() (n int) {
-	for _, w := range m.Waiting {
-		n += w.Commits
+// elsewhere describes commits on other branches of the workspace than main. It is empty without any. It gives no sum for several branches,
+// because a commit can be on each of them.
+func (m *material) elsewhere() string {
+	switch len(m.Waiting) {
+	case 0:
+		return ""
+	case 1:
+		return waits(m.Waiting[0].Commits) + " on another branch of the workspace"
 	}
-	return n
+	return fmt.Sprintf("commits wait on %d other branches of the workspace", len(m.Waiting))
 }
 
 // onRef describes commits on an inner ref other than main.
@@ -207,7 +211,7 @@ func (m *material) changedAnswer(v View) Answer {
 	case !m.has[record.ChangesName] && m.count(record.Landed) > 0:
 		a.Level, a.Text = Look, "unknown, because the changes are not in the record"
 		return a
-	case len(paths) == 0 && m.elsewhere() > 0:
+	case len(paths) == 0 && len(m.Waiting) > 0:
 		a.Level, a.Text = Look, "no file, without the commits that wait"
 		return a
 	case len(paths) == 0:
@@ -222,7 +226,7 @@ func (m *material) changedAnswer(v View) Answer {
 		a.Detail = []Text{"the task names no file, so none of them was asked for"}
 	}
 	a.Text = Text(changes(added, removed, len(paths)) + " in commits")
-	if m.count(record.Pending)+m.elsewhere() > 0 {
+	if m.count(record.Pending)+len(m.Waiting) > 0 {
 		a.Text += ", without the commits that wait"
 	}
 	a.Detail = append(paths[:min(3, len(paths)):min(3, len(paths))], a.Detail...)

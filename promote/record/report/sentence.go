@@ -37,8 +37,8 @@ func (m *material) besides() (all []string) {
 		}
 		all = append(all, text)
 	}
-	if n := m.elsewhere(); n > 0 {
-		all = append(all, waits(n)+" on other branches of the workspace")
+	if other := m.elsewhere(); other != "" {
+		all = append(all, other)
 	}
 	if last := m.suite().last; last != nil && last.Exit != nil && *last.Exit != 0 {
 		text := "the last tests failed"
