@@ -205,6 +205,12 @@ func WriteState(dir string, s State) error {
 // has failed.
 func IsBad(status int) bool { return status == 401 || status == 403 || status == 429 || status >= 500 }
 
+// SameDay reports whether [CredentialUse.Today] counts requests of the day (UTC) of now, or of a later one if the clock was set back.
+func (u CredentialUse) SameDay(now time.Time) bool {
+	const day = 24 * time.Hour
+	return !now.UTC().Truncate(day).After(u.Last.UTC().Truncate(day))
+}
+
 // SilentAfter is how long a server may answer nothing until people should see it. A model that thinks may need longer.
 const SilentAfter = 30 * time.Second
 

@@ -40,12 +40,18 @@ func Credentials(rules control.Rules, uses []control.CredentialUse) []ui.Network
 		shown := ui.NetworkCredential{Name: c.Name, Source: c.Source, Hosts: network.HostsOf(c), Variables: c.Variables}
 		if i := slices.IndexFunc(uses, func(u control.CredentialUse) bool { return u.Name == c.Name }); i >= 0 {
 			u := uses[i]
+			spent := c.Limit > 0 && u.Today >= c.Limit
+			if spent && !u.SameDay(ui.Now()) { // a new day has its own limit
+				if spent = false; u.Status == 429 {
+					u.Status = 0
+				}
+			}
 			shown.Value, shown.Requests, shown.Refused, shown.Status = u.Known, u.Requests, u.Status != 0 && u.Status < 500, u.Status
 			shown.Ended, shown.Silent = u.Ended, u.Silence(ui.Now())
 			if shown.Lost = network.IsLost(c, u); shown.Lost {
 				shown.Renewal = network.Renewal(c)
 			}
-			if c.Limit > 0 && u.Today >= c.Limit {
+			if spent {
 				shown.Limit = c.Limit
 			}
 			if !u.Last.IsZero() {
