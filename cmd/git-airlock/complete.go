@@ -344,7 +344,7 @@ func (k *known) refusedHosts() (all []manual.Candidate) {
 	if r == nil {
 		return nil
 	}
-	refused := k.session().RecentRefusals(*r)
+	refused := k.session().RecentRefusals(*r, true)
 	for _, host := range cmdline.RefusedHosts(refused) {
 		for _, rule := range host.Rules {
 			if gitops.Text(rule).Plain() && !strings.Contains(rule, " ") {

@@ -234,14 +234,26 @@ func EndState(dir string) error {
 }
 
 // LastUses returns the uses of credentials when the last network of a prison ended, with the status of the last answer. It is empty if none
-// has run.
+// has run. The state of a holder that was killed may have a request that waits. Its silence ends when the file was written, because nobody
+// knows what happened later.
 func LastUses(dir string) []CredentialUse {
-	var s State
-	if hostfile.Read(filepath.Join(dir, usesFile), &s) != nil {
+	path := filepath.Join(dir, StateFile) // of a holder that was killed
+	s, err := ReadState(dir)
+	if err != nil {
+		path = filepath.Join(dir, usesFile)
+		err = hostfile.Read(path, &s)
+	}
+	if err != nil {
 		return nil
 	}
+	var written time.Time
+	if info, err := os.Stat(path); err == nil {
+		written = info.ModTime()
+	}
 	for i := range s.Credentials {
-		s.Credentials[i].Known, s.Credentials[i].Ended = false, true
+		u := &s.Credentials[i]
+		u.Silent, u.Since = u.Silence(written), time.Time{}
+		u.Known, u.Ended = false, true
 	}
 	return s.Credentials
 }

@@ -47,6 +47,33 @@ func TestStateIsKept(t *testing.T) {
 	}
 }
 
+// TestSilenceEnds checks that the silence of a network does not grow after its holder was killed, or its machine lost power.
+func TestSilenceEnds(t *testing.T) {
+	dir, since := t.TempDir(), time.Now().Add(-time.Hour)
+	state := State{Credentials: []CredentialUse{
+		{Name: "waits", Known: true, Requests: 1, Since: since}, {Name: "short", Since: since.Add(45 * time.Second)}, {Name: "earlier", Since: since, Silent: 2 * time.Minute}}}
+	if err := WriteState(dir, state); err != nil {
+		t.Fatal(err)
+	}
+	written := since.Add(50 * time.Second)
+	if err := os.Chtimes(filepath.Join(dir, StateFile), written, written); err != nil {
+		t.Fatal(err)
+	}
+	check := func() {
+		uses := LastUses(dir)
+		for i, want := range []time.Duration{50 * time.Second, 0, 2 * time.Minute} {
+			if u := uses[i]; u.Silence(time.Now()).Round(time.Second) != want || u.Known || !u.Ended {
+				t.Errorf("%+v; want a silence of %s", u, want)
+			}
+		}
+	}
+	check()
+	if err := EndState(dir); err != nil { // by the next holder, whose network does not come up
+		t.Fatal(err)
+	}
+	check()
+}
+
 // TestDenied distinguishes refusals by a rule from others, which name the rule that allowed the connection.
 func TestDenied(t *testing.T) {
 	for reason, want := range map[string]bool{ReasonDenied: true, ReasonDeniedRequest: true, "the connection has ended": false, "": false} {

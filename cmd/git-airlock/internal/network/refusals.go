@@ -143,8 +143,8 @@ type Recent struct {
 	Unneeded []string
 }
 
-// RecentRefusals returns what a network has refused in the last hour. If its files cannot be read, it returns none.
-func RecentRefusals(dir string, open bool, now time.Time) Recent {
+// RecentRefusals returns what a network, whose prison runs or not, has refused in the last hour. If its files cannot be read, it returns none.
+func RecentRefusals(dir string, open, runs bool, now time.Time) Recent {
 	read, err := control.ReadRules(dir)
 	if err != nil {
 		return Recent{}
@@ -155,7 +155,7 @@ func RecentRefusals(dir string, open bool, now time.Time) Recent {
 	}
 	rules := Rules{read, open}
 	recent := Recent{Rules: rules, Records: Refusals(records, rules, now.Add(-recentWindow), now, shownRefusals)}
-	if state, err := control.ReadState(dir); err == nil { // it is missing while no prison runs
+	if state, err := control.ReadState(dir); err == nil && runs { // a holder that was killed leaves the file
 		recent.Uses, recent.Proxy = state.Credentials, state.Proxy
 	} else {
 		recent.Uses = control.LastUses(dir)

@@ -142,12 +142,13 @@ func (s *Session) Network(ctx context.Context, r airlock.Record) (n Network, err
 	}
 	if n.State, err = control.ReadState(n.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return n, err
-	} else if err != nil {
-		n.State.Credentials = control.LastUses(n.Dir)
 	}
 	n.Runs, err = s.Prisons().Runs(ctx, r)
 	if errors.Is(err, prison.ErrFrozen) {
 		return n, nil
+	}
+	if err == nil && !n.Runs { // a holder that was killed leaves the state of a running network
+		n.State.Credentials = control.LastUses(n.Dir)
 	}
 	return n, err
 }
@@ -236,14 +237,14 @@ func (s *Session) SaveRule(ctx context.Context, key, text string) error {
 	return s.Repo.Change(ctx, gitops.Call{Args: []string{"config", "--local", "--add", key, text}})
 }
 
-// RecentRefusals returns what the network of an airlock has refused in the last hour. After an error it returns none, because an
-// error here should not hide the rest of a status.
-func (s *Session) RecentRefusals(r airlock.Record) network.Recent {
+// RecentRefusals returns what the network of an airlock has refused in the last hour. runs reports whether the prison runs. After an error
+// it returns none, because an error here should not hide the rest of a status.
+func (s *Session) RecentRefusals(r airlock.Record, runs bool) network.Recent {
 	spec, err := s.Prisons().Spec(r)
 	if err != nil || spec.Network == prison.NetworkNone {
 		return network.Recent{}
 	}
-	recent := network.RecentRefusals(spec.Dir, spec.Network == prison.NetworkOpen, s.Now())
+	recent := network.RecentRefusals(spec.Dir, spec.Network == prison.NetworkOpen, runs, s.Now())
 	recent.Agent, recent.Unneeded = r.Rules.Agent, r.Rules.Unneeded
 	return recent
 }

@@ -110,7 +110,7 @@ func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, erro
 	if d.Lost != "" || s.Store.Orphan(r) {
 		d.State = Broken
 	}
-	d.Refusals = s.RecentRefusals(r)
+	d.Refusals = s.RecentRefusals(r, d.State == string(airlock.Running))
 	if d.Syncing, d.SyncWaits, err = inbound.Syncing(s.Store.Dir(r.ID)); err != nil {
 		return d, err
 	}

@@ -31,7 +31,7 @@ func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, a
 	defer cancel(nil)
 	done, ended := make(chan struct{}), make(chan struct{})
 	spent := false
-	seen := refusals{session: s, record: r, said: map[string]string{}, failing: map[string]time.Time{}, before: cmdline.UsesNow(s.RecentRefusals(r))}
+	seen := refusals{session: s, record: r, said: map[string]string{}, failing: map[string]time.Time{}, before: cmdline.UsesNow(s.RecentRefusals(r, true))}
 	go func() {
 		defer close(ended)
 		poll := time.NewTicker(refusalPoll)
@@ -74,7 +74,7 @@ type refusals struct {
 
 // look prints what has lasted since the look before, or what there is in the last look. It returns the credentials that it has printed.
 func (f *refusals) look() (printed []ui.NetworkCredential) {
-	recent := f.session.RecentRefusals(f.record)
+	recent := f.session.RecentRefusals(f.record, true)
 	found, before := map[string]string{}, f.found
 	f.found = found
 	lasts := func(name, why string) bool { // it was not said before

@@ -60,7 +60,7 @@ func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 	if err != nil && !none {
 		return err
 	}
-	recent := s.RecentRefusals(r)
+	recent := s.RecentRefusals(r, n.Runs)
 	d := networkDocument(n, r, cmdline.RefusedHosts(recent))
 	return errors.Join(cmdline.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }), err)
 }

@@ -92,7 +92,7 @@ func failingProxy(ctx context.Context) *ui.FailingProxy {
 	if err != nil || r == nil {
 		return nil
 	}
-	recent := s.RecentRefusals(*r)
+	recent := s.RecentRefusals(*r, true)
 	return cmdline.FailingProxy(recent.Rules.Proxy, recent.Proxy)
 }
 
