@@ -64,6 +64,7 @@ func (m *material) hostsOf(records []record.Egress) (hosts []Host) {
 // answers counts the requests to a host of which the network has seen the answers.
 type answers struct {
 	good     bool        // one was neither refused nor failed
+	unseen   bool        // the bytes of a connection were copied, so that its answers are unknown
 	statuses map[int]int // number of requests by the status of the others; 0 for no answer
 }
 
@@ -71,10 +72,14 @@ type answers struct {
 func answersOf(records []record.Egress) map[string]answers {
 	all := map[string]answers{}
 	for _, r := range records {
+		a := all[destination(r)]
+		if r.Kind == control.KindFlow && r.Proto == control.ProtoTLS && r.Seen == control.SeenOpaque && r.Verdict != control.VerdictFailed {
+			a.unseen = true // requests without TLS have records also in such a flow
+			all[destination(r)] = a
+		}
 		if r.Kind != control.KindRequest {
 			continue
 		}
-		a := all[destination(r)]
 		if a.statuses == nil {
 			a.statuses = map[int]int{}
 		}
@@ -91,9 +96,10 @@ func answersOf(records []record.Egress) map[string]answers {
 	return all
 }
 
-// bad describes the answers of a host that has answered no request well. It is empty for another one, and for one without a request.
+// bad describes the answers of a host that has answered no request well. It is empty for another one, for one without a request, and for one
+// that may have answered well on a connection that the network did not read.
 func (a answers) bad() string {
-	if a.good || len(a.statuses) == 0 {
+	if a.good || a.unseen || len(a.statuses) == 0 {
 		return ""
 	}
 	var parts []string
