@@ -46,14 +46,9 @@ func (n Note) Write(ctx context.Context, of airlock.Store, id string) error {
 
 func (n Note) write(dir string) error { return durable.WriteJSON(filepath.Join(dir, fileName), n) }
 
-// lockTime bounds the wait for another process, because a key that is typed must reach the command.
-const lockTime = time.Second
-
 // locked calls a function with the host state of an airlock. Several terminals can join one command, and another command can be launched
-// meanwhile. The lock keeps them from replacing each other's notes.
+// meanwhile. The lock keeps them from replacing each other's notes. A process that writes to a slow disk can hold it for seconds.
 func locked(ctx context.Context, of airlock.Store, id string, do func(dir string) error) error {
-	ctx, cancel := context.WithTimeout(ctx, lockTime)
-	defer cancel()
 	unlock, err := of.LockFile(ctx, id, lockName)
 	if err != nil {
 		return err
@@ -86,8 +81,18 @@ func Resize(ctx context.Context, of airlock.Store, id string, size prison.Size) 
 	})
 }
 
+// keyTime is the longest wait of [Type] for another process, because a key that is typed must reach the command.
+const keyTime = time.Second
+
 // Type notes that one of the [EndingKeys] is typed at a terminal that has joined the command's.
 func Type(ctx context.Context, of airlock.Store, id, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, keyTime)
+	defer cancel()
+	return typed(ctx, of, id, name)
+}
+
+// typed is as [Type], but waits as long as ctx permits.
+func typed(ctx context.Context, of airlock.Store, id, name string) error {
 	return change(ctx, of, id, func(n *Note) bool {
 		known := slices.Contains(n.Typed, name)
 		n.Typed = append(n.Typed, name)

@@ -1,10 +1,13 @@
 package launched
 
 import (
+	"context"
+	"errors"
 	"os"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
@@ -28,8 +31,8 @@ func TestChangesAtOnce(t *testing.T) {
 		var done sync.WaitGroup
 		for _, change := range []func() error{
 			func() error { return Resize(t.Context(), of, id, size) },
-			func() error { return Type(t.Context(), of, id, "^C") },
-			func() error { return Type(t.Context(), of, id, `^\`) },
+			func() error { return typed(t.Context(), of, id, "^C") },
+			func() error { return typed(t.Context(), of, id, `^\`) },
 		} {
 			done.Go(func() {
 				if err := change(); err != nil {
@@ -45,5 +48,46 @@ func TestChangesAtOnce(t *testing.T) {
 	}
 	if err := Type(t.Context(), of, "0002", "^C"); err != nil {
 		t.Errorf("in an airlock that was cleared: %v", err)
+	}
+}
+
+// TestWaits changes the note while another process holds the lock for longer than a key may wait. The key is given up, and the other changes
+// wait until the lock is free, or until their context ends.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	of := airlock.Open(&gitops.Repository{CommonDir: t.TempDir()})
+	const id = "0001"
+	if err := os.MkdirAll(of.Dir(id), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Note{Agent: "claude"}).Write(t.Context(), of, id); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := of.LockFile(t.Context(), id, lockName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := prison.Size{Cols: 3, Rows: 2}
+	resized := make(chan error, 1)
+	go func() { resized <- Resize(t.Context(), of, id, size) }()
+	if err := Type(t.Context(), of, id, "^C"); !errors.Is(err, airlock.ErrBusy) {
+		t.Errorf("a key: %v", err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := (Note{}).Write(short, of, id); !errors.Is(err, airlock.ErrBusy) {
+		t.Errorf("a note whose context ends: %v", err)
+	}
+	select {
+	case err := <-resized:
+		t.Errorf("did not wait for the lock: %v", err)
+	default:
+		unlock()
+		if err := <-resized; err != nil {
+			t.Error(err)
+		}
+	}
+	if got, _, err := Read(of.Dir(id)); err != nil || got.Agent != "claude" || got.Size != size || got.Typed != nil {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
