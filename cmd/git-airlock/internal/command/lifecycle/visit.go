@@ -180,20 +180,19 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 		s.Report.Say("would join the terminal of the launched command of %s", r.ID)
 		return nil
 	}
-	if term.IsTerminal(int(os.Stdin.Fd())) {
+	interactive := term.IsTerminal(int(os.Stdin.Fd()))
+	if interactive {
 		s.Report.Say("^] detaches")
 	}
+	noteSize := func() {
+		if interactive && term.IsTerminal(int(os.Stdout.Fd())) {
+			_ = launched.Resize(ctx, s.Store, r.ID, cmdline.TerminalSize()) // only visit --log needs the size
+		}
+	}
+	noteSize() // may wait: ^C still ends visit
 	p := prison.Process{Stdin: os.Stdin, Stdout: os.Stdout}
-	resize := func() error { return nil }
 	restore, err := cmdline.ConnectTerminal(&p)
 	if err != nil {
-		return err
-	}
-	if p.Terminal != nil {
-		resize = func() error { return launched.Resize(ctx, s.Store, r.ID, cmdline.TerminalSize()) }
-	}
-	if err := resize(); err != nil {
-		restore()
 		return err
 	}
 	joined, detach := context.WithCancel(ctx)
@@ -205,9 +204,7 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 	}
 	err = box.Join(joined, p)
 	restore()
-	if err := resize(); err != nil { // the user may have resized the terminal meanwhile
-		return err
-	}
+	noteSize() // the user may have resized the terminal meanwhile
 	switch {
 	case keys.detached.Load():
 		s.Report.Say("detached; the command keeps running")
