@@ -53,7 +53,7 @@ func Added(names []string, now time.Time) string {
 	}
 	known := map[string]bool{}
 	for _, dir := range shipped {
-		for _, b := range certificatesBelow(dir) {
+		for _, b := range certificatesBelow(dir, nil) {
 			known[string(b.Bytes)] = true
 		}
 	}
@@ -75,7 +75,8 @@ func Added(names []string, now time.Time) string {
 	return string(added)
 }
 
-// ofUser returns the certificates of the user's variables. A file in a work tree is not read, because an agent could write it.
+// ofUser returns the certificates of the user's variables. A file in a work tree is not read, because an agent could write it. Folders of
+// OpenSSL consist of links, so each file is compared by itself.
 func ofUser() (all []*pem.Block) {
 	if file, _ := hostenv.Original(fileVariable); filepath.IsAbs(file) && !hostenv.Inside(file) {
 		all, _ = certificatesIn(file) // other programs of the user report that it cannot be read
@@ -83,7 +84,7 @@ func ofUser() (all []*pem.Block) {
 	folders, _ := hostenv.Original(folderVariable)
 	for _, dir := range filepath.SplitList(folders) {
 		if filepath.IsAbs(dir) && !hostenv.Inside(dir) {
-			all = append(all, certificatesBelow(dir)...)
+			all = append(all, certificatesBelow(dir, hostenv.Inside)...)
 		}
 	}
 	return all
@@ -115,8 +116,13 @@ func certificatesIn(name string) (all []*pem.Block, err error) {
 	}
 }
 
-// certificatesBelow returns the certificates in the files of a folder and its subfolders. It follows links to files, but not to folders.
-func certificatesBelow(dir string) (all []*pem.Block) {
+// certificatesBelow returns the certificates in the files of a folder and its subfolders, except those for which skip, if not nil, returns
+// true. The folder can be a link, as /etc/ssl/certs is in Fedora. Below the folder, links to files are followed, but not links to folders.
+func certificatesBelow(dir string, skip func(file string) bool) (all []*pem.Block) {
+	dir, err := filepath.EvalSymlinks(dir) // because WalkDir does not follow a link
+	if err != nil {
+		return nil
+	}
 	files := 0
 	filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error { //nolint:errcheck // a folder that cannot be read has none
 		if err != nil || e.IsDir() {
@@ -124,6 +130,9 @@ func certificatesBelow(dir string) (all []*pem.Block) {
 		}
 		if files++; files > maxFiles {
 			return fs.SkipAll
+		}
+		if skip != nil && skip(name) {
+			return nil
 		}
 		blocks, _ := certificatesIn(name)
 		all = append(all, blocks...)

@@ -55,7 +55,11 @@ func TestAdded(t *testing.T) {
 	setFor(t, &bundles, filepath.Join(dir, "none.crt"), write("bundle.crt", "# by Jane\n", public, labelled, corp, certificate(t, "JDoe@laptop (Jane)", later)))
 	setFor(t, &shipped, filepath.Join(dir, "shipped"), filepath.Join(dir, "none"))
 	t.Setenv(fileVariable, write("users.pem", users, key, certificate(t, "old", now.Add(-time.Second)), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))
-	t.Setenv(folderVariable, filepath.Join(dir, "nowhere")+":"+filepath.Dir(write("folder/1.pem", folder, public)))
+	linked := filepath.Join(dir, "linked") // as c_rehash makes it: the folder is a link, and the file in it is one
+	link(t, filepath.Dir(write("folder/README", "")), linked)
+	link(t, write("elsewhere/1.pem", folder, public), filepath.Join(linked, "0a1b2c3d.0"))
+	link(t, filepath.Join(dir, "nowhere"), filepath.Join(linked, "1a1b2c3d.0"))
+	t.Setenv(folderVariable, filepath.Join(dir, "nowhere")+":"+linked)
 	names := []string{"", "jdoe", "laptop", "Jane Doe"}
 	if got := Added(names, now); got != corp+users+folder {
 		t.Errorf("got\n%s\nwant\n%s", got, corp+users+folder)
@@ -68,6 +72,13 @@ func TestAdded(t *testing.T) {
 	setFor(t, &bundles)
 	if got := Added(names, now); got != "" {
 		t.Errorf("without files: %q", got)
+	}
+}
+
+func link(t *testing.T, to, name string) {
+	t.Helper()
+	if err := os.Symlink(to, name); err != nil {
+		t.Fatal(err)
 	}
 }
 
