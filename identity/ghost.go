@@ -20,7 +20,7 @@ type Ghost struct {
 // search for these names. If a ghost contains one by chance, NewGhost invents another one.
 func NewGhost() Ghost {
 	var g Ghost
-	hidden := HostNames()
+	hidden := hostNames()
 	// A one-letter login is part of every name, so after enough tries any ghost is accepted.
 	for range 100 {
 		if g = inventGhost(); !g.mentions(hidden) {
@@ -47,11 +47,19 @@ func (g Ghost) mentions(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return word != "" && strings.Contains(shown, strings.ToLower(word)) })
 }
 
-// HostNames returns the names of the user and the host.
-func HostNames() []string {
+// hostNames returns the names of the user and the host.
+func hostNames() []string { return append(UserNames(), HostName()) }
+
+// HostName returns the host's name without its domain.
+func HostName() string {
 	host, _ := os.Hostname()
 	host, _, _ = strings.Cut(host, ".")
-	names := []string{host, os.Getenv("USER"), os.Getenv("SUDO_USER")}
+	return host
+}
+
+// UserNames returns the login and the full name of the user.
+func UserNames() []string {
+	names := []string{os.Getenv("USER"), os.Getenv("SUDO_USER")}
 	if u, err := user.Current(); err == nil {
 		names = append(names, u.Username, u.Name)
 	}

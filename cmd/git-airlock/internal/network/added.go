@@ -9,7 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
@@ -37,9 +40,9 @@ const (
 
 // Added returns the certificates (PEM) of authorities that the user's programs trust, and that do not come with the machine's distribution:
 // those that an administrator has added to the machine, such as that of a company whose network reads TLS, and those of the user's
-// variables. It leaves out certificates that are not in force, and those that give one of the names of the user or the machine away: mkcert,
-// for example, makes such authorities. The result has nothing else from these files.
-func Added(names []string, now time.Time) string {
+// variables. It leaves out certificates that are not in force, and those that give the name of the host or one of the user's names away:
+// mkcert, for example, makes such authorities. The result has nothing else from these files.
+func Added(host string, users []string, now time.Time) string {
 	var candidates []*pem.Block
 	for _, bundle := range bundles {
 		if blocks, err := certificatesIn(bundle); err == nil {
@@ -63,7 +66,7 @@ func Added(names []string, now time.Time) string {
 			continue
 		}
 		known[string(b.Bytes)] = true
-		if c, err := x509.ParseCertificate(b.Bytes); err != nil || now.After(c.NotAfter) || reveals(b.Bytes, names) {
+		if c, err := x509.ParseCertificate(b.Bytes); err != nil || now.After(c.NotAfter) || reveals(c, host, users) {
 			continue
 		}
 		text := pem.EncodeToMemory(&pem.Block{Type: b.Type, Bytes: b.Bytes}) // without the headers of the file
@@ -141,11 +144,56 @@ func certificatesBelow(dir string, skip func(file string) bool) (all []*pem.Bloc
 	return all
 }
 
-// reveals reports whether a certificate has one of some names beside an @, as in the address of the user at the machine.
-func reveals(certificate []byte, names []string) bool {
-	text := bytes.ToLower(certificate)
-	return slices.ContainsFunc(names, func(name string) bool {
-		lower := bytes.ToLower([]byte(name))
-		return name != "" && (bytes.Contains(text, append(slices.Clone(lower), '@')) || bytes.Contains(text, append([]byte("@"), lower...)))
+// generic are names of hosts and users that identify nobody, and that are also in the names of many authorities.
+var generic = []string{"admin", "ca", "host", "local", "localhost", "root", "server", "test", "user"}
+
+// shortUser is the number of letters of a user's name below which the name counts only beside an @, because short names are words, too.
+const shortUser = 4
+
+// reveals reports whether a certificate gives the name of the host or one of the user's names away: as whole words of its names and
+// addresses, or beside an @ anywhere, as in the address of the user at the machine.
+func reveals(c *x509.Certificate, host string, users []string) bool {
+	text, names := bytes.ToLower(c.Raw), namesIn(c)
+	return slices.ContainsFunc(append(slices.Clone(users), host), func(name string) bool {
+		name = strings.ToLower(name)
+		if name == "" {
+			return false
+		}
+		if bytes.Contains(text, []byte(name+"@")) || bytes.Contains(text, []byte("@"+name)) {
+			return true
+		}
+		if slices.Contains(generic, name) || name != strings.ToLower(host) && utf8.RuneCountInString(name) < shortUser {
+			return false
+		}
+		wanted := wordsOf(name)
+		return len(wanted) > 0 && slices.ContainsFunc(names, func(n []string) bool { return contains(n, wanted) })
 	})
+}
+
+// namesIn returns the words of each name and address in a certificate.
+func namesIn(c *x509.Certificate) (all [][]string) {
+	for _, a := range append(slices.Clone(c.Subject.Names), c.Issuer.Names...) {
+		if value, ok := a.Value.(string); ok {
+			all = append(all, wordsOf(value))
+		}
+	}
+	for _, name := range slices.Concat(c.DNSNames, c.EmailAddresses, c.PermittedDNSDomains) {
+		all = append(all, wordsOf(name))
+	}
+	return all
+}
+
+// wordsOf returns the words of a name in lower case. The labels of a host's name are words.
+func wordsOf(name string) []string {
+	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// contains reports whether words are side by side in others.
+func contains(others, words []string) bool {
+	for i := range len(others) - len(words) + 1 {
+		if slices.Equal(others[i:i+len(words)], words) {
+			return true
+		}
+	}
+	return false
 }

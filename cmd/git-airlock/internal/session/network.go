@@ -23,7 +23,7 @@ func (c resolved) withNetwork(spec prison.Spec) (prison.Spec, error) {
 	if spec.Network == prison.NetworkNone {
 		return spec, nil
 	}
-	c.rules.Added = network.Added(identity.HostNames(), c.session.Now())
+	c.rules.Added = network.Added(identity.HostName(), identity.UserNames(), c.session.Now())
 	rules, err := network.Begin(spec.Dir, c.rules, c.keys, c.session.Now())
 	if rules.Lockdown {
 		c.session.Report.Say("the network is locked down: nothing is reached")
