@@ -22,7 +22,8 @@ var (
 	bundles = []string{
 		"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
 	}
-	// shipped are the folders with the certificates that come with a distribution. Administrators add theirs elsewhere.
+	// shipped are the folders with the certificates that come with a distribution. Administrators add theirs elsewhere. Where these folders
+	// have no certificate, a bundle does not show which of its certificates were added.
 	shipped = []string{"/usr/share/ca-certificates", "/usr/share/pki"}
 )
 
@@ -43,22 +44,15 @@ const (
 // variables. It leaves out certificates that are not in force, and those that give the name of the host or one of the user's names away:
 // mkcert, for example, makes such authorities. The result has nothing else from these files.
 func Added(host string, users []string, now time.Time) string {
-	var candidates []*pem.Block
-	for _, bundle := range bundles {
-		if blocks, err := certificatesIn(bundle); err == nil {
-			candidates = blocks
-			break
-		}
-	}
-	candidates = append(candidates, ofUser()...)
-	if len(candidates) == 0 {
-		return ""
-	}
 	known := map[string]bool{}
 	for _, dir := range shipped {
 		for _, b := range certificatesBelow(dir, nil) {
 			known[string(b.Bytes)] = true
 		}
+	}
+	candidates := ofUser()
+	if len(known) > 0 { // otherwise all public authorities would count as added, as with NixOS, which has these certificates elsewhere
+		candidates = append(ofMachine(), candidates...)
 	}
 	var added []byte
 	for _, b := range candidates {
@@ -76,6 +70,16 @@ func Added(host string, users []string, now time.Time) string {
 		added = append(added, text...)
 	}
 	return string(added)
+}
+
+// ofMachine returns the certificates that the machine trusts.
+func ofMachine() []*pem.Block {
+	for _, bundle := range bundles {
+		if blocks, err := certificatesIn(bundle); err == nil {
+			return blocks
+		}
+	}
+	return nil
 }
 
 // ofUser returns the certificates of the user's variables. A file in a work tree is not read, because an agent could write it. Folders of

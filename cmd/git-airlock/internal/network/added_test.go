@@ -70,6 +70,11 @@ func TestAdded(t *testing.T) {
 	if got := Added("laptop", names, now); got != corp+users+folder {
 		t.Errorf("got\n%s\nwant\n%s", got, corp+users+folder)
 	}
+	setFor(t, &shipped, filepath.Join(dir, "none"))
+	if got, want := Added("laptop", names, now), users+folder+public; got != want {
+		t.Errorf("without the distribution's certificates:\n%s\nwant\n%s", got, want)
+	}
+	setFor(t, &shipped, filepath.Join(dir, "shipped"))
 	t.Setenv(fileVariable, "users.pem")
 	t.Setenv(folderVariable, "")
 	if got := Added("laptop", names, now); got != corp {
