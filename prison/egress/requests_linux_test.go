@@ -40,6 +40,41 @@ func newSeen(t testing.TB, h http.HandlerFunc, texts ...string) (*Engine, *stack
 	return e, s
 }
 
+// TestAddedAuthorities reads the authorities that the engine trusts, for several connections and after changes of the rules.
+func TestAddedAuthorities(t *testing.T) {
+	var first, second authority.Set
+	for _, s := range []*authority.Set{&first, &second} {
+		if err := s.Update([]string{"test"}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, _ := newGuarded(t, &fakeWorld{}, "files.test")
+	var last *x509.CertPool
+	for i, x := range []struct {
+		added string
+		same  bool // as before, not parsed again
+	}{{"", false}, {first.PEM(), false}, {first.PEM(), true}, {first.PEM() + second.PEM(), false}, {"", false}} {
+		next := rules(uint64(i+2), "files.test")
+		next.Added = x.added
+		e.obey(control.Order{Rules: &next})
+		want, err := x509.SystemCertPool()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.AppendCertsFromPEM([]byte(x.added))
+		for range 2 {
+			got, err := e.machineRoots()
+			if err != nil || !got.Equal(want) {
+				t.Fatalf("%d: other certificates, or %v", i, err)
+			}
+			if same := got == last; same != x.same {
+				t.Errorf("%d: the same pool: %t", i, same)
+			}
+			last, x.same = got, true
+		}
+	}
+}
+
 func poolOf(text string) *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AppendCertsFromPEM([]byte(text))

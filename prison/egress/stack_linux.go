@@ -103,6 +103,8 @@ type Engine struct {
 	expiry            *time.Timer // when the next rule ends
 	lifetimes         control.Lifetimes
 	rules             control.Rules
+	pool              *x509.CertPool  // see machineRoots
+	pooled            string          // the certificates of the rules that pool has
 	failed            string          // why newer rules are not in force
 	closed            int             // connections that the rules in force ended
 	attended          bool            // a holder takes reports
@@ -164,11 +166,18 @@ func newEngine(s Settings, link stack.LinkEndpoint) (*Engine, error) {
 	return e, nil
 }
 
-// machineRoots returns the authorities of servers that this machine and its user trust.
+// machineRoots returns the authorities of servers that this machine and its user trust. It parses certificates only
+// once, and again after rules with others.
 func (e *Engine) machineRoots() (*x509.CertPool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.pool != nil && e.pooled == e.rules.Added {
+		return e.pool, nil
+	}
 	pool, err := x509.SystemCertPool() // a copy
 	if err == nil {
-		pool.AppendCertsFromPEM([]byte(e.lastRules().Added))
+		pool.AppendCertsFromPEM([]byte(e.rules.Added))
+		e.pool, e.pooled = pool, e.rules.Added
 	}
 	return pool, err
 }
