@@ -47,7 +47,7 @@ func Credentials(rules control.Rules, uses []control.CredentialUse) []ui.Network
 				}
 			}
 			shown.Value, shown.Requests, shown.Refused, shown.Status = u.Known, u.Requests, u.Status != 0 && u.Status < 500, u.Status
-			shown.Ended, shown.Silent = u.Ended, u.Silence(ui.Now())
+			shown.Ended, shown.Silent = u.Ended, int(u.Silence(ui.Now()).Seconds())
 			if shown.Lost = network.IsLost(c, u); shown.Lost {
 				shown.Renewal = network.Renewal(c)
 			}

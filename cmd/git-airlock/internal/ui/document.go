@@ -49,7 +49,7 @@ type Document struct {
 	Isolation     Isolation  `json:"isolation"`
 	Refusals      []Refused  `json:"refusals"`
 
-	// RefusedCredentials are those whose value a server refused last, or whose server failed last, or the network has lost.
+	// RefusedCredentials are those whose value a server refused last, or whose server failed or answered nothing last, or that the network has lost.
 	RefusedCredentials []NetworkCredential `json:"refused_credentials"`
 	// FailingProxy is the proxy of the network, if the last connection through it failed.
 	FailingProxy *FailingProxy `json:"failing_proxy"`

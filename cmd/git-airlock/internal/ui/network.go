@@ -75,11 +75,12 @@ type NetworkCredential struct {
 	Problem   string     `json:"problem,omitempty"` // why the value cannot be read now
 	Lost      bool       `json:"lost,omitempty"`    // the running network has lost the value
 
-	Renewal string `json:"-"` // the command that gives it again
-	// Silent is for how long the server has answered nothing; 0 if it has answered within a moment.
-	Silent time.Duration `json:"-"`
-	Ended  bool          `json:"-"` // the network has ended, and these are its last uses
-	Anew   bool          `json:"-"` // the next command starts the airlock, and reads settings and variables again
+	// Silent is the number of seconds for which the server has answered nothing; 0 if it has answered within a moment.
+	Silent int `json:"silent_seconds,omitempty"`
+
+	Renewal string `json:"-"` // the command that gives the lost value again
+	Ended   bool   `json:"-"` // the network has ended, and these are its last uses
+	Anew    bool   `json:"-"` // the next command starts the airlock, and reads settings and variables again
 }
 
 // Text describes a credential.
@@ -93,12 +94,15 @@ func (c NetworkCredential) Text(paint Paint, now time.Time) string {
 	case c.Status != 0:
 		text += ", " + paint.Red("the server failed ("+strconv.Itoa(c.Status)+")")
 	case c.Silent > 0:
-		text += ", " + paint.Red("no answer for "+c.Silent.Round(time.Second).String())
+		text += ", " + paint.Red("no answer for "+c.silence())
 	case c.Last != nil:
 		text += fmt.Sprintf(", %s, the last %s", words.Count(int(min(c.Requests, 1<<30)), "request"), ago(*c.Last, now))
 	}
 	return text
 }
+
+// silence returns the time of Silent, such as 1m5s.
+func (c NetworkCredential) silence() string { return (time.Duration(c.Silent) * time.Second).String() }
 
 // Spent reports that the credential's own limit is used up.
 func (c NetworkCredential) Spent() bool { return c.Status == 429 && c.Limit > 0 }
@@ -112,7 +116,7 @@ func (c NetworkCredential) Refusal() (why, next string) {
 		return "the network was connected again, without the value", c.Renewal
 	}
 	if c.Status == 0 && c.Silent > 0 {
-		return fmt.Sprintf("%s has answered nothing for %s", gitops.Text(c.Hosts).String(), c.Silent.Round(time.Second)), ""
+		return fmt.Sprintf("%s has answered nothing for %s", gitops.Text(c.Hosts).String(), c.silence()), ""
 	}
 	why, next = c.meaning()
 	return fmt.Sprintf("%s answered %d: %s", gitops.Text(c.Hosts), c.Status, why), next
