@@ -97,7 +97,7 @@ func retryVariables() []string {
 	return []string{"NPM_CONFIG_FETCH_RETRY_MINTIMEOUT=500", "NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT=2000"}
 }
 
-// VariableNames returns the names of all variables that the network of a prison adds to it.
+// VariableNames returns the names of all variables that the network of a prison can add to it.
 func VariableNames(spec prison.Spec) (names []string) {
 	if spec.Network == prison.NetworkNone {
 		return nil
