@@ -139,3 +139,21 @@ func TestEncryptedHelloIsExplained(t *testing.T) {
 		}
 	}
 }
+
+// TestKilledHolder checks that the state which a killed holder has left does not count as that of a running network.
+func TestKilledHolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := control.WriteRules(dir, control.Rules{}); err != nil {
+		t.Fatal(err)
+	}
+	use := control.CredentialUse{Name: "typed", Known: true, Since: time.Now().Add(-time.Minute)}
+	if err := control.WriteState(dir, control.State{Credentials: []control.CredentialUse{use}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, runs := range []bool{true, false} {
+		uses := RecentRefusals(dir, false, runs, time.Now()).Uses
+		if len(uses) != 1 || uses[0].Ended == runs || uses[0].Since.IsZero() == runs {
+			t.Errorf("runs %t: %+v", runs, uses)
+		}
+	}
+}
