@@ -136,12 +136,15 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 	if s.InnerTip != "" {
 		landed = append(landed, string(s.InnerTip))
 	}
-	looking, cancel := ctx, context.CancelFunc(func() {})
-	if holdsFor(s.Holds, ledger.InnerInvalid) {
-		looking, cancel = context.WithTimeout(ctx, longRead)
+	limit := func() (context.Context, context.CancelFunc) {
+		if holdsFor(s.Holds, ledger.InnerInvalid) {
+			return context.WithTimeout(ctx, longRead)
+		}
+		return ctx, func() {}
 	}
+	searching, cancel := limit()
 	defer cancel()
-	places, unseen := exporter.Places(looking)
+	places, unseen := exporter.Places(searching)
 	s.Places = places
 	if s.OtherRefs, err = hold.OtherRefs(ctx, exporter, places, landed); err != nil {
 		return s, err
@@ -151,7 +154,9 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 			return s, err
 		}
 	}
-	if unseen == nil {
+	if unseen == nil { // also counts if the search for places took all of its time
+		looking, cancel := limit()
+		defer cancel()
 		s.Uncommitted, unseen = exporter.Uncommitted(looking, places...)
 	}
 	return s, unseen

@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -16,7 +18,7 @@ import (
 // Place is a work tree that git status of the workspace does not report on: another worktree of the inner repository, or the work tree of
 // a repository of its own below the workspace, such as a clone.
 type Place struct {
-	Path     string     // below the workspace; absolute if the worktree is elsewhere; empty for all places after the first placesLimit
+	Path     string     // below the workspace; absolute if the worktree is elsewhere; empty for all places that were not searched or counted
 	Own      bool       // a repository of its own
 	Detached gitops.OID // the commit that HEAD of a worktree names without a branch
 	Changes  int        // changed paths that are not committed
@@ -29,28 +31,43 @@ type Place struct {
 // Loses reports whether work is lost with the place, other than commits of the inner repository.
 func (p Place) Loses() bool { return p.Changes > 0 || p.Commits > 0 || p.Unread }
 
-// placesLimit limits the number of places that are counted.
-const placesLimit = 200
+const (
+	// placesLimit limits the number of places that are counted.
+	placesLimit = 200
+	// searchTime limits the time of the search for places, and then the time for counting the work in all of them. The search reads every
+	// folder of the workspace, and there may be a hundred thousand.
+	searchTime = 30 * time.Second
+)
 
-// placesScript lists the other worktrees of a workspace and the repositories below it. Its argument is the workspace. It prints the workspace's
-// common directory, and for each place the path, the git directory, the common directory, and the first bytes of HEAD. The last three are
-// empty if the git directory cannot be found, and the git directory is empty if the folder of a worktree is gone. It reads no name from a line,
-// since a name may contain line breaks.
-const placesScript = `list='for e; do
+// searchScript prints the workspace's common directory, the entries of its other worktrees, and the paths of all .git below it. Argument: the
+// workspace. Caches of compiled files and the folders of loose objects in a bare repository have no repositories below them.
+const searchScript = `cd "$1/.git" && printf '%s\0' "$(pwd -P)" || exit 0
+for e in "$1"/.git/worktrees/*; do
+	[ ! -d "$e" ] || printf '%s\0' "$e"
+done
+exec find "$1" -xdev '(' -path "$1/.git" -o -name __pycache__ -o -path '*/node_modules/.cache' -o -path '*/objects/[0-9a-f][0-9a-f]' ')' -prune \
+	-o -name .git '(' -type d -o -type f ')' -prune -print0`
+
+// placesScript prints for each place the path, the git directory, the common directory, and the first bytes of HEAD. The last three are empty if
+// the git directory cannot be found, and the git directory is empty if the folder of a worktree is gone. No name is read from a line, since a
+// name may contain line breaks. Arguments: the workspace, and the paths that the searchScript printed.
+const placesScript = `top=$1
+shift
+for e; do
 	p=${e%/*} g=$e c=
 	case $e in */.git/worktrees/*)
 		[ -f "$e/gitdir" ] || continue
 		p=$(head -c 4200 "$e/gitdir") p=${p%/.git}
 		case $p in /*) ;; *) p=$(cd "$e/$p" 2>/dev/null && pwd -P) || continue ;; esac
-		case $p in "$top"/*) [ -f "$p/.git" ] || { [ -f "$e/HEAD" ] && printf "%s\0\0%s\0%s\0" "$p" "$top/.git" "$(head -c 80 "$e/HEAD")"; continue; } ;; esac ;;
+		case $p in "$top"/*) [ -f "$p/.git" ] || { [ -f "$e/HEAD" ] && printf '%s\0\0%s\0%s\0' "$p" "$top/.git" "$(head -c 80 "$e/HEAD")"; continue; } ;; esac ;;
 	esac
 	if [ -f "$e" ]; then
 		g=$(head -c 4200 "$e") g=${g#gitdir: }
 		case $g in /*) ;; *) g=$p/$g ;; esac
-		[ -f "$g/HEAD" ] || { printf "%s\0\0\0\0" "$p"; continue; }
+		[ -f "$g/HEAD" ] || { printf '%s\0\0\0\0' "$p"; continue; }
 	fi
 	[ -e "$g/HEAD" ] || continue
-	[ -f "$g/HEAD" ] || { printf "%s\0\0\0\0" "$p"; continue; }
+	[ -f "$g/HEAD" ] || { printf '%s\0\0\0\0' "$p"; continue; }
 	g=$(cd "$g" && pwd -P) || continue
 	c=$g
 	if [ -f "$g/commondir" ]; then
@@ -58,51 +75,79 @@ const placesScript = `list='for e; do
 		case $c in /*) ;; *) c=$g/$c ;; esac
 		c=$(cd "$c" 2>/dev/null && pwd -P) || continue
 	fi
-	printf "%s\0%s\0%s\0%s\0" "$p" "$g" "$c" "$(head -c 80 "$g/HEAD")"
-done'
-top=$1
-export top
-cd "$1/.git" && printf '%s\0' "$(pwd -P)" || exit 0
-sh -c "$list" sh "$1"/.git/worktrees/*
-find "$1" -xdev -path "$1/.git" -prune -o -name .git '(' -type d -o -type f ')' -prune -exec sh -c "$list" sh {} + 2>/dev/null
-:`
+	printf '%s\0%s\0%s\0%s\0' "$p" "$g" "$c" "$(head -c 80 "$g/HEAD")"
+done`
 
 // Places lists the places, in the order of their paths, and counts the work in those below the workspace. A place elsewhere has no
-// count.
+// count. If not all of the workspace could be searched, the last place is unread and has an empty path. Only the end of ctx is an error.
 func (w Workspace) Places(ctx context.Context) ([]Place, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	return w.placesWithin(ctx, searchTime)
+}
+
+func (w Workspace) placesWithin(ctx context.Context, search time.Duration) ([]Place, error) {
+	main, entries, whole := w.searchPlaces(ctx, search)
+	counting, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
+	var places []Place
+	if len(entries) > 0 {
+		var out bytes.Buffer
+		_, err := w.Run(counting, Process{Argv: append([]string{"sh", "-c", placesScript, "sh", w.Dir}, entries...), Env: w.innerEnv(),
+			Stdout: gitops.CapOutput(&out, lookLimit), Stderr: io.Discard})
+		places, whole = w.parsePlaces(main, out.String()), whole && err == nil
+	}
+	if len(places) > placesLimit {
+		places, whole = places[:placesLimit], false
+	}
+	w.countPlaces(counting, places)
+	if !whole {
+		places = append(places, Place{Own: true, Unread: true})
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return places, ctx.Err()
+	}
+	return places, nil
+}
+
+// searchPlaces returns the workspace's common directory, and the paths that the searchScript finds in a limited time. whole reports whether
+// these are all.
+func (w Workspace) searchPlaces(ctx context.Context, atMost time.Duration) (main string, entries []string, whole bool) {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	var out bytes.Buffer
-	_, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", placesScript, "sh", w.Dir}, Env: w.innerEnv(), Stdout: gitops.CapOutput(&out, lookLimit)})
-	if err != nil && !errors.Is(err, gitops.ErrOutput) {
-		return nil, Invalidf("look for repositories in the workspace: %s", err)
+	_, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", searchScript, "sh", w.Dir}, Env: w.innerEnv(),
+		Stdout: gitops.CapOutput(&out, lookLimit), Stderr: io.Discard})
+	found := strings.Split(out.String(), "\x00")
+	found = found[:len(found)-1] // the last one may be incomplete
+	whole = err == nil && ctx.Err() == nil
+	if len(found) == 0 {
+		return "", nil, whole
 	}
-	places := w.parsePlaces(out.String())
-	if len(places) > placesLimit {
-		places = append(places[:placesLimit], Place{Own: true, Unread: true})
-	}
+	main, entries = found[0], found[1:]
+	const limited = 2 * placesLimit // a worktree below the workspace is found twice
+	return main, entries[:min(len(entries), limited)], whole && len(entries) <= limited
+}
+
+// countPlaces counts the work in the places that are below the workspace. A place whose work cannot be counted in time is unread.
+func (w Workspace) countPlaces(ctx context.Context, places []Place) {
 	var have []string
+	var unknown error
 	if slices.ContainsFunc(places, func(p Place) bool { return p.Own }) {
-		refs, err := w.Branches(ctx)
-		if err != nil {
-			return places, err
-		}
+		var refs []Ref
+		refs, unknown = w.Branches(ctx)
 		for _, r := range refs {
 			have = append(have, string(r.Commit))
 		}
 	}
 	for i := range places {
 		if p := &places[i]; p.git != "" && !path.IsAbs(p.Path) {
-			p.Unread = w.count(ctx, p, i, have) != nil
+			p.Unread = w.count(ctx, p, i, have) != nil || p.Own && unknown != nil
 		}
 	}
-	return places, nil
 }
 
 // parsePlaces parses the output of the placesScript. The last place may be incomplete.
-func (w Workspace) parsePlaces(out string) (places []Place) {
-	main, rest, _ := strings.Cut(out, "\x00")
-	fields := strings.Split(rest, "\x00")
+func (w Workspace) parsePlaces(main, out string) (places []Place) {
+	fields := strings.Split(out, "\x00")
 	for ; len(fields) > 4; fields = fields[4:] {
 		p := Place{Path: fields[0], git: fields[1], common: fields[2], Unread: fields[2] == ""}
 		if below, ok := strings.CutPrefix(p.Path, w.Dir+"/"); ok {

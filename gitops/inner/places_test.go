@@ -1,10 +1,13 @@
 package inner
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestPlaces lets an agent work in other worktrees and repositories, and counts what would be lost with them.
@@ -56,21 +59,61 @@ func TestPlaces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := fmt.Sprint(n)
-			for _, p := range places {
-				got += fmt.Sprintf(" %s:%d/%d", strings.Replace(p.Path, dir[:strings.LastIndex(dir, "/")], "..", 1), p.Changes, p.Commits)
-				if p.Own {
-					got += " own"
-				}
-				if p.Detached != "" {
-					got += " detached"
-				}
-				if p.Unread {
-					got += " unread"
+			if got := fmt.Sprint(n) + textOf(places, dir); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// textOf returns places of a workspace as a text.
+func textOf(places []Place, dir string) (text string) {
+	for _, p := range places {
+		text += fmt.Sprintf(" %s:%d/%d", strings.Replace(p.Path, dir[:strings.LastIndex(dir, "/")], "..", 1), p.Changes, p.Commits)
+		if p.Own {
+			text += " own"
+		}
+		if p.Detached != "" {
+			text += " detached"
+		}
+		if p.Unread {
+			text += " unread"
+		}
+	}
+	return text
+}
+
+// TestPlacesNotSearched checks that a search that does not end hides neither the places that it has found nor the workspace's own changes.
+func TestPlacesNotSearched(t *testing.T) {
+	for name, c := range map[string]struct{ find, want string }{
+		"slow": {"printf '%s/d/.git\\0' \"$1\"; exec sleep 100", "2 d:1/0 own :0/0 own unread"},
+		"cut":  {"printf '%s/d/.git\\0%s/e/.gi' \"$1\" \"$1\"; exec sleep 100", "2 d:1/0 own :0/0 own unread"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, bin := innerOf(t, 2), t.TempDir()
+			gitIn(t, dir, "init", "-q", "d")
+			for _, name := range []string{dir + "/d/x", dir + "/f0", dir + "/new"} {
+				if err := os.WriteFile(name, []byte("x"), 0o644); err != nil {
+					t.Fatal(err)
 				}
 			}
-			if got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
+			if err := os.WriteFile(bin+"/find", []byte("#!/bin/sh\n"+c.find), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			w := workspaceAt(dir)
+			run := w.Run
+			w.Run = func(ctx context.Context, p Process) (int, error) {
+				p.Env = append(p.Env, "PATH="+bin+":"+os.Getenv("PATH"))
+				return run(ctx, p)
+			}
+			places, err := w.placesWithin(t.Context(), 2*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := w.Uncommitted(t.Context(), places...)
+			if got := fmt.Sprint(n) + textOf(places, dir); got != c.want || err != nil {
+				t.Errorf("got %q, %v, want %q", got, err, c.want)
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func Works(places []inner.Place) (texts []string) {
 
 func work(p inner.Place) string {
 	if p.Path == "" {
-		return "work in many more repositories"
+		return "work in places that were not searched or counted"
 	}
 	var parts []string
 	if p.Changes > 0 {

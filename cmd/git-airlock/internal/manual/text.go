@@ -169,7 +169,7 @@ var StatusFields = []Explained{
 	{"review", "the `mode` of the review (`off`, `land` or `push`), and the numbers of commits `waiting` for a verdict, `approved` and not landed, `asked` for a fix, `rejected`, `undone` and `blocked`. With the mode `off`, waiting commits land by themselves"},
 	{"pending", "the number of commits that have not landed yet"},
 	{"uncommitted", "the number of paths that the agent has changed but not committed, in the workspace and in `places`"},
-	{"places", "a list of the agent's other worktrees, and of repositories of its own in the workspace, with work that `clear` would lose: the `path`, which is absolute outside the workspace, whether it is a `repository` of its own, the number of `uncommitted` paths and of `commits` that neither the workspace nor a server has, and `unread`, whether the work cannot be counted. After two hundred of them, `path` is empty"},
+	{"places", "a list of the agent's other worktrees, and of repositories of its own in the workspace, with work that `clear` would lose: the `path`, which is absolute outside the workspace, whether it is a `repository` of its own, the number of `uncommitted` paths and of `commits` that neither the workspace nor a server has, and `unread`, whether the work cannot be counted. An empty `path` stands for all places that were not searched, because that took too long or failed, or that come after two hundred others"},
 	{"waiting", "a list of inner refs other than main that have commits of their own: the `ref` and the number of `commits`. Beyond fifty refs, `ref` is `other refs`"},
 	{"landed", "the number of commits that have landed since the airlock was made"},
 	{"flagged", "a list of landed commits that a rule flagged: the `commit` and the `rules`"},

@@ -11,22 +11,25 @@ import (
 )
 
 // Places lists the agent's other worktrees and repositories. The files of a worktree in the agent's home are in another prison than the
-// inner repository, because git of the exporter must not read the configuration in the home.
+// inner repository, because git of the exporter must not read the configuration in the home. If the home cannot be opened, these worktrees
+// are unread.
 func (x exporter) Places(ctx context.Context) ([]inner.Place, error) {
 	places, err := x.Workspace.Places(ctx)
 	var home prison.Prison
+	var homeErr error
 	for i := range places {
 		below, ok := strings.CutPrefix(places[i].Path, x.homeDir+"/")
 		if !ok || err != nil {
 			continue
 		}
-		if home == nil {
-			if home, err = x.home(ctx); errors.Is(err, prison.ErrNoHome) {
-				return places, nil
-			} else if err != nil {
-				return places, err
+		if home == nil && homeErr == nil {
+			if home, homeErr = x.home(ctx); homeErr == nil {
+				defer home.Close()
 			}
-			defer home.Close()
+		}
+		if homeErr != nil {
+			places[i].Unread = !errors.Is(homeErr, prison.ErrNoHome)
+			continue
 		}
 		files := WorkspaceIn(home)
 		files.Scratch = "/tmp"
