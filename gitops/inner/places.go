@@ -40,7 +40,8 @@ const (
 )
 
 // searchScript prints the workspace's common directory, the entries of its other worktrees, and the paths of all .git below it. Argument: the
-// workspace. Caches of compiled files and the folders of loose objects in a bare repository have no repositories below them.
+// workspace. Caches of compiled files and the folders of loose objects in a bare repository have no repositories below them. The exit status is
+// that of find, which is 1 if a folder has vanished or may not be read, or 127 if there is no find.
 const searchScript = `cd "$1/.git" && printf '%s\0' "$(pwd -P)" || exit 0
 for e in "$1"/.git/worktrees/*; do
 	[ ! -d "$e" ] || printf '%s\0' "$e"
@@ -91,9 +92,9 @@ func (w Workspace) placesWithin(ctx context.Context, search time.Duration) ([]Pl
 	var places []Place
 	if len(entries) > 0 {
 		var out bytes.Buffer
-		_, err := w.Run(counting, Process{Argv: append([]string{"sh", "-c", placesScript, "sh", w.Dir}, entries...), Env: w.innerEnv(),
+		code, err := w.Run(counting, Process{Argv: append([]string{"sh", "-c", placesScript, "sh", w.Dir}, entries...), Env: w.innerEnv(),
 			Stdout: gitops.CapOutput(&out, lookLimit), Stderr: io.Discard})
-		places, whole = w.parsePlaces(main, out.String()), whole && err == nil
+		places, whole = w.parsePlaces(main, out.String()), whole && err == nil && code == 0
 	}
 	if len(places) > placesLimit {
 		places, whole = places[:placesLimit], false
@@ -114,11 +115,11 @@ func (w Workspace) searchPlaces(ctx context.Context, atMost time.Duration) (main
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	var out bytes.Buffer
-	_, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", searchScript, "sh", w.Dir}, Env: w.innerEnv(),
+	code, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", searchScript, "sh", w.Dir}, Env: w.innerEnv(),
 		Stdout: gitops.CapOutput(&out, lookLimit), Stderr: io.Discard})
 	found := strings.Split(out.String(), "\x00")
 	found = found[:len(found)-1] // the last one may be incomplete
-	whole = err == nil && ctx.Err() == nil
+	whole = err == nil && ctx.Err() == nil && (code == 0 || code == 1)
 	if len(found) == 0 {
 		return "", nil, whole
 	}

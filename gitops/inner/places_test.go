@@ -86,8 +86,12 @@ func textOf(places []Place, dir string) (text string) {
 // TestPlacesNotSearched checks that a search that does not end hides neither the places that it has found nor the workspace's own changes.
 func TestPlacesNotSearched(t *testing.T) {
 	for name, c := range map[string]struct{ find, want string }{
-		"slow": {"printf '%s/d/.git\\0' \"$1\"; exec sleep 100", "2 d:1/0 own :0/0 own unread"},
-		"cut":  {"printf '%s/d/.git\\0%s/e/.gi' \"$1\" \"$1\"; exec sleep 100", "2 d:1/0 own :0/0 own unread"},
+		"slow":              {"printf '%s/d/.git\\0' \"$1\"; exec sleep 100", "2 d:1/0 own :0/0 own unread"},
+		"none":              {"exit 127", "3 :0/0 own unread"},
+		"killed":            {"printf '%s/d/.git\\0' \"$1\"; kill -9 $$", "2 d:1/0 own :0/0 own unread"},
+		"unreadable folder": {"printf '%s/d/.git\\0' \"$1\"; exit 1", "2 d:1/0 own"},
+		"endless":           {"while printf '%s/d/.git\\0' \"$1\"; do :; done", "2 d:1/0 own :0/0 own unread"},
+		"cut":               {"printf '%s/d/.git\\0%s/e/.gi' \"$1\" \"$1\"; exec sleep 100", "2 d:1/0 own :0/0 own unread"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
