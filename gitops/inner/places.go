@@ -49,26 +49,25 @@ done
 exec find "$1" -xdev '(' -path "$1/.git" -o -name __pycache__ -o -path '*/node_modules/.cache' -o -path '*/objects/[0-9a-f][0-9a-f]' ')' -prune \
 	-o -name .git '(' -type d -o -type f ')' -prune -print0`
 
-// placesScript prints for each place the path, the git directory, the common directory, and the first bytes of HEAD. The last three are empty if
-// the git directory cannot be found, and the git directory is empty if the folder of a worktree is gone. No name is read from a line, since a
-// name may contain line breaks. Arguments: the workspace, and the paths that the searchScript printed.
-const placesScript = `top=$1
-shift
-for e; do
-	p=${e%/*} g=$e c=
+// placesScript prints for each place the path, the git directory, the common directory, the first bytes of HEAD, and "there" if the path has a
+// .git. The last four are empty if the git directory cannot be found. The path of a worktree may be relative to its git directory, and that of
+// one in the agent's home leads nowhere in this prison. No name is read from a line, since a name may contain line breaks. Arguments: the
+// paths that the searchScript printed.
+const placesScript = `for e; do
+	p=${e%/*} g=$e c= there=there
 	case $e in */.git/worktrees/*)
 		[ -f "$e/gitdir" ] || continue
 		p=$(head -c 4200 "$e/gitdir") p=${p%/.git}
-		case $p in /*) ;; *) p=$(cd "$e/$p" 2>/dev/null && pwd -P) || continue ;; esac
-		case $p in "$top"/*) [ -f "$p/.git" ] || { [ -f "$e/HEAD" ] && printf '%s\0\0%s\0%s\0' "$p" "$top/.git" "$(head -c 80 "$e/HEAD")"; continue; } ;; esac ;;
+		case $p in /*) ;; *) p=$e/$p ;; esac
+		[ -f "$p/.git" ] || there= ;;
 	esac
 	if [ -f "$e" ]; then
 		g=$(head -c 4200 "$e") g=${g#gitdir: }
 		case $g in /*) ;; *) g=$p/$g ;; esac
-		[ -f "$g/HEAD" ] || { printf '%s\0\0\0\0' "$p"; continue; }
+		[ -f "$g/HEAD" ] || { printf '%s\0\0\0\0\0' "$p"; continue; }
 	fi
 	[ -e "$g/HEAD" ] || continue
-	[ -f "$g/HEAD" ] || { printf '%s\0\0\0\0' "$p"; continue; }
+	[ -f "$g/HEAD" ] || { printf '%s\0\0\0\0\0' "$p"; continue; }
 	g=$(cd "$g" && pwd -P) || continue
 	c=$g
 	if [ -f "$g/commondir" ]; then
@@ -76,7 +75,7 @@ for e; do
 		case $c in /*) ;; *) c=$g/$c ;; esac
 		c=$(cd "$c" 2>/dev/null && pwd -P) || continue
 	fi
-	printf '%s\0%s\0%s\0%s\0' "$p" "$g" "$c" "$(head -c 80 "$g/HEAD")"
+	printf '%s\0%s\0%s\0%s\0%s\0' "$p" "$g" "$c" "$(head -c 80 "$g/HEAD")" "$there"
 done`
 
 // Places lists the places, in the order of their paths, and counts the work in those below the workspace. A place elsewhere has no
@@ -92,7 +91,7 @@ func (w Workspace) placesWithin(ctx context.Context, search time.Duration) ([]Pl
 	var places []Place
 	if len(entries) > 0 {
 		var out bytes.Buffer
-		code, err := w.Run(counting, Process{Argv: append([]string{"sh", "-c", placesScript, "sh", w.Dir}, entries...), Env: w.innerEnv(),
+		code, err := w.Run(counting, Process{Argv: append([]string{"sh", "-c", placesScript, "sh"}, entries...), Env: w.innerEnv(),
 			Stdout: gitops.CapOutput(&out, lookLimit), Stderr: io.Discard})
 		places, whole = w.parsePlaces(main, out.String()), whole && err == nil && code == 0
 	}
@@ -149,10 +148,14 @@ func (w Workspace) countPlaces(ctx context.Context, places []Place) {
 // parsePlaces parses the output of the placesScript. The last place may be incomplete.
 func (w Workspace) parsePlaces(main, out string) (places []Place) {
 	fields := strings.Split(out, "\x00")
-	for ; len(fields) > 4; fields = fields[4:] {
-		p := Place{Path: fields[0], git: fields[1], common: fields[2], Unread: fields[2] == ""}
+	for ; len(fields) > 5; fields = fields[5:] {
+		// An agent may write any path: "/workspace/../x" is not below the workspace.
+		p := Place{Path: path.Clean(fields[0]), git: fields[1], common: fields[2], Unread: fields[2] == ""}
 		if below, ok := strings.CutPrefix(p.Path, w.Dir+"/"); ok {
 			p.Path = below
+			if fields[4] == "" { // the folder of a worktree is gone
+				p.git = ""
+			}
 		}
 		if p.Own = p.common != main; !p.Own {
 			p.Detached, _ = gitops.ParseOID(strings.TrimSpace(fields[3])) // not for the name of a branch

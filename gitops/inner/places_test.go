@@ -41,6 +41,10 @@ func TestPlaces(t *testing.T) {
 		"no repository":        {"mkdir -p d/.git; echo x >d/x", "1"},
 		"pipe":                 {"git init -q d; rm d/.git/HEAD; mkfifo d/.git/HEAD; mkdir e; mkfifo e/.git; echo x >e/x", "1 d:0/0 own unread"},
 		"filter":               {"git init -q d; cd d; git config filter.x.clean 'touch ../ran'; echo '* filter=x' >.gitattributes; echo x >a; git add .gitattributes; rm -f ../ran", "0 d:2/0 own"},
+		"relative elsewhere":   {"git worktree add -q --detach ../w; echo ../../../../w/.git >.git/worktrees/w/gitdir", "0 ../w:0/0 detached"},
+		"relative, removed":    {"git worktree add -q --detach w; rm -r w; echo ../../../w/.git >.git/worktrees/w/gitdir", "0 w:0/0 detached"},
+		"not clean":            {"git worktree add -q w -b side; echo x >w/new; echo \"$PWD//d/../w/.git\" >.git/worktrees/w/gitdir; mkdir d", "0 w:1/0"},
+		"not below":            {"git worktree add -q ../w -b side; echo \"$PWD/../w/.git\" >.git/worktrees/w/gitdir; echo x >new", "1 ../w:0/0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
