@@ -19,7 +19,7 @@ func (x exporter) Places(ctx context.Context) ([]inner.Place, error) {
 	var homeErr error
 	for i := range places {
 		below, ok := strings.CutPrefix(places[i].Path, x.homeDir+"/")
-		if !ok || err != nil {
+		if !ok || err != nil || places[i].Unread { // the index of an unread one is unknown
 			continue
 		}
 		if home == nil && homeErr == nil {
