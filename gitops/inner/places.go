@@ -184,9 +184,34 @@ func (w Workspace) count(ctx context.Context, p *Place, n int, have []string) (e
 		return nil
 	}
 	if err == nil {
-		p.Commits, err = w.Count(ctx, "--all", append(slices.Clip(have), "--remotes")...)
+		p.Commits, err = w.countUnfetched(ctx, have)
 	}
 	return err
+}
+
+// shallowScript prints the commits at which the history of a shallow repository ends. Argument: the common directory.
+const shallowScript = `[ ! -f "$1/shallow" ] || head -n 1000 "$1/shallow"`
+
+// countUnfetched counts the commits of a repository that neither have nor a fetch from a server has brought. A tag usually comes from the server:
+// its commits count only if another ref has them, too. A shallow clone of a tag or of a commit has no ref in refs/remotes.
+func (w Workspace) countUnfetched(ctx context.Context, have []string) (int, error) {
+	var out bytes.Buffer
+	if _, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", shallowScript, "sh", w.common}, Env: w.innerEnv(),
+		Stdout: gitops.CapOutput(&out, lookLimit), Stderr: io.Discard}); err != nil {
+		return 0, err
+	}
+	have = slices.Clone(have)
+	for line := range strings.Lines(out.String()) {
+		if id, err := gitops.ParseOID(strings.TrimSpace(line)); err == nil {
+			have = append(have, string(id))
+		}
+	}
+	onRefs, err := w.countRevisions(ctx, append([]string{"--exclude=refs/tags/*", "--glob=refs/*", "--not", "--remotes"}, have...)...)
+	if err != nil {
+		return 0, err
+	}
+	onHeads, err := w.countRevisions(ctx, append([]string{"--exclude=refs/*", "--all", "--not", "--glob=refs/*"}, have...)...)
+	return onRefs + onHeads, err
 }
 
 // local reports whether a line with a setting and a URL names a folder, as git does.

@@ -12,6 +12,8 @@ import (
 
 // TestPlaces lets an agent work in other worktrees and repositories, and counts what would be lost with them.
 func TestPlaces(t *testing.T) {
+	const server = "git init -q ../o; git -C ../o commit -qm x --allow-empty; git -C ../o checkout -q --detach; git -C ../o commit -qm y --allow-empty; git -C ../o commit -qm z --allow-empty; git -C ../o tag v1; git -C ../o checkout -q -; "
+	const fetched = "; git -C ign config remote.origin.url https://example.com/o; "
 	const ignored = "echo ign/ >.git/info/exclude; "
 	for name, c := range map[string]struct{ script, want string }{
 		"none":                 {"mkdir d; echo x >d/.gitt", "1"},
@@ -45,6 +47,14 @@ func TestPlaces(t *testing.T) {
 		"relative, removed":    {"git worktree add -q --detach w; rm -r w; echo ../../../w/.git >.git/worktrees/w/gitdir", "0 w:0/0 detached"},
 		"not clean":            {"git worktree add -q w -b side; echo x >w/new; echo \"$PWD//d/../w/.git\" >.git/worktrees/w/gitdir; mkdir d", "0 w:1/0"},
 		"not below":            {"git worktree add -q ../w -b side; echo \"$PWD/../w/.git\" >.git/worktrees/w/gitdir; echo x >new", "1 ../w:0/0"},
+		"tag":                  {server + "git clone -q ../o ign" + fetched, "0 ign:0/0 own"},
+		"clone of tag":         {server + "git clone -q -b v1 ../o ign" + fetched, "0 ign:0/0 own"},
+		"shallow tag":          {server + "git clone -q --depth 1 -b v1 \"file://${PWD%/*}/o\" ign" + fetched, "0 ign:0/0 own"},
+		"shallow commit":       {server + "git init -q ign; git -C ign fetch -q --no-tags --depth 1 \"file://${PWD%/*}/o\" v1; git -C ign checkout -q FETCH_HEAD" + fetched, "0 ign:0/0 own"},
+		"tag, HEAD":            {server + "git clone -q -b v1 ../o ign" + fetched + "cd ign; git commit -qm own --allow-empty", "0 ign:0/1 own"},
+		"shallow, branch":      {server + "git clone -q --depth 1 \"file://${PWD%/*}/o\" ign" + fetched + "cd ign; git commit -qm own --allow-empty; git commit -qm own2 --allow-empty", "0 ign:0/2 own"},
+		"own tag":              {server + "git clone -q ../o ign" + fetched + "cd ign; git commit -qm own --allow-empty; git tag own", "0 ign:0/1 own"},
+		"own stash":            {server + "git clone -q -b v1 ../o ign" + fetched + "cd ign; echo x >a; git add a; git stash -q", "0 ign:0/4 own"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

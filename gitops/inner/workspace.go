@@ -191,7 +191,12 @@ func (w Workspace) brokenMain(ctx context.Context) error {
 // Count returns the number of commits that are reachable from want but not from have. Commits in have that no
 // longer exist inside (amended, and removed by gc) are ignored.
 func (w Workspace) Count(ctx context.Context, want string, have ...string) (int, error) {
-	text, err := w.query(ctx, append([]string{"rev-list", "--count", "--ignore-missing", want, "--not"}, append(have, "--")...)...)
+	return w.countRevisions(ctx, append([]string{want, "--not"}, have...)...)
+}
+
+// countRevisions returns the number of commits that git rev-list lists for revisions.
+func (w Workspace) countRevisions(ctx context.Context, revisions ...string) (int, error) {
+	text, err := w.query(ctx, append([]string{"rev-list", "--count", "--ignore-missing"}, append(revisions, "--")...)...)
 	if err != nil {
 		return 0, err
 	}
