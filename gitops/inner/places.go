@@ -180,7 +180,8 @@ func (w Workspace) count(ctx context.Context, p *Place, n int, have []string) (e
 	}
 	// Commits that came from a server can be fetched again. A remote that is a folder of the prison ends with it.
 	urls, err := w.query(ctx, "config", "--get-regexp", `^remote\..*\.url$`)
-	if errors.Is(err, errNothing) || err == nil && slices.ContainsFunc(strings.Split(urls, "\n"), local) {
+	own := func(line string) bool { return local(line) && !w.mirrors(ctx, line) }
+	if errors.Is(err, errNothing) || err == nil && slices.ContainsFunc(strings.Split(urls, "\n"), own) {
 		return nil
 	}
 	if err == nil {
@@ -212,6 +213,20 @@ func (w Workspace) countUnfetched(ctx context.Context, have []string) (int, erro
 	}
 	onHeads, err := w.countRevisions(ctx, append([]string{"--exclude=refs/*", "--all", "--not", "--glob=refs/*"}, have...)...)
 	return onRefs + onHeads, err
+}
+
+// mirrors reports whether a line with a setting and a folder names a mirror of a server, as tools for dependencies make them. What is in such a
+// mirror came from the server, since the next fetch replaces everything else.
+func (w Workspace) mirrors(ctx context.Context, line string) bool {
+	_, w.own, _ = strings.Cut(line, " ")
+	if w.own = strings.TrimPrefix(w.own, "file://"); !path.IsAbs(w.own) {
+		return false
+	}
+	settings, err := w.query(ctx, "config", "--local", "--get-regexp", `^remote\..*\.(url|mirror)$`)
+	lines := strings.Split(settings, "\n")
+	isMirror := func(line string) bool { return strings.HasSuffix(line, ".mirror true") }
+	return err == nil && len(lines) == 2 && slices.ContainsFunc(lines, isMirror) &&
+		!slices.ContainsFunc(lines, func(line string) bool { return !isMirror(line) && local(line) })
 }
 
 // local reports whether a line with a setting and a URL names a folder, as git does.

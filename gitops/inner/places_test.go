@@ -55,6 +55,8 @@ func TestPlaces(t *testing.T) {
 		"shallow, branch":      {server + "git clone -q --depth 1 \"file://${PWD%/*}/o\" ign" + fetched + "cd ign; git commit -qm own --allow-empty; git commit -qm own2 --allow-empty", "0 ign:0/2 own"},
 		"own tag":              {server + "git clone -q ../o ign" + fetched + "cd ign; git commit -qm own --allow-empty; git tag own", "0 ign:0/1 own"},
 		"own stash":            {server + "git clone -q -b v1 ../o ign" + fetched + "cd ign; echo x >a; git add a; git stash -q", "0 ign:0/4 own"},
+		"of a mirror":          {server + "git clone -q --mirror ../o ../m; git clone -q ../m ign; git -C ../m config remote.origin.url https://example.com/o; cd ign; git commit -qm own --allow-empty", "0 ign:0/1 own"},
+		"of a local mirror":    {server + "git clone -q --mirror ../o ../m; git clone -q ../m ign", "0 ign:0/3 own"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
