@@ -169,14 +169,14 @@ func TestNothingLeft(t *testing.T) {
 	t.Parallel()
 	b := need(t)
 	s, p := started(t, b, func(s *prison.Spec) {
-		s.Network, s.Name = prison.NetworkOpen, ".devspace-7f3a-Ümläut repo"
+		s.Network, s.Name = prison.NetworkOpen, fmt.Sprintf(".devspace-%d-Ümläut repo", os.Getpid()) // this test runs as two users at once
 	})
 	sh(t, p, "echo kept > ~/file")
 	first, rest := labelled(t, s.ID)
 	if len(first) != 1 || rest != 1 {
 		t.Fatalf("running: %d containers, %d volumes and networks", len(first), rest)
 	}
-	if got := first[0].Names[0]; got != "/devspace-7f3a-ml-ut-repo" {
+	if got := first[0].Names[0]; got != fmt.Sprintf("/devspace-%d-ml-ut-repo", os.Getpid()) {
 		t.Errorf("the container is named %q", got)
 	}
 	if err := b.Stop(t.Context(), s); err != nil {
