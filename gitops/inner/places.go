@@ -40,8 +40,8 @@ const (
 )
 
 // searchScript prints the workspace's common directory, the entries of its other worktrees, and the paths of all .git below it. Argument: the
-// workspace. Caches of compiled files and the folders of loose objects in a bare repository have no repositories below them. The exit status is
-// that of find, which is 1 if a folder has vanished or may not be read, or 127 if there is no find.
+// workspace. Caches of compiled files and the folders of loose objects in a bare repository have no repositories below them. The script ends with
+// the exit status of find: 1 if find could not read a folder. If the program find is missing, the exit status is 127.
 const searchScript = `cd "$1/.git" && printf '%s\0' "$(pwd -P)" || exit 0
 for e in "$1"/.git/worktrees/*; do
 	[ ! -d "$e" ] || printf '%s\0' "$e"

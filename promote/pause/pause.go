@@ -86,9 +86,8 @@ func (a Command) Lasts(now time.Time) bool {
 // Outlasts reports whether the command cannot end before this process.
 func (a Command) Outlasts() bool { return a.CommandError != nil && a.Waits }
 
-// Filter bounds how often a landing is tried again after a filter of the user's has failed, or after git has used up its
-// processor time. git-lfs writes a log file for each
-// failure, and an agent chooses the objects that git-lfs tries to fetch.
+// Filter is the pause before the next try to land, after a filter has failed or git has used up its processor time. git-lfs writes a log file
+// for each failure, and an agent chooses the objects that git-lfs tries to fetch.
 type Filter struct {
 	Err    error // of the last landing; nil if no filter has failed
 	until  time.Time

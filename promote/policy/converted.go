@@ -249,7 +249,7 @@ func parseFiles(contents [][]byte) (files []attributeFile) {
 	return files
 }
 
-// userLines returns the attribute lines that are not from the tree: git's own macro, and those of the user's files.
+// userLines returns the attribute lines that are not from the tree. These are git's own macro and the lines of the user's files.
 func (in *inspection) userLines() []attributeLine {
 	lines := []attributeLine{binaryMacro}
 	below, above := in.host.Attributes()

@@ -44,8 +44,8 @@ func Read(c gitops.Config, h Files, top string) Programs {
 // target.
 func (p Programs) State() string { return fmt.Sprint(p.files, p.below, p.above) }
 
-// Attributes returns the contents of the user's own attribute files. The files of the tree override those in below. Those in above override
-// the files of the tree.
+// Attributes returns the contents of the user's own attribute files. The tree's attribute files override the files in below, and the files in
+// above override the tree's.
 func (p Programs) Attributes() (below, above [][]byte) { return p.below, p.above }
 
 // Reasons returns the reasons why a change may affect a file that git executes. Each reason names a setting. The

@@ -247,7 +247,7 @@ func (m *material) statusFinding(refused bool, add adder) {
 		return
 	}
 	text, more := string(m.Status), m.Reasons
-	if len(m.Reasons) > 0 { // it says what the status means
+	if len(m.Reasons) > 0 { // the first reason explains the status
 		text, more = m.Reasons[0], m.Reasons[1:]
 	}
 	add(Bad, "Ended", "record", texts(more), "%s", text)

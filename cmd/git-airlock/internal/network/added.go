@@ -39,10 +39,10 @@ const (
 	maxFiles  = 1000    // in a folder
 )
 
-// Added returns the certificates (PEM) of authorities that the user's programs trust, and that do not come with the machine's distribution:
-// those that an administrator has added to the machine, such as that of a company whose network reads TLS, and those of the user's
-// variables. It leaves out certificates that are not in force, and those that give the name of the host or one of the user's names away:
-// mkcert, for example, makes such authorities. The result has nothing else from these files.
+// Added returns the certificates (PEM) of authorities that the user's programs trust, and that do not come with the distribution. An
+// administrator has added them to the machine, as for a company whose network reads TLS, or a variable of the user names their file. Added
+// leaves out expired certificates. It also leaves out certificates that contain the name of the host or a name of the user, such as those of
+// mkcert. The result has nothing else from these files.
 func Added(host string, users []string, now time.Time) string {
 	known := map[string]bool{}
 	for _, dir := range shipped {
@@ -82,8 +82,8 @@ func ofMachine() []*pem.Block {
 	return nil
 }
 
-// ofUser returns the certificates of the user's variables. A file in a work tree is not read, because an agent could write it. Folders of
-// OpenSSL consist of links, so each file is compared by itself.
+// ofUser returns the certificates in the files that the user's variables name. It does not read a file in a work tree, because an agent could
+// write it. A folder for OpenSSL contains links, so ofUser checks where each file is.
 func ofUser() (all []*pem.Block) {
 	if file, _ := hostenv.Original(fileVariable); filepath.IsAbs(file) && !hostenv.Inside(file) {
 		all, _ = certificatesIn(file) // other programs of the user report that it cannot be read
@@ -154,8 +154,8 @@ var generic = []string{"admin", "ca", "host", "local", "localhost", "root", "ser
 // shortUser is the number of letters of a user's name below which the name counts only beside an @, because short names are words, too.
 const shortUser = 4
 
-// reveals reports whether a certificate gives the name of the host or one of the user's names away: as whole words of its names and
-// addresses, or beside an @ anywhere, as in the address of the user at the machine.
+// reveals reports whether a certificate contains the name of the host or a name of the user. The name must be whole words in the names and
+// addresses of the certificate, or stand beside an @ anywhere.
 func reveals(c *x509.Certificate, host string, users []string) bool {
 	text, names := bytes.ToLower(c.Raw), namesIn(c)
 	return slices.ContainsFunc(append(slices.Clone(users), host), func(name string) bool {

@@ -16,8 +16,8 @@ import (
 )
 
 // rescueScript commits all changes except those below the paths in its arguments, without running a hook of the workspace, and prints the
-// ref of the commit. Git add refuses a path that is ignored, or below a submodule or a link, also if it is to be left out. A path is not
-// left out if the index has files below it.
+// ref of the commit. Git add ends with an error if it must exclude a path that is ignored, or a path below a submodule or a link, so the
+// script does not name such a path. The script does not exclude a path if the index has files below it.
 var rescueScript = []string{"sh", "-c", `for p; do
 	shift
 	git check-ignore -q -- "$p"
