@@ -183,12 +183,12 @@ func engineClient(ts *testscript.TestScript) *client.Client {
 
 // onEngine returns the containers of an airlock, and the number of its volumes and networks.
 func onEngine(ts *testscript.TestScript, r remembered) (boxes []container.Summary, others int) {
-	if !r.container {
+	if r.key == "" {
 		return nil, 0
 	}
 	c := engineClient(ts)
 	defer c.Close()
-	ctx, f := context.Background(), filters.NewArgs(filters.Arg("label", "workspace.id="+r.id))
+	ctx, f := context.Background(), filters.NewArgs(filters.Arg("label", "workspace.key="+r.key))
 	boxes, err := c.ContainerList(ctx, container.ListOptions{All: true, Filters: f})
 	ts.Check(err)
 	volumes, err := c.VolumeList(ctx, volume.ListOptions{Filters: f})

@@ -24,7 +24,7 @@ import (
 // remembered is an airlock that a script has started, with everything that must be gone after clear.
 type remembered struct {
 	id, uid, workspace string
-	container          bool
+	key                string // the key of its container, empty if there is none: another repository can have an airlock with the same id
 	processes          []process
 	cgroups            []string
 }
@@ -51,17 +51,24 @@ func startTime(pid int) string {
 func cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "remember")
 	d := statusDocument(ts)
-	r := remembered{id: field(d, "id"), uid: field(d, "uid"), workspace: field(d, "workspace"), container: field(d, "backend") == "docker"}
+	r := remembered{id: field(d, "id"), uid: field(d, "uid"), workspace: field(d, "workspace")}
 	daemon, _ := strconv.Atoi(field(d, "daemon.pid"))
 	var prison struct {
 		Keeper, Init process
 		Cgroups      []string
+		Key          string
 	}
-	state := filepath.Join(commonDir(ts), "airlock", r.id, "prison", "state.json")
+	file := "state.json"
+	if field(d, "backend") == "docker" {
+		file = "container.json"
+	}
+	state := filepath.Join(commonDir(ts), "airlock", r.id, "prison", file)
 	if content, err := os.ReadFile(state); err == nil {
 		ts.Check(json.Unmarshal(content, &prison))
 	}
-	r.cgroups = prison.Cgroups
+	if r.cgroups, r.key = prison.Cgroups, prison.Key; r.key == "" && file == "container.json" {
+		ts.Fatalf("no key in %s", state)
+	}
 	r.processes = []process{prison.Keeper, prison.Init, {daemon, startTime(daemon)}}
 	worldOf(ts).airlocks = append(worldOf(ts).airlocks, r)
 	for name, value := range map[string]string{"ID": r.id, "WS": r.workspace, "AGENTUID": r.uid, "BASE": field(d, "base"),
@@ -206,7 +213,7 @@ func cmdKillPrison(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "killprison")
 	airlocks := worldOf(ts).airlocks
 	last := airlocks[len(airlocks)-1]
-	if last.container {
+	if last.key != "" {
 		killContainer(ts, last)
 		return
 	}
