@@ -62,20 +62,15 @@ func public(a netip.Addr) bool {
 
 // IsAddress reports whether a text is an IP address without a zone, and not a name.
 func IsAddress(text string) bool {
-	a, err := netip.ParseAddr(text)
-	return err == nil && a.Zone() == ""
+	a := AddressOf(text)
+	return a.IsValid() && a.Zone() == ""
 }
 
 // AddressOf returns the address in a text; invalid if the text is none.
 func AddressOf(text string) netip.Addr {
-	a, err := netip.ParseAddr(text)
-	if err != nil {
-		return netip.Addr{}
-	}
+	a, _ := netip.ParseAddr(text)
 	return a
 }
 
 // IsPrivate reports whether a text is an address of a private network, which a rule can open.
-func IsPrivate(text string) bool {
-	return private(AddressOf(text).Unmap())
-}
+func IsPrivate(text string) bool { return AddressOf(text).IsPrivate() }

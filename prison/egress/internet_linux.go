@@ -81,14 +81,14 @@ func (n *Internet) Connect(ctx context.Context, t Target) (net.Conn, error) {
 		if err == nil && own == nil {
 			return nil
 		}
-		return &ClosedError{a.Unmap(), own != nil || !private(a.Unmap()), cmp.Or(err, own)}
+		return &ClosedError{a.Unmap(), own != nil || !a.IsPrivate(), cmp.Or(err, own)}
 	}
 	for _, a := range addresses {
 		if err := check(a); err != nil {
 			return nil, err
 		}
 	}
-	if kept := t.Keep; private(kept) || slices.ContainsFunc(addresses, private) && kept.IsValid() {
+	if kept := t.Keep; kept.IsPrivate() || slices.ContainsFunc(addresses, netip.Addr.IsPrivate) && kept.IsValid() {
 		addresses = slices.DeleteFunc(addresses, func(a netip.Addr) bool { return a.Unmap() != kept })
 	}
 	switch port := strconv.Itoa(int(t.To.Port())); {

@@ -250,9 +250,10 @@ func (r Rule) hasPort(port uint16) bool {
 	return r.port == port
 }
 
-// Vet returns an error for an address to which the rule's name may not lead: one that is not public, unless the rule opens it.
+// Vet returns an error for an address to which the rule's name may not lead: one that is not public, unless the rule opens it. A rule can open
+// only addresses of private networks.
 func (r Rule) Vet(a netip.Addr) error {
-	if r.addresses.IsValid() && r.addresses.Contains(a.Unmap()) && private(a.Unmap()) {
+	if r.addresses.IsValid() && r.addresses.Contains(a.Unmap()) && a.IsPrivate() {
 		return nil
 	}
 	return Vet(a)
@@ -260,6 +261,3 @@ func (r Rule) Vet(a netip.Addr) error {
 
 // opens reports whether the rule's name may lead to an address. An address that is not known yet may be one.
 func (r Rule) opens(a netip.Addr) bool { return !a.IsValid() || r.Vet(a) == nil }
-
-// private reports whether an address is of a private network. A rule can open no other address that is not public.
-func private(a netip.Addr) bool { return a.Is4() && a.IsPrivate() || a.Is6() && a.IsPrivate() }
