@@ -34,11 +34,6 @@ const (
 
 var quiet = log.New(io.Discard, "", 0)
 
-// serveRequests answers the HTTP requests of one connection, see [single.Serve].
-func serveRequests(ctx context.Context, c net.Conn, secure *tls.Config, h http.Handler) error {
-	return single.Serve(ctx, c, secure, share.Large.Server(), h)
-}
-
 // serveHTTP passes requests on, and decides about each. It parses and rewrites each request, so that both sides agree on where it ends.
 // With secure, client and server speak TLS, and the engine answers the client in place of the server. In a flow that is secured, only the
 // server speaks TLS.

@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/hello"
 	"github.com/git-airlock/git-airlock/prison/egress/pending"
+	"github.com/git-airlock/git-airlock/prison/egress/single"
 )
 
 const (
@@ -67,7 +68,8 @@ func sayDenied(c net.Conn) {
 // tellHTTP answers requests of plain HTTP with a refusal.
 func tellHTTP(c net.Conn, f *flow, refusal error) {
 	c.SetDeadline(time.Now().Add(hello.Patience))
-	serveRequests(context.Background(), c, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerDenied(w, r, f, refusal) })) //nolint:errcheck // only a handshake fails
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerDenied(w, r, f, refusal) })
+	single.Serve(context.Background(), c, nil, nil, h) //nolint:errcheck // only a handshake fails
 }
 
 // refuse refuses a request beyond those that may be on their way at a time. A client that does not read the answer gets none.

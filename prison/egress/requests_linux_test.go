@@ -16,6 +16,8 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/egress/authority"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/share"
+	"github.com/git-airlock/git-airlock/prison/egress/single"
 
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
@@ -342,4 +344,9 @@ func FuzzServedRequests(f *testing.F) {
 			t.Errorf("passed on: %q %q", r.Method, r.RequestURI)
 		}
 	})
+}
+
+// serveRequests answers the HTTP requests of one connection as a server outside does.
+func serveRequests(ctx context.Context, c net.Conn, secure *tls.Config, h http.Handler) error {
+	return single.Serve(ctx, c, secure, share.Large.Server(), h)
 }
