@@ -161,16 +161,13 @@ func (p Policy) requestNames() (names []string) {
 	if p.Open {
 		return nil
 	}
-	for _, r := range slices.Concat(p.Allow, p.Deny) {
-		if r.Requests() && !slices.Contains(names, r.host) {
-			names = append(names, r.host)
-		}
-	}
+	rules := slices.DeleteFunc(slices.Concat(p.Allow, p.Deny), func(r Rule) bool { return !r.Requests() })
 	for _, c := range p.credentials {
-		for _, r := range c.rules {
-			if !slices.Contains(names, r.host) {
-				names = append(names, r.host)
-			}
+		rules = append(rules, c.rules...)
+	}
+	for _, r := range rules {
+		if !slices.Contains(names, r.host) {
+			names = append(names, r.host)
 		}
 	}
 	return names
