@@ -138,9 +138,7 @@ func Reason(err error, guarded bool) string {
 	switch {
 	case k.of == viaProxy, k.of == unknownName, k.of == unconnected:
 		return err.Error()
-	case k.of == insecure && onSocket:
-		return k.String() + ": " + operation.Err.Error()
-	case onSocket && (k.of == closed || k.of == silent): // without the addresses, of which the record has the server's
+	case onSocket && (k.of == insecure || k.of == closed || k.of == silent): // without the addresses, of which the record has the server's
 		return k.String() + ": " + operation.Err.Error()
 	case k.of == untrusted && !guarded:
 		return k.String() + ": " + wrong.Err.Error()

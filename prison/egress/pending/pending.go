@@ -163,7 +163,6 @@ func (q *Queue) Refuse(r control.Record) {
 		again.Count = 1
 		return
 	}
-	again.Count = 0
 	if len(q.pending)+q.reserved < maxPending {
 		q.pending = append(q.pending, r)
 	} else {
