@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -78,11 +79,12 @@ func decode(raw string) (string, error) {
 	for i := 0; i < len(raw); i++ {
 		c, encoded := raw[i], raw[i] == '%'
 		if encoded {
-			if i+2 >= len(raw) || hex(raw[i+1]) < 0 || hex(raw[i+2]) < 0 {
+			digits := raw[i+1 : min(i+3, len(raw))]
+			n, err := strconv.ParseUint(digits, 16, 8)
+			if err != nil || len(digits) < 2 {
 				return "", errors.New("the path has an incomplete percent encoding")
 			}
-			c = byte(hex(raw[i+1])<<4 | hex(raw[i+2]))
-			i += 2
+			c, i = byte(n), i+2
 		}
 		switch {
 		case encoded && strings.IndexByte("/%?#;", c) >= 0:
@@ -96,19 +98,6 @@ func decode(raw string) (string, error) {
 		b.WriteByte(c)
 	}
 	return b.String(), nil
-}
-
-// hex returns the value of a hexadecimal digit, or -1.
-func hex(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return int(c - '0')
-	case c >= 'a' && c <= 'f':
-		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
 }
 
 // Pattern describes requests by their methods and paths. The zero value describes all requests.
