@@ -18,7 +18,7 @@ const followPause = 200 * time.Millisecond
 // Follow calls each for every record after the one with the number last, until ctx ends or each fails.
 func Follow(ctx context.Context, dir string, last uint64, each func(control.Record) error) error {
 	f := follower{dir: dir, last: last}
-	defer f.close()
+	defer func() { f.file.Close() }()
 	tick := time.NewTicker(followPause)
 	defer tick.Stop()
 	for {
@@ -37,14 +37,8 @@ func Follow(ctx context.Context, dir string, last uint64, each func(control.Reco
 type follower struct {
 	dir  string
 	last uint64
-	file *os.File
-	at   int64 // how many bytes of the file were read
-}
-
-func (f *follower) close() {
-	if f.file != nil {
-		f.file.Close()
-	}
+	file *os.File // nil before there is one
+	at   int64    // how many bytes of the file were read
 }
 
 // poll reads new records, first from the file that may have been rotated.
@@ -66,7 +60,7 @@ func (f *follower) poll(each func(control.Record) error) error {
 		newest.Close()
 		return err
 	}
-	f.close()
+	f.file.Close()
 	f.file, f.at = newest, 0
 	return f.read(each)
 }

@@ -25,11 +25,7 @@ func Range(dir string, after, upTo uint64, each func(control.Record)) error {
 		return nil
 	}
 	files, err := openAll(dir)
-	defer func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}()
+	defer closeAll(files)
 	for _, f := range files {
 		if err == nil {
 			err = rangeOf(f, after, upTo, each)

@@ -74,14 +74,10 @@ func (c *chain) damage(file string, line int, reason string) {
 // that is being written. Without a ledger there are no records.
 func Read(dir string, each func(control.Record) bool) (Report, error) {
 	files, err := openAll(dir)
+	defer closeAll(files)
 	if err != nil {
 		return Report{}, fmt.Errorf("read ledger: %w", err)
 	}
-	defer func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}()
 	c := chain{rotated: len(files) == maxFiles}
 	for _, f := range files {
 		number, goes := 0, true
@@ -125,6 +121,12 @@ func openAll(dir string) (files []*os.File, err error) {
 	}
 	slices.Reverse(files)
 	return files, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }
 
 // eachLine calls each for the whole lines of a file, without their ends, until each returns false. size is the length of the line with its
