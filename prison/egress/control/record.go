@@ -116,13 +116,3 @@ func (r Record) Encrypted() bool { return r.Kind == KindRefusal && r.Reason == R
 func (r Record) Final() bool {
 	return r.Kind == KindRefusal && strings.HasPrefix(r.Reason, ReasonFinal)
 }
-
-// Ledger is where the holder of a network writes records, as package ledger does.
-type Ledger interface {
-	// Append writes records, and returns an error if not all of them can be read again. It sets V, Seq, Session and Prev.
-	Append(records ...Record) error
-	// Reserve makes room on the disk for as many more records. An error means that no further connection may be made.
-	Reserve(records int) error
-	// Close releases the file.
-	Close() error
-}

@@ -24,7 +24,6 @@ const (
 )
 
 // Writer appends records to the ledger of a folder. It may be used by several goroutines, but a folder has one Writer at a time.
-// It implements [control.Ledger].
 type Writer struct {
 	dir, session string
 	maxFile      int64
@@ -38,13 +37,15 @@ type Writer struct {
 	broken error  // if not nil, nothing can be written any more
 }
 
-var _ control.Ledger = (*Writer)(nil)
-
 // Open opens the ledger of a folder for writing and creates it if there is none. It removes a line that was not written completely before a
 // crash, and adds a record about that. session is the session of records that name none.
 func Open(dir, session string) (*Writer, error) {
 	w := &Writer{dir: dir, session: session, maxFile: maxFile}
-	return w, w.open()
+	if err := w.open(); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
 }
 
 func (w *Writer) open() error {

@@ -33,9 +33,9 @@ type holder struct {
 	link   wire.Conn // to the process that carries packets now
 	linked bool      // link is open
 	rules  control.Rules
-	seen   fileID // the version of the rules file that was read last
-	fault  string // the error of reading that file, or empty
-	ledger control.Ledger
+	seen   fileID         // the version of the rules file that was read last
+	fault  string         // the error of reading that file, or empty
+	ledger *ledger.Writer // nil if it is not open
 	state  control.State
 	// authorities are the certificate authorities of the process, kept in memory for its successor.
 	authorities *control.Authorities
@@ -232,7 +232,7 @@ func (h *holder) handle(link wire.Conn, r control.Report) {
 func (h *holder) write(records []control.Record) (w control.Written) {
 	var err error
 	if h.ledger == nil {
-		h.ledger, err = openLedger(h.dir, h.session)
+		h.ledger, err = ledger.Open(h.dir, h.session)
 	}
 	if err == nil {
 		err = h.ledger.Append(records...)
@@ -250,15 +250,6 @@ func (h *holder) write(records []control.Record) (w control.Written) {
 		h.save()
 	}
 	return w
-}
-
-// openLedger opens the ledger. After an error the result is a nil interface, not an interface with a nil pointer.
-func openLedger(dir, session string) (control.Ledger, error) {
-	w, err := ledger.Open(dir, session)
-	if err != nil {
-		return nil, err
-	}
-	return w, nil
 }
 
 func (h *holder) closeLedger() {
