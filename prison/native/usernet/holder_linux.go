@@ -101,13 +101,14 @@ func (h *holder) supply(given []secret.Secret) {
 	for _, g := range given {
 		h.secrets = append(slices.DeleteFunc(h.secrets, func(s secret.Secret) bool { return s.Name == g.Name }), g)
 	}
-	h.know()
-	h.save()
 	h.hand()
 }
 
-// hand sends all values to the process. A process that starts later gets the values from [holder.first].
+// hand sends all values to the process, and writes into the state which credentials have one. A process that starts later gets the values
+// from [holder.first].
 func (h *holder) hand() {
+	h.know()
+	h.save()
 	if h.linked {
 		h.link.Send(control.Order{Values: h.values()})
 	}
@@ -147,8 +148,6 @@ func (h *holder) renew(old secret.Secret) {
 		return
 	}
 	h.secrets[i].Value = value
-	h.know()
-	h.save()
 	h.hand()
 }
 
