@@ -18,7 +18,6 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/docker/image"
-	"github.com/git-airlock/git-airlock/prison/docker/inside"
 	"github.com/git-airlock/git-airlock/prison/docker/walls"
 
 	"github.com/docker/docker/api/types/container"
@@ -205,10 +204,6 @@ func (b *Backend) CheckImage(ctx context.Context, ref string) error {
 	}
 	_, err = e.image(ctx, ref)
 	return err
-}
-
-func lacksShell(ref string) error {
-	return dialect.Unavailable(fmt.Sprintf("image %q holds no %s that runs here", ref, inside.Shell), "use an image with a shell in it")
 }
 
 // image returns an image that the engine has.

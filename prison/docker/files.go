@@ -96,7 +96,7 @@ func (e *engine) lacksShell(ctx context.Context, id, ref string) error {
 	if _, err := e.ContainerInspect(bounded, id); dialect.Gone(err) {
 		return nil
 	}
-	return lacksShell(ref)
+	return dialect.Unavailable(fmt.Sprintf("image %q holds no %s that runs here", ref, inside.Shell), "use an image with a shell in it")
 }
 
 // ended returns an error if the first process of a container has failed because the image is for another architecture. Otherwise
