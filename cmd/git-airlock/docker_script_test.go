@@ -112,7 +112,7 @@ func TestOtherEngines(t *testing.T) {
 
 // usable returns an error if prisons cannot be made on an engine.
 func usable(t *testing.T, host, runtime string) error {
-	b := docker.New(docker.Options{Host: host})
+	b := docker.New(host)
 	return errors.Join(b.CheckRuntime(t.Context(), runtime), b.CheckImage(t.Context(), testImage()))
 }
 

@@ -24,13 +24,6 @@ import (
 	images "github.com/docker/docker/api/types/image"
 )
 
-// Options select the engine that makes the prisons.
-type Options struct {
-	// Host is the address of the engine, as in DOCKER_HOST. If empty, the engine is the one that DOCKER_HOST,
-	// DOCKER_CONTEXT and docker's own settings select, or else the one at the usual socket.
-	Host string
-}
-
 // engine creates and removes the objects of prisons on an engine.
 type engine struct{ *dialect.Engine }
 
@@ -39,17 +32,18 @@ type Backend struct {
 	// Store manages the images from which prisons are made.
 	image.Store
 
-	options Options
-
+	host    string // address of the engine for new prisons, see New
 	mu      sync.Mutex
 	engines map[string]*engine // by address
 }
 
 var _ prison.Backend = (*Backend)(nil)
 
-// New returns the backend that makes prisons out of containers. It connects to the engine on first use.
-func New(o Options) *Backend {
-	b := &Backend{options: o, engines: map[string]*engine{}}
+// New returns the backend that makes prisons out of containers. host is the address of the engine, as in DOCKER_HOST. If it is empty, the
+// engine is the one that DOCKER_HOST, DOCKER_CONTEXT and docker's own settings select, or else the one at the usual socket. The backend
+// connects to the engine on first use.
+func New(host string) *Backend {
+	b := &Backend{host: host, engines: map[string]*engine{}}
 	b.Store = image.Store{NotOf: labelRole, Connect: func(ctx context.Context) (*dialect.Engine, error) {
 		e, err := b.engine(ctx, nil)
 		if err != nil {
@@ -126,7 +120,7 @@ func (b *Backend) moved(ctx context.Context, r *state) *engine {
 }
 
 func (b *Backend) connected(r *state) (*engine, error) {
-	host := b.options.Host
+	host := b.host
 	if r != nil {
 		host = r.Host
 	}
@@ -185,7 +179,7 @@ func (b *Backend) ProbeOf(ctx context.Context, s prison.Spec) error {
 
 // Host returns the addresses of a prison's engine, and of the engine for new prisons.
 func (b *Backend) Host(dir string) (its, now string, err error) {
-	if now, err = dialect.Address(b.options.Host); err != nil {
+	if now, err = dialect.Address(b.host); err != nil {
 		return "", "", err
 	}
 	r, err := readState(dir)

@@ -29,7 +29,7 @@ func (l *laps) report(b *testing.B) {
 
 // BenchmarkFirst makes a new prison, and waits for the first output of a program in it.
 func BenchmarkFirst(b *testing.B) {
-	backend := docker.New(docker.Options{})
+	backend := docker.New("")
 	if err := backend.CheckImage(b.Context(), testImage()); err != nil {
 		b.Skip(err)
 	}

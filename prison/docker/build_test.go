@@ -239,7 +239,7 @@ func TestBuildStopped(t *testing.T) {
 func TestBuildOnPodman(t *testing.T) {
 	mayUse(t, "podman")
 	host := cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock")
-	prisontest.Need(t, "podman", docker.New(docker.Options{Host: host}).CheckImage(t.Context(), testImage()))
+	prisontest.Need(t, "podman", docker.New(host).CheckImage(t.Context(), testImage()))
 	t.Setenv("DOCKER_HOST", host)
 	t.Run("whole", TestBuild)
 	t.Run("copies", TestBuildCopiesOnlyFiles)

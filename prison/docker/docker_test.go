@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(proberEnv) != "" {
 		var u *prison.Unavailable
-		errors.As(docker.New(docker.Options{}).Probe(context.Background()), &u)
+		errors.As(docker.New("").Probe(context.Background()), &u)
 		json.NewEncoder(os.Stdout).Encode(u)
 		os.Exit(0)
 	}
@@ -52,7 +52,7 @@ func openAndWait(encoded string) {
 	if err := json.Unmarshal([]byte(encoded), &s); err != nil {
 		panic(err)
 	}
-	if _, err := docker.New(docker.Options{}).Open(context.Background(), s); err != nil {
+	if _, err := docker.New("").Open(context.Background(), s); err != nil {
 		panic(err)
 	}
 	fmt.Println("open")
@@ -66,7 +66,7 @@ func testImage() string { return docker.ImageForTests() }
 
 func need(t testing.TB) *docker.Backend {
 	t.Helper()
-	b := docker.New(docker.Options{})
+	b := docker.New("")
 	err := b.Probe(t.Context())
 	if err == nil {
 		err = b.CheckImage(t.Context(), testImage())
@@ -308,7 +308,7 @@ func TestNoEngine(t *testing.T) {
 		"ssh://somewhere":                      "export DOCKER_HOST=unix:///var/run/docker.sock",
 	} {
 		var u *prison.Unavailable
-		if err := docker.New(docker.Options{Host: host}).Probe(t.Context()); !errors.As(err, &u) || len(u.Mend) == 0 || u.Mend[0] != mend {
+		if err := docker.New(host).Probe(t.Context()); !errors.As(err, &u) || len(u.Mend) == 0 || u.Mend[0] != mend {
 			t.Errorf("%s: %v, %+v", host, err, u)
 		}
 	}

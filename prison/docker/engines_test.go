@@ -37,7 +37,7 @@ func onEach(t *testing.T, names []string, test func(*testing.T, *docker.Backend,
 		}
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			b := docker.New(docker.Options{Host: kind.host})
+			b := docker.New(kind.host)
 			o := options()
 			o.Runtime = kind.runtime
 			mayUse(t, kind.name)
@@ -111,7 +111,7 @@ func TestRootlessPodman(t *testing.T) {
 	})
 	awaitEngine(t, "unix://"+socket)
 	var u *prison.Unavailable
-	err = docker.New(docker.Options{Host: "unix://" + socket}).Probe(t.Context())
+	err = docker.New("unix://" + socket).Probe(t.Context())
 	if !errors.As(err, &u) || !strings.Contains(u.Reason, "Podman") || !strings.Contains(u.Reason, "without root") || len(u.Mend) == 0 {
 		t.Errorf("an ordinary user's Podman: %v", err)
 	}

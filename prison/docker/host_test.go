@@ -27,7 +27,7 @@ func TestUnusableSettings(t *testing.T) {
 			}
 			t.Setenv(setting.name, setting.value)
 			var u *prison.Unavailable
-			if err := docker.New(docker.Options{}).Probe(t.Context()); !errors.As(err, &u) || len(u.Mend) == 0 {
+			if err := docker.New("").Probe(t.Context()); !errors.As(err, &u) || len(u.Mend) == 0 {
 				t.Errorf("%v", err)
 			}
 		})

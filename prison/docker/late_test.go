@@ -28,7 +28,7 @@ func TestLateEngine(t *testing.T) {
 	t.Parallel()
 	need(t)
 	e := newLateEngine(t)
-	s, p := started(t, docker.New(docker.Options{Host: e.address}), func(*prison.Spec) {})
+	s, p := started(t, docker.New(e.address), func(*prison.Spec) {})
 	try := func() error {
 		_, err := p.Exec(t.Context(), prison.Process{Argv: []string{"true"}})
 		return err
@@ -55,7 +55,7 @@ func TestLatelyPaused(t *testing.T) {
 	t.Parallel()
 	need(t)
 	e := newLateEngine(t)
-	b := docker.New(docker.Options{Host: e.address})
+	b := docker.New(e.address)
 	s, p := started(t, b, func(*prison.Spec) {})
 	e.mu.Lock()
 	e.conflicts, e.paused = 3, 3
@@ -81,7 +81,7 @@ func TestFailsOnce(t *testing.T) {
 	t.Parallel()
 	need(t)
 	e := newLateEngine(t)
-	_, p := started(t, docker.New(docker.Options{Host: e.address}), func(*prison.Spec) {})
+	_, p := started(t, docker.New(e.address), func(*prison.Spec) {})
 	fails := func(times int, stdin io.Reader) (int, string, error) {
 		e.mu.Lock()
 		e.failures = times
@@ -126,7 +126,7 @@ func TestImageRemovedWhileBuilding(t *testing.T) {
 		e.mu.Lock()
 		e.losses = losses
 		e.mu.Unlock()
-		return docker.New(docker.Options{Host: e.address}).BuildImage(t.Context(), newBuild(t, "removed", "LABEL removed=while-building"))
+		return docker.New(e.address).BuildImage(t.Context(), newBuild(t, "removed", "LABEL removed=while-building"))
 	}
 	if err := build(2); err != nil {
 		t.Errorf("removed twice: %v", err)

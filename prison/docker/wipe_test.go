@@ -24,7 +24,7 @@ func TestWipeWithoutImage(t *testing.T) {
 				t.Skip("only root can make files of another user")
 			}
 			ctx := t.Context()
-			e, err := New(Options{Host: host}).engine(ctx, nil)
+			e, err := New(host).engine(ctx, nil)
 			prisontest.Need(t, name, err)
 			s := prison.Spec{ID: "wipe", Workspace: filepath.Join(t.TempDir(), "work")}
 			outside := filepath.Join(filepath.Dir(s.Workspace), "outside")
@@ -53,7 +53,7 @@ func TestWipeWithoutImage(t *testing.T) {
 
 // TestWipeRefusal checks that a user is told how to remove a workspace that the engine does not empty.
 func TestWipeRefusal(t *testing.T) {
-	e, err := New(Options{}).engine(t.Context(), nil)
+	e, err := New("").engine(t.Context(), nil)
 	prisontest.Need(t, "docker", err)
 	s := prison.Spec{ID: "wipe", Workspace: filepath.Join(t.TempDir(), "it's here")}
 	if err := errors.Join(os.Mkdir(s.Workspace, 0o700), os.WriteFile(filepath.Join(s.Workspace, "kept"), nil, 0o600)); err != nil {

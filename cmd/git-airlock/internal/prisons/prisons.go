@@ -28,7 +28,7 @@ import (
 )
 
 // containers is the docker backend, with one connection for all callers.
-var containers = docker.New(docker.Options{})
+var containers = docker.New("")
 
 // Containers returns the docker backend.
 func Containers() *docker.Backend { return containers }
