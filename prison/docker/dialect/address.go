@@ -18,7 +18,7 @@ import (
 func base(host string) string {
 	u, err := client.ParseHostURL(host)
 	switch {
-	case err != nil, u.Scheme == "unix", u.Scheme == "npipe": // the client connects to the socket, and ignores the host name
+	case err != nil, u.Scheme == "unix": // the client connects to the socket, and ignores the host name
 		return "http://engine"
 	case u.Scheme == "tcp" && os.Getenv(client.EnvOverrideCertPath) != "":
 		return "https://" + u.Host + u.Path

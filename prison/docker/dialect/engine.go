@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -80,34 +79,18 @@ func Connect(host string) (*Engine, error) {
 // checkLocal returns an error for an engine on another machine, which cannot share a folder of this one.
 func checkLocal(host string) error {
 	u, err := url.Parse(host)
-	if err != nil {
-		return noAddress(host)
-	}
-	switch u.Scheme {
-	case "unix":
-		if u.Host+u.Path == "" {
-			return noAddress(host)
-		}
+	switch {
+	case err != nil, u.Scheme == "", u.Scheme == "npipe", u.Scheme == "unix" && u.Host+u.Path == "":
+		return Unavailable(fmt.Sprintf("%q is not the address of an engine on this machine", host), "export DOCKER_HOST="+client.DefaultDockerHost)
+	case u.Scheme == "unix":
 		return nil
-	case "":
-		return noAddress(host)
-	case "npipe":
-		if runtime.GOOS != "windows" {
-			return noAddress(host)
-		}
-		return nil
-	case "tcp", "http", "https":
+	case u.Scheme == "tcp", u.Scheme == "http", u.Scheme == "https":
 		if h := u.Hostname(); h == "localhost" || h == "::1" || strings.HasPrefix(h, "127.") {
 			return nil
 		}
 	}
 	return Unavailable("the engine at "+host+" is on another machine, which cannot share a folder of this one",
 		"export DOCKER_HOST="+client.DefaultDockerHost)
-}
-
-// noAddress returns the error for an address that no engine of this machine can have.
-func noAddress(host string) error {
-	return Unavailable(fmt.Sprintf("%q is not the address of an engine on this machine", host), "export DOCKER_HOST="+client.DefaultDockerHost)
 }
 
 // Unavailable returns the error for an engine that cannot make prisons, or not the requested one. mend are the commands that fix that.
