@@ -165,10 +165,7 @@ func (e *Engine) Containers(ctx context.Context, o container.ListOptions) ([]con
 	bounded, cancel := Call(ctx)
 	defer cancel()
 	list, err := e.ContainerList(bounded, o)
-	if err != nil {
-		return nil, e.Failed(ctx, "list containers", err)
-	}
-	return list, nil
+	return list, e.Failed(ctx, "list containers", err)
 }
 
 // Awake returns an error if no engine answers, or if the engine is too old. It reuses a recent error, so that a caller with several calls

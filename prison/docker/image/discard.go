@@ -102,12 +102,12 @@ func (e engine) sweepBuilds(ctx context.Context, notOf string) {
 
 // eachBuild calls do for each container of a build, with its mark. It continues after an error.
 func (e engine) eachBuild(ctx context.Context, notOf string, do func(mark string, c container.Summary) error) (all error) {
+	list, err := e.Containers(ctx, container.ListOptions{All: true})
+	if err != nil {
+		return err
+	}
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
-	list, err := e.ContainerList(bounded, container.ListOptions{All: true})
-	if err != nil {
-		return e.Failed(ctx, "list containers", err)
-	}
 	for _, c := range list {
 		if _, ours := c.Labels[notOf]; ours {
 			continue
