@@ -398,12 +398,12 @@ func (e *engine) open(ctx context.Context, p plan) (box *inside.Container, err e
 		stream.Close()
 		return nil, err
 	}
-	end := func() error {
+	end := sync.OnceValue(func() error {
 		stream.Close() // this ends the container; an engine that does not answer now removes the container later
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialect.KillPatience)
 		defer cancel()
 		return e.Remove(bounded, id)
-	}
+	})
 	return &inside.Container{Engine: e.Engine, ID: id, User: p.config.User, End: end}, nil
 }
 

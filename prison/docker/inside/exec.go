@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,20 +51,15 @@ type Container struct {
 	Base      []string     // variables that the container's own environment does not contain
 	Variables bool         // whether variables were passed into the container, see [GiveVariables]
 	Recorded  bool         // whether the programs of commands are recorded, see package containers
-	End       func() error // called by Close to end the container; may be nil
-
-	once   sync.Once
-	endErr error
+	End       func() error // called by each Close to end the container; may be nil
 }
 
 // Close implements [prison.Prison].
 func (r *Container) Close() error {
-	r.once.Do(func() {
-		if r.End != nil {
-			r.endErr = r.End()
-		}
-	})
-	return r.endErr
+	if r.End == nil {
+		return nil
+	}
+	return r.End()
 }
 
 // execution is one command that the engine executes.
