@@ -151,7 +151,7 @@ func (r *Container) closeAtEnd(ctx context.Context, stream types.HijackedRespons
 				return
 			case <-tick.C:
 			}
-			if !r.containerRuns(ctx) {
+			if runs, _ := r.state(ctx); !runs {
 				time.Sleep(endGrace)
 				stream.Close()
 				return
@@ -164,7 +164,10 @@ func (r *Container) closeAtEnd(ctx context.Context, stream types.HijackedRespons
 // begin makes the engine start the script that becomes the command.
 func (r *Container) begin(ctx context.Context, p prison.Process, script, mode string) (*execution, error) {
 	x := &execution{Container: r, Process: p, said: make(chan string, 1), out: cmp.Or(p.Stdout, io.Discard)}
-	env := r.environment(p, p.Terminal)
+	env := p.Env // the variables of the process itself
+	if t := p.Terminal; t != nil {
+		env = slices.Concat([]string{"TERM=" + cmp.Or(t.Term, "xterm-256color")}, env)
+	}
 	prelude, args := encode(p.Argv, slices.Concat(r.Base, env))
 	if r.Variables && !p.Bare {
 		prelude = loadVariables(env) + prelude
@@ -176,14 +179,6 @@ func (r *Container) begin(ctx context.Context, p prison.Process, script, mode st
 	var err error
 	x.id, x.stream, err = r.execute(ctx, options)
 	return x, err
-}
-
-// environment returns the variables that belong to the process itself.
-func (r *Container) environment(p prison.Process, t *prison.Terminal) []string {
-	if t == nil {
-		return p.Env
-	}
-	return slices.Concat([]string{"TERM=" + cmp.Or(t.Term, "xterm-256color")}, p.Env)
 }
 
 // lost returns [prison.ErrNotRunning] instead of an engine's error if the container has ended.
@@ -224,7 +219,7 @@ func (x *execution) result(ctx context.Context) (int, error) {
 	case saysNoFolder:
 		return 0, fmt.Errorf("working directory %q: not a folder that can be entered", workingDir(x.Dir))
 	case saysNoVariables:
-		return 0, errNoVariables()
+		return 0, restarted("the variables that were passed in are gone")
 	case saysNothing:
 		return 0, x.neverRan(ctx, answer)
 	}
@@ -280,7 +275,7 @@ func (x *execution) status(ctx context.Context) (int, error) {
 		case took > dialect.KillPatience:
 			return 0, errors.New("the engine does not tell of the command's end")
 		case took > endGrace: // the engine may not know the status if the container was killed
-			if !x.containerRuns(ctx) {
+			if runs, _ := x.state(ctx); !runs {
 				return 0, prison.ErrNotRunning
 			}
 			wait = endGrace / 10
@@ -334,12 +329,6 @@ func (r *Container) ended(ctx context.Context) bool {
 			return false
 		}
 	}
-}
-
-// containerRuns reports whether the container runs according to the engine.
-func (r *Container) containerRuns(ctx context.Context) bool {
-	runs, _ := r.state(ctx)
-	return runs
 }
 
 // state returns the engine's answer about the container: whether it runs, and the process id of its first process. If the engine does not

@@ -80,12 +80,8 @@ func loadVariables(env []string) string {
 		variablesFile, saysNoVariables, strings.Join(slices.DeleteFunc(names, func(n string) bool { return !prison.IsVariableName(n) }), " "))
 }
 
-// errNoVariables returns the error for a container that has lost its folder in memory.
-func errNoVariables() error {
-	return restarted("the variables that were passed in are gone")
-}
-
-// restarted returns the error for a container that was restarted by somebody else. effect names a consequence.
+// restarted returns the error for a container that was restarted by somebody else, which empties its folders in memory. effect names a
+// consequence.
 func restarted(effect string) error {
 	return dialect.Unavailable("somebody else has restarted the container, and "+effect, "git airlock stop && git airlock start")
 }
