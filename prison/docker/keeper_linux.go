@@ -136,7 +136,7 @@ func endNetwork(ctx context.Context, dir string) error {
 	}
 	begun := time.Now()
 	for deadline := begun.Add(2 * dialect.KillPatience); ; time.Sleep(5 * time.Millisecond) {
-		lock, err := o.lock()
+		lock, err := o.lock(0)
 		if err == nil {
 			return lock.Close()
 		}
@@ -170,8 +170,8 @@ type keeperMessage struct {
 }
 
 // lock takes the lock that a keeper holds for its life.
-func (o networkOrder) lock() (*os.File, error) {
-	f, err := os.OpenFile(o.path(networkLockName), os.O_RDWR, 0)
+func (o networkOrder) lock(flags int) (*os.File, error) {
+	f, err := os.OpenFile(o.path(networkLockName), os.O_RDWR|flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func keepNetwork(caller wire.Conn, o networkOrder) int {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	lock, err := o.takeLock()
+	lock, err := o.lock(os.O_CREATE)
 	if err != nil {
 		caller.Send(newNetworkAnswer(err)) //nolint:errcheck // the caller may be gone
 		return 1
@@ -206,15 +206,6 @@ func keepNetwork(caller wire.Conn, o networkOrder) int {
 	wire.Rest()
 	k.await(ctx)
 	return 0
-}
-
-func (o networkOrder) takeLock() (*os.File, error) {
-	f, err := os.OpenFile(o.path(networkLockName), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	f.Close()
-	return o.lock()
 }
 
 // networkKeeper is the state of a network's keeper.
