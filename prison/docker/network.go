@@ -2,6 +2,7 @@ package docker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,12 +60,7 @@ type networkOrder struct {
 func (o networkOrder) path(name string) string { return filepath.Join(o.Spec.Dir, name) }
 
 // owner returns the id of the container that has the prison's network.
-func (r *state) owner() string {
-	if r.Holder != "" {
-		return r.Holder
-	}
-	return r.Container
-}
+func (r *state) owner() string { return cmp.Or(r.Holder, r.Container) }
 
 func newNetworkOrder(s prison.Spec, r *state) networkOrder {
 	s.Env = nil
@@ -86,17 +82,15 @@ func (e *engine) startHolder(ctx context.Context, p *dialect.Platform, r *state,
 	plan.config.User, plan.config.Hostname = nobody, s.Hostname
 	plan.config.StdinOnce, plan.config.AttachStdin, plan.host.AutoRemove = false, false, false
 	plan.host.DNS, plan.host.DNSSearch, plan.host.DNSOptions = []string{resolver()}, []string{"."}, nil
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	c, err := e.ContainerCreate(bounded, &plan.config, &plan.host, nil, nil, containerName(s)+"-network")
+	id, err := e.Create(ctx, &plan.config, &plan.host, containerName(s)+"-network")
 	if dialect.NotNow(err) { // the name is taken
-		c, err = e.ContainerCreate(bounded, &plan.config, &plan.host, nil, nil, "")
+		id, err = e.Create(ctx, &plan.config, &plan.host, "")
 	}
 	if err != nil {
 		return e.Failed(ctx, "create container for the network", err)
 	}
-	r.Holder = c.ID
-	return e.start(ctx, c.ID, s.Image)
+	r.Holder = id
+	return e.start(ctx, id, s.Image)
 }
 
 // besidePlan plans a helper with a network. The helper's runtime uses this machine's kernel.
