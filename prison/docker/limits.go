@@ -60,11 +60,11 @@ func (e *engine) writeSocketLimit(ctx context.Context, id string, limit int64) e
 	if err != nil {
 		return err
 	}
-	return limitSockets(g, limit)
+	return setSocketLimit(g, limit)
 }
 
-// limitSockets limits the memory of a group's sockets, where a file of version 1 does that.
-func limitSockets(g prison.Group, limit int64) error {
+// setSocketLimit limits the memory of a group's sockets, where a file of version 1 does that.
+func setSocketLimit(g prison.Group, limit int64) error {
 	for _, dir := range g {
 		f, err := os.OpenFile(filepath.Join(dir, "memory.kmem.tcp.limit_in_bytes"), os.O_WRONLY, 0)
 		if errors.Is(err, fs.ErrNotExist) {

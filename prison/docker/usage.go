@@ -25,7 +25,7 @@ func (b *Backend) Usage(ctx context.Context, s prison.Spec) (prison.Usage, error
 	if inside.OutOfMemory(c) { // its control group is gone, with the number
 		return prison.Usage{CPU: -1, Memory: -1, Read: -1, Written: -1, Processes: -1, Killed: 1}, nil
 	}
-	if c == nil || !inside.Runs(c) {
+	if !inside.Runs(c) {
 		return prison.Usage{}, prison.ErrNotRunning
 	}
 	g, err := groupOf(c.State.Pid, c.ID)

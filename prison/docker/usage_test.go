@@ -37,13 +37,13 @@ func TestUsage(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "memory.kmem.tcp.limit_in_bytes")
-	if limitSockets(prison.Group{dir}, 5) == nil {
+	if setSocketLimit(prison.Group{dir}, 5) == nil {
 		t.Error("a group without the file has a limit")
 	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := limitSockets(prison.Group{t.TempDir(), dir}, 5)
+	err := setSocketLimit(prison.Group{t.TempDir(), dir}, 5)
 	if content, readErr := os.ReadFile(file); err != nil || string(content) != "5" {
 		t.Errorf("limit %q, %v, %v", content, err, readErr)
 	}
