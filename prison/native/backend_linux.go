@@ -206,17 +206,13 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 		network.End()
 		return nil, fmt.Errorf("open prison: %w", errors.Join(walls.CheckKernel(), err, limits.Remove()))
 	}
-	var once sync.Once
-	end := func() (err error) {
-		once.Do(func() {
-			link.Close()
-			p.Kill()
-			p.Wait()
-			network.End()
-			err = limits.Remove()
-		})
-		return err
-	}
+	end := sync.OnceValue(func() error {
+		link.Close()
+		p.Kill()
+		p.Wait()
+		network.End()
+		return limits.Remove()
+	})
 	stop := context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })
 	_, err = wire.AwaitReady(link, wire.Handed{Tap: network.Connect})
 	if err == nil {
