@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -197,41 +198,31 @@ type copies struct {
 // the process ended is lost.
 func connectStreams(p prison.Process, ends []*os.File) (*copies, error) {
 	s := &copies{ended: make(chan struct{})}
-	next := func() (*os.File, error) {
-		if len(ends) == 0 {
-			return nil, errors.New("the prison gave too few descriptors")
-		}
-		f := ends[0]
-		ends = ends[1:]
-		return f, nil
+	outputs := slices.DeleteFunc([]io.Writer{p.Stdout, p.Stderr}, func(w io.Writer) bool { return w == nil })
+	wanted := len(outputs)
+	switch {
+	case p.Terminal != nil:
+		wanted = 1
+	case p.Stdin != nil:
+		wanted++
+	}
+	if len(ends) < wanted {
+		return nil, errors.New("the prison gave too few descriptors")
 	}
 	if p.Terminal != nil {
-		master, err := next()
-		if err != nil {
-			return nil, err
-		}
-		s.terminal(p, master)
+		s.terminal(p, ends[0])
 		return s, nil
 	}
 	if p.Stdin != nil {
-		f, err := next()
-		if err != nil {
-			return nil, err
-		}
+		stdin := ends[0]
+		ends = ends[1:]
 		go func() {
-			io.Copy(f, p.Stdin) //nolint:errcheck // the command may end before its input
-			f.Close()
+			io.Copy(stdin, p.Stdin) //nolint:errcheck // the command may end before its input
+			stdin.Close()
 		}()
 	}
-	for _, w := range []io.Writer{p.Stdout, p.Stderr} {
-		if w == nil {
-			continue
-		}
-		f, err := next()
-		if err != nil {
-			return nil, err
-		}
-		s.copyOutput(w, f)
+	for i, w := range outputs {
+		s.copyOutput(w, ends[i])
 	}
 	return s, nil
 }
