@@ -24,7 +24,7 @@ const (
 
 // Log writes such a file. If the file cannot be created, it writes nothing.
 type Log struct {
-	file  *os.File
+	file  *os.File  // nil if it could not be created
 	total int64     // bytes of output so far
 	size  int64     // bytes of whole lines in the file
 	last  time.Time // the time of the last line
@@ -32,11 +32,8 @@ type Log struct {
 
 // New creates a file, or empties it.
 func New(name string) *Log {
-	l := &Log{}
-	if f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
-		l.file = f
-	}
-	return l
+	f, _ := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	return &Log{file: f}
 }
 
 // Add records that n more bytes of output came at the time now.

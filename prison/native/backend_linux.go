@@ -265,8 +265,8 @@ func (backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, error)
 
 // Stop implements [prison.Backend]. While Stop holds the lock, no keeper runs.
 func (backend) Stop(ctx context.Context, s prison.Spec) error {
-	if neverStarted(s.Dir) {
-		return nil
+	if _, err := os.Lstat(filepath.Join(s.Dir, lockName)); errors.Is(err, os.ErrNotExist) {
+		return nil // the prison was never started
 	}
 	lock, keeper, err := askToEnd(ctx, s.Dir)
 	if err != nil {
@@ -277,12 +277,6 @@ func (backend) Stop(ctx context.Context, s prison.Spec) error {
 		return fmt.Errorf("end keeper: %w", err)
 	}
 	return finishRun(s.Dir)
-}
-
-// neverStarted reports whether the prison has no lock file, because it was never started.
-func neverStarted(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, lockName))
-	return errors.Is(err, os.ErrNotExist)
 }
 
 // askToEnd waits for the lock. It tells the keeper that holds the lock to end, and kills it after a while.

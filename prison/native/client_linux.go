@@ -333,11 +333,11 @@ func (s *copies) finish() error {
 	}
 	close(s.ended)
 	s.wg.Wait()
-	var errs []error
+	var all error
 	for _, o := range s.outputs {
-		errs = append(errs, o.err)
+		all = errors.Join(all, o.err)
 	}
-	return errors.Join(errs...)
+	return all
 }
 
 // abandon stops copying, and returns when all copying has ended.

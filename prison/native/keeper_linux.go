@@ -214,9 +214,7 @@ func (k *keeper) listen() {
 // output.
 func (k *keeper) note() {
 	if !k.command.Exited {
-		if k.log != nil {
-			k.log.Close()
-		}
+		k.log.Close() // there may be none
 		k.newLog()
 	}
 	// on failure, status does not show the command
@@ -225,14 +223,12 @@ func (k *keeper) note() {
 
 // newLog starts a new log. If that fails, the output is lost, and the command continues.
 func (k *keeper) newLog() {
-	k.log, k.logged = nil, 0
+	k.logged = 0
 	if k.times != nil {
 		k.times.Close()
 	}
 	k.times = moments.New(k.path(timesName))
-	if f, err := os.OpenFile(k.path(logName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
-		k.log = f
-	}
+	k.log, _ = os.OpenFile(k.path(logName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 }
 
 // writeLog appends to the log, and keeps between one and two times logKept. The bytes are the agent's, so the

@@ -173,12 +173,16 @@ func (b *builder) dropPrivileges() error {
 // becomeInit executes this program again as init. The builder's memory, threads and descriptors end here, except
 // the link and the listening socket.
 func (b *builder) becomeInit(inherited int) error {
+	agent := b.Spec.UID
+	if b.InitUID == 0 {
+		agent = 0 // init has that uid already
+	}
 	config, err := wire.NewConfig(wire.Init, initConfig{
 		Env:     wire.PackAll(environment(b.Spec)),
 		Given:   wire.PackAll(b.Spec.Env),
 		Weaker:  b.weaker,
 		Listens: inherited > 1,
-		Agent:   b.agent(),
+		Agent:   agent,
 		Record:  b.Spec.Record && b.Shared,
 	}, inherited)
 	if err != nil {
@@ -188,14 +192,6 @@ func (b *builder) becomeInit(inherited int) error {
 		return err
 	}
 	return b.exec()
-}
-
-// agent returns the uid that init must change to for the agent, or 0 if it has that uid already.
-func (b *builder) agent() int {
-	if b.InitUID == 0 {
-		return 0
-	}
-	return b.Spec.UID
 }
 
 // endWithKeeper makes the kernel kill this process when the keeper ends. It is called again after the change of
