@@ -1,6 +1,7 @@
 package inside
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -177,19 +178,16 @@ func mountTmpfs(target string, s prison.Spec, mode string) error {
 	return nil
 }
 
-// procMasked are hidden and procReadOnly are read-only, as in OCI runtimes: namespaces do not separate what these files show or change.
-var (
-	procMasked = []string{
-		"kcore", "keys", "key-users", "sysrq-trigger", "timer_list", "timer_stats", "sched_debug", "latency_stats",
-		"kallsyms", "kpagecount", "kpageflags", "kpagecgroup", "cmdline", "acpi", "scsi", "asound",
-		// These describe the hardware and distinguish the machine from others. No build reads them.
-		"bus", "fs", "irq", "driver", "tty", "device-tree", "dynamic_debug", "sys/dev",
-		"swaps", "partitions", "diskstats", "mdstat", "devices", "filesystems", "modules", "misc", "fb", "consoles", "mtrr",
-		"interrupts", "iomem", "ioports", "dma", "locks", "crypto", "bootconfig", "version_signature",
-		"pressure", "sys/kernel/random/boot_id", "sys/kernel/bootloader_type",
-	}
-	procReadOnly = []string{"sys"}
-)
+// procMasked are hidden, as in OCI runtimes: namespaces do not separate what these files show or change.
+var procMasked = []string{
+	"kcore", "keys", "key-users", "sysrq-trigger", "timer_list", "timer_stats", "sched_debug", "latency_stats",
+	"kallsyms", "kpagecount", "kpageflags", "kpagecgroup", "cmdline", "acpi", "scsi", "asound",
+	// These describe the hardware and distinguish the machine from others. No build reads them.
+	"bus", "fs", "irq", "driver", "tty", "device-tree", "dynamic_debug", "sys/dev",
+	"swaps", "partitions", "diskstats", "mdstat", "devices", "filesystems", "modules", "misc", "fb", "consoles", "mtrr",
+	"interrupts", "iomem", "ioports", "dma", "locks", "crypto", "bootconfig", "version_signature",
+	"pressure", "sys/kernel/random/boot_id", "sys/kernel/bootloader_type",
+}
 
 func (b *builder) makeProc() error {
 	if err := os.Mkdir("proc", 0o755); err != nil {
@@ -201,25 +199,14 @@ func (b *builder) makeProc() error {
 	if err := os.WriteFile(emptyName, nil, 0o444); err != nil {
 		return err
 	}
-	for _, name := range procReadOnly {
-		if err := bindIfPresent("proc/"+name, "proc/"+name); err != nil {
-			return err
-		}
+	const settings = "proc/sys" // read-only as in OCI runtimes; a kernel may have none
+	if err := bind(unix.AT_FDCWD, settings, settings, readOnlyAttr|unix.MOUNT_ATTR_NOEXEC); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("make /%s read-only: %w", settings, err)
 	}
 	for _, name := range procMasked {
 		if err := mask("proc/" + name); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func bindIfPresent(path, target string) error {
-	if _, err := os.Lstat(path); err != nil {
-		return nil
-	}
-	if err := bind(unix.AT_FDCWD, path, target, readOnlyAttr|unix.MOUNT_ATTR_NOEXEC); err != nil {
-		return fmt.Errorf("make /%s read-only: %w", target, err)
 	}
 	return nil
 }
