@@ -66,14 +66,12 @@ func namespacesFinding(probe func() error) prison.Finding {
 	if err := CheckKernel(); err != nil {
 		return ErrorFinding(name, err)
 	}
-	var u *prison.Unavailable
-	switch _, _, err := TrialPhantom(); {
-	case err != nil:
+	if _, _, err := TrialPhantom(); err != nil {
 		return prison.Finding{Name: name, Value: "not tried without phantom uids"}
-	default:
-		if err := probe(); errors.As(err, &u) {
-			return ErrorFinding(name, err)
-		}
+	}
+	var u *prison.Unavailable
+	if err := probe(); errors.As(err, &u) {
+		return ErrorFinding(name, err)
 	}
 	f := prison.Finding{Name: name, Value: "user, mount, pid, net, uts, ipc, cgroup"}
 	if sysctl(apparmorSysctl) == "1" {
@@ -91,14 +89,12 @@ func filterFinding() prison.Finding {
 }
 
 func landlockFinding() prison.Finding {
-	f := prison.Finding{Name: "Landlock"}
+	const name = "Landlock"
 	version, err := landlockVersion()
 	if err != nil {
-		f.Value, f.Lack = "no", landlockMissing(err)
-		return f
+		return prison.Finding{Name: name, Value: "no", Lack: landlockMissing(err)}
 	}
-	f.Value = "version " + strconv.Itoa(version)
-	return f
+	return prison.Finding{Name: name, Value: "version " + strconv.Itoa(version)}
 }
 
 // overlayFinding reads the kernel's version only. Whether an overlay works also depends on the file system, see
