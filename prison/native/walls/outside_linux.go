@@ -23,9 +23,8 @@ func SecondPhantom(uid, gid int) (secondUID, secondGID int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	secondUID, ok := pickID(uids, uid)
-	secondGID, ok2 := pickID(gids, gid)
-	if !ok || !ok2 {
+	secondUID, secondGID = pickID(uids, uid), pickID(gids, gid)
+	if secondUID == 0 || secondGID == 0 {
 		return 0, 0, Unavailable("an open network needs a second id in your ranges of /etc/subuid and /etc/subgid", grantRange(append(uids, gids...)))
 	}
 	return secondUID, secondGID, nil
@@ -34,15 +33,8 @@ func SecondPhantom(uid, gid int) (secondUID, secondGID int, err error) {
 // InitUID returns a random uid for the init of a prison with this phantom, or 0 if the user's ranges contain no
 // second uid.
 func InitUID(phantom int) int {
-	uids, _, err := phantomRanges()
-	if err != nil {
-		return 0
-	}
-	uid, ok := pickID(uids, phantom)
-	if !ok {
-		return 0
-	}
-	return uid
+	uids, _, _ := phantomRanges() // after an error there are none
+	return pickID(uids, phantom)
 }
 
 // phantomRanges returns the ids that this user may map.
@@ -53,16 +45,16 @@ func phantomRanges() (uids, gids []idRange, err error) {
 	return ownRanges()
 }
 
-// pickID returns a random id from the ranges, except the id but.
-func pickID(ranges []idRange, but int) (id int, ok bool) {
+// pickID returns a random id from the ranges, except the id but. It returns 0, which is in no range, if there is no other id.
+func pickID(ranges []idRange, but int) (id int) {
 	free := slices.DeleteFunc(slices.Clone(ranges), func(r idRange) bool { return r.count == 1 && r.start == but })
 	if len(free) == 0 {
-		return 0, false
+		return 0
 	}
 	r := free[rand.IntN(len(free))]
 	for {
 		if id = r.start + rand.IntN(r.count); id != but {
-			return id, true
+			return id
 		}
 	}
 }
