@@ -147,8 +147,7 @@ func anyHolds(ranges []idRange, id int) bool {
 func checkMappers() error {
 	for _, tool := range []string{"newuidmap", "newgidmap"} {
 		if _, err := findProgram(tool); err != nil {
-			packages := map[string]string{"apt-get": "uidmap", "dnf": "shadow-utils", "zypper": "shadow", "pacman": "shadow", "apk": "shadow-uidmap"}
-			return Unavailable(tool+" is not installed", installation(packages)...)
+			return Unavailable(tool+" is not installed", installMappers()...)
 		}
 	}
 	return nil
@@ -182,18 +181,17 @@ func grant(start, count int) string {
 	return fmt.Sprintf("sudo usermod --add-subuids %[1]d-%[2]d --add-subgids %[1]d-%[2]d %[3]s", start, start+count-1, words.ShellQuote(userName()))
 }
 
-// installation returns the command that installs a package with this system's package manager. The name of the
-// package may differ between package managers.
-func installation(packages map[string]string) []string {
+// installMappers returns the command that installs newuidmap and newgidmap with this system's package manager.
+func installMappers() []string {
 	for _, m := range []struct{ manager, command string }{
-		{"apt-get", "sudo apt-get install "},
-		{"dnf", "sudo dnf install "},
-		{"zypper", "sudo zypper install "},
-		{"pacman", "sudo pacman -S "},
-		{"apk", "sudo apk add "},
+		{"apt-get", "sudo apt-get install uidmap"},
+		{"dnf", "sudo dnf install shadow-utils"},
+		{"zypper", "sudo zypper install shadow"},
+		{"pacman", "sudo pacman -S shadow"},
+		{"apk", "sudo apk add shadow-uidmap"},
 	} {
 		if _, err := findProgram(m.manager); err == nil {
-			return []string{m.command + packages[m.manager]}
+			return []string{m.command}
 		}
 	}
 	return nil
