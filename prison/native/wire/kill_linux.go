@@ -48,6 +48,16 @@ func listener(dir string) (pid int, err error) {
 	return int(peer.Pid), nil
 }
 
+// AwaitEnd waits until the process of a pidfd has ended.
+func AwaitEnd(pidfd int) {
+	for {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1) //nolint:gosec // a descriptor
+		if err != unix.EINTR {
+			return
+		}
+	}
+}
+
 // HasEnded reports whether the process of a pidfd has ended, even if its parent has not waited for it (pidfd_open(2)).
 func HasEnded(pidfd int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0) //nolint:gosec // a descriptor

@@ -47,7 +47,7 @@ func keep(caller wire.Conn, o Order) int {
 	if sent := caller.Send(a); sent == nil && err == nil {
 		caller.Close()
 		wire.Rest()
-		k.await()
+		wire.AwaitEnd(int(k.first.Fd()))
 	}
 	k.end()
 	return 0
@@ -209,16 +209,6 @@ func findListener(pid int) (number int, ok bool) {
 		}
 	}
 	return 0, false
-}
-
-// await returns when the container's first process has ended.
-func (k *keeper) await() {
-	for {
-		_, err := unix.Poll([]unix.PollFd{{Fd: int32(k.first.Fd()), Events: unix.POLLIN}}, -1) //nolint:gosec // a descriptor
-		if err != unix.EINTR {
-			return
-		}
-	}
 }
 
 // end ends the record, and the container with it.

@@ -126,7 +126,7 @@ func (r *recorder) awaitAnswers(answered chan<- struct{}) {
 // finish writes the ends of processes that died with the prison. Their status is known a moment after the end of their listener.
 func (r *recorder) finish(proc *procfs) {
 	for _, p := range r.running() {
-		awaitEnd(p.fd)
+		wire.AwaitEnd(p.fd)
 		r.died(proc, p.pid)
 	}
 	r.flush()
@@ -137,15 +137,6 @@ func (r *recorder) running() []*process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.processes))
-}
-
-// awaitEnd waits until the process of a pidfd has ended.
-func awaitEnd(pidfd int) {
-	for {
-		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1); !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
 }
 
 // patience returns how long to wait for an event, in milliseconds. It is -1, without a limit, after quietTicks rounds without work.
