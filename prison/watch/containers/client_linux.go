@@ -122,8 +122,8 @@ func Alive(dir string) bool { return wire.Answers(filepath.Join(dir, folderName)
 // AliveElsewhere reports whether the recorder and the container of a record run. If no keeper answers here, dir is then a copy of their
 // folder. The recorder of a keeper that was killed is not enough: it ends the container, and runs for a moment longer.
 func AliveElsewhere(dir string) bool {
-	var s state
-	if err := hostfile.Read(filepath.Join(dir, stateName), &s); err != nil || s.Recorder == 0 || !Runs(s.Container, s.First) {
+	s := readState(dir)
+	if s.Recorder == 0 || !Runs(s.Container, s.First) {
 		return false
 	}
 	words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.Recorder))
@@ -135,7 +135,11 @@ func AliveElsewhere(dir string) bool {
 // ended, even if the engine does not know that yet.
 func Follow(dir string, pid int, hidden []string) error {
 	err := send(dir, word{PID: pid, Hidden: hidden})
-	if err != nil && !runs(dir) {
+	if err == nil {
+		return nil
+	}
+	// The keeper ends with the container, before the engine knows that it has ended.
+	if s := readState(dir); !Runs(s.Container, s.First) {
 		return ErrEnded
 	}
 	return err
@@ -160,17 +164,12 @@ func send(dir string, w word) error {
 }
 
 // First returns the process id of the first process of a container whose programs are recorded, or 0 without a record.
-func First(dir string) int {
-	var s state
-	hostfile.Read(filepath.Join(dir, stateName), &s) //nolint:errcheck // no record
-	return s.First
-}
+func First(dir string) int { return readState(dir).First }
 
-// runs reports whether the container of a record runs. The keeper ends with the container, before the engine knows that it has ended.
-func runs(dir string) bool {
-	var s state
-	err := hostfile.Read(filepath.Join(dir, stateName), &s)
-	return err == nil && Runs(s.Container, s.First)
+// readState returns the state of a record. It is zero without a record.
+func readState(dir string) (s state) {
+	hostfile.Read(filepath.Join(dir, stateName), &s) //nolint:errcheck // no record
+	return s
 }
 
 // Runs reports whether the first process of a container runs on this kernel. It returns false for a container on another kernel.
