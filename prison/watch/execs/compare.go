@@ -134,16 +134,7 @@ func (c call) direct(g given) bool { return len(g.argv)+g.hidden <= max(len(c.ar
 // alike reports whether two lists of arguments are equal in the part that both have.
 func alike(a, b []string) bool {
 	n := min(len(a), len(b)) - 1 // the last word may be a part
-	for i := 0; i < n; i++ {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	if n < 0 {
-		return true
-	}
-	m := min(len(a[n]), len(b[n]))
-	return a[n][:m] == b[n][:m]
+	return n < 0 || slices.Equal(a[:n], b[:n]) && (strings.HasPrefix(a[n], b[n]) || strings.HasPrefix(b[n], a[n]))
 }
 
 // alikeScript is alike for scripts.
