@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"syscall"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison/calls"
 
@@ -20,13 +21,13 @@ func socketAddress(host string, port int) []byte {
 	return append(address, make([]byte, 8)...)
 }
 
-// waitFor waits for events on descriptor 3, for at most a second.
-func waitFor(events uint32) calls.Call {
+// waitFor waits for events on a descriptor, for at most a time.
+func waitFor(fd, events uint32, most time.Duration) calls.Call {
 	// struct pollfd, and struct timespec 8 bytes later.
-	wait := binary.LittleEndian.AppendUint32(nil, 3)
+	wait := binary.LittleEndian.AppendUint32(nil, fd)
 	wait = binary.LittleEndian.AppendUint32(wait, events)
-	wait = binary.LittleEndian.AppendUint64(wait, 1)
-	wait = binary.LittleEndian.AppendUint64(wait, 0)
+	wait = binary.LittleEndian.AppendUint64(wait, uint64(most/time.Second))
+	wait = binary.LittleEndian.AppendUint64(wait, uint64(most%time.Second))
 	return calls.Call{Number: unix.SYS_PPOLL, Args: [6]uintptr{calls.Pointer, 1, calls.Pointer + 8}, Data: wait}
 }
 
@@ -39,7 +40,7 @@ func tryDatagram(ctx context.Context, s Subject, host string, port int) (seen, b
 		{Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK}},
 		{Number: unix.SYS_CONNECT, Args: [6]uintptr{3, calls.Pointer, uintptr(len(address))}, Data: address},
 		{Number: unix.SYS_SENDTO, Args: [6]uintptr{3, calls.Pointer, 1}, Data: []byte("x")},
-		waitFor(unix.POLLIN),
+		waitFor(3, unix.POLLIN, time.Second),
 		{Number: unix.SYS_RECVFROM, Args: [6]uintptr{3, scratch, 512}},
 	})
 	if err != nil {
@@ -61,7 +62,7 @@ func tryConnect(ctx context.Context, s Subject, host string, port int) (seen, br
 		{Number: unix.SYS_CLOSE_RANGE, Args: [6]uintptr{3, 1000}}, // so that the socket gets descriptor 3
 		{Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_NONBLOCK}},
 		connect,
-		waitFor(unix.POLLOUT),
+		waitFor(3, unix.POLLOUT, time.Second),
 		connect, // returns the result of the first connect, see connect(2)
 	})
 	if err != nil {

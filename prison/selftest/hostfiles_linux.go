@@ -2,7 +2,6 @@ package selftest
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -63,11 +62,6 @@ func trySystemFiles(ctx context.Context, s Subject) (seen, broken string, err er
 // watchAndLock returns the calls. New descriptors are numbered from 3.
 func watchAndLock() []calls.Call {
 	path := []byte(systemFile + "\x00")
-	// struct pollfd, and struct timespec 8 bytes later.
-	wait := binary.LittleEndian.AppendUint32(nil, 4)
-	wait = binary.LittleEndian.AppendUint32(wait, unix.POLLIN)
-	wait = binary.LittleEndian.AppendUint64(wait, 0)
-	wait = binary.LittleEndian.AppendUint64(wait, uint64(watched))
 	const atCWD = ^uintptr(99) // AT_FDCWD
 	return []calls.Call{
 		{Number: unix.SYS_CLOSE_RANGE, Args: [6]uintptr{3, 1000}},
@@ -75,7 +69,7 @@ func watchAndLock() []calls.Call {
 		{Number: unix.SYS_INOTIFY_INIT1},
 		{Number: unix.SYS_INOTIFY_ADD_WATCH, Args: [6]uintptr{4, calls.Pointer, unix.IN_OPEN}, Data: path},
 		{Number: unix.SYS_FLOCK, Args: [6]uintptr{3, unix.LOCK_EX | unix.LOCK_NB}},
-		{Number: unix.SYS_PPOLL, Args: [6]uintptr{calls.Pointer, 1, calls.Pointer + 8}, Data: wait},
+		waitFor(4, unix.POLLIN, watched),
 	}
 }
 
