@@ -58,7 +58,7 @@ func measure(ctx context.Context, s Subject) (Meter, error) {
 	m := Meter{Words: len(words), Found: []Leak{}, Known: []Leak{}}
 	for _, from := range sources {
 		text, err := s.read(ctx, from.script)
-		if err, ok := err.(*untriedError); ok { //nolint:errorlint // readFrom does not wrap this error
+		if err, ok := err.(*untriedError); ok { //nolint:errorlint // read does not wrap this error
 			m.Found = append(m.Found, Leak{"unknown", from.name, shorten(err.Error())})
 			continue
 		}

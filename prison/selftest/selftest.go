@@ -15,7 +15,6 @@
 package selftest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -181,13 +180,9 @@ type untriedError struct {
 func (e *untriedError) Error() string { return "could not be tried: " + e.reason }
 
 // read runs a script inside and returns its output. The script must end with status 0.
-func (s Subject) read(ctx context.Context, script string) (string, error) {
-	return s.readFrom(ctx, nil, "sh", "-c", script)
-}
-
-func (s Subject) readFrom(ctx context.Context, stdin []byte, argv ...string) (out string, err error) {
+func (s Subject) read(ctx context.Context, script string) (out string, err error) {
 	for range tries {
-		out, err = s.readOnce(ctx, stdin, argv...)
+		out, err = s.readOnce(ctx, script)
 		if untried := (*untriedError)(nil); !errors.As(err, &untried) || !untried.early {
 			break
 		}
@@ -196,15 +191,11 @@ func (s Subject) readFrom(ctx context.Context, stdin []byte, argv ...string) (ou
 	return out, err
 }
 
-func (s Subject) readOnce(ctx context.Context, stdin []byte, argv ...string) (string, error) {
+func (s Subject) readOnce(ctx context.Context, script string) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
 	out, errOut := prison.Capped{Max: maxOutput}, prison.Capped{Max: maxSeen}
-	p := prison.Process{Argv: argv, Stdout: &out, Stderr: &errOut}
-	if stdin != nil {
-		p.Stdin = bytes.NewReader(stdin)
-	}
-	status, err := s.Prison.Exec(limited, p)
+	status, err := s.Prison.Exec(limited, prison.Process{Argv: []string{"sh", "-c", script}, Stdout: &out, Stderr: &errOut})
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
