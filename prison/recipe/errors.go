@@ -46,12 +46,3 @@ func (e Errors) Error() string {
 	}
 	return strings.Join(lines, "; ")
 }
-
-// Unwrap lets errors.As find the first error.
-func (e Errors) Unwrap() []error {
-	all := make([]error, len(e))
-	for i, one := range e {
-		all[i] = one
-	}
-	return all
-}
