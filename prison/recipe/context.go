@@ -51,9 +51,6 @@ const (
 
 // CheckDockerfile refuses a Dockerfile that would take too long to analyse.
 func CheckDockerfile(file string, content []byte) error {
-	wrong := func(most int, what string) error {
-		return Mistake(file, "more than %d %s", most, what)
-	}
 	sources, stages := 0, 0
 	for line := range strings.Lines(continued().ReplaceAllString(string(content), " ")) {
 		line = strings.TrimSpace(line)
@@ -65,11 +62,11 @@ func CheckDockerfile(file string, content []byte) error {
 	}
 	switch {
 	case len(content) > MaxSize:
-		return wrong(MaxSize, "bytes")
+		return Mistake(file, "more than %d bytes", MaxSize)
 	case sources > 2*maxSources: // including the destinations
-		return wrong(maxSources, "paths to copy")
+		return Mistake(file, "more than %d paths to copy", maxSources)
 	case stages > maxStages:
-		return wrong(maxStages, "stages")
+		return Mistake(file, "more than %d stages", maxStages)
 	}
 	return nil
 }

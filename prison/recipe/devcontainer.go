@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"path"
 	"reflect"
@@ -88,7 +87,7 @@ func wrongJSON(content []byte, err error) error {
 
 // wrong returns an error about the description.
 func wrong(format string, args ...any) error {
-	return Errors{{File: DevcontainerName, Message: fmt.Sprintf(format, args...)}}
+	return Mistake(DevcontainerName, format, args...)
 }
 
 // system returns the image or the Dockerfile of the description.

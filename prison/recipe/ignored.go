@@ -2,7 +2,6 @@ package recipe
 
 import (
 	"bytes"
-	"fmt"
 	"path"
 	"strings"
 
@@ -34,27 +33,24 @@ func IgnoredFiles(dockerfile, context string) []string {
 
 // ParseIgnored reads an ignore file.
 func ParseIgnored(file string, content []byte) (Ignored, error) {
-	wrong := func(format string, args ...any) (Ignored, error) {
-		return Ignored{}, Errors{{File: printable(file), Message: fmt.Sprintf(format, args...)}}
-	}
 	if len(content) > MaxSize {
-		return wrong("%d bytes are more than %d", len(content), MaxSize)
+		return Ignored{}, Mistake(file, "%d bytes are more than %d", len(content), MaxSize)
 	}
 	lines, err := ignorefile.ReadAll(bytes.NewReader(content))
 	if err != nil {
-		return wrong("%s", err)
+		return Ignored{}, Mistake(file, "%s", err)
 	}
 	if len(lines) > maxIgnored {
-		return wrong("%d patterns are more than %d", len(lines), maxIgnored)
+		return Ignored{}, Mistake(file, "%d patterns are more than %d", len(lines), maxIgnored)
 	}
 	length := 0
 	for _, line := range lines {
 		length += len(line)
 		if len(line) > maxIgnoredPattern {
-			return wrong("a pattern has more than %d bytes", maxIgnoredPattern)
+			return Ignored{}, Mistake(file, "a pattern has more than %d bytes", maxIgnoredPattern)
 		}
 		if !isPattern(line) {
-			return wrong("%s is not a pattern", quote(line))
+			return Ignored{}, Mistake(file, "%s is not a pattern", quote(line))
 		}
 	}
 	all, err := patternmatcher.New(lines)
