@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"bufio"
+	"cmp"
 	"io"
 	"slices"
 	"strings"
@@ -61,15 +62,11 @@ func (l Language) manager() (name, version string) {
 
 // mise returns mise's name of the language with its version.
 func (l Language) mise() string {
-	name := l.Name
-	if other := languages[name].mise; other != "" {
-		name = other
-	}
 	version := strings.TrimPrefix(l.Version, "v")
 	if l.Distribution != "" && l.Distribution != distributions[0] {
 		version = l.Distribution + "-" + version
 	}
-	return name + "@" + version
+	return cmp.Or(languages[l.Name].mise, l.Name) + "@" + version
 }
 
 var versionInText = lazily(`[0-9]+(\.[0-9A-Za-z_+-]+)*`)

@@ -47,8 +47,7 @@ func (t table) os() (o OS) {
 	if o.Base, hasBase = t.text("base"); hasBase && !isImageName(o.Base) {
 		t.errorf("base", "%s is not the name of a container image, such as %q", quote(o.Base), defaultBase)
 	}
-	o.Packages = t.texts("packages", `the name of a Debian package, such as "make" or "make=4.3-4.1"`, packageName().MatchString)
-	o.Packages = unique(o.Packages)
+	o.Packages = unique(t.texts("packages", `the name of a Debian package, such as "make" or "make=4.3-4.1"`, packageName().MatchString))
 	if o.Dockerfile, hasFile = t.text("dockerfile"); hasFile && !inRepository(o.Dockerfile) {
 		t.errorf("dockerfile", "%s is not the path of a file in the repository, from its top", quote(o.Dockerfile))
 	}
@@ -188,8 +187,7 @@ func unique(list []string) (all []string) {
 // env reads [env].
 func (t table) env() (e Env) {
 	t.only("pass", "set")
-	e.Pass = t.texts("pass", "the name of a variable", variableName)
-	e.Pass = unique(e.Pass)
+	e.Pass = unique(t.texts("pass", "the name of a variable", variableName))
 	for _, name := range e.Pass {
 		if slices.Contains(fixed, name) {
 			t.errorf("pass", "%s belongs to the environment itself", name)

@@ -5,6 +5,7 @@
 package registries
 
 import (
+	"maps"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -38,11 +39,4 @@ func Handlers(repositories string) map[string]http.Handler {
 }
 
 // Hosts returns the names of all hosts, sorted.
-func Hosts() []string {
-	var names []string
-	for name := range Handlers("") {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func Hosts() []string { return slices.Sorted(maps.Keys(Handlers(""))) }
