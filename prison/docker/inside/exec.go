@@ -151,7 +151,7 @@ func (r *Container) closeAtEnd(ctx context.Context, stream types.HijackedRespons
 				return
 			case <-tick.C:
 			}
-			if runs, _ := r.state(ctx); !runs {
+			if runs, _ := r.running(ctx); !runs {
 				time.Sleep(endGrace)
 				stream.Close()
 				return
@@ -275,7 +275,7 @@ func (x *execution) status(ctx context.Context) (int, error) {
 		case took > dialect.KillPatience:
 			return 0, errors.New("the engine does not tell of the command's end")
 		case took > endGrace: // the engine may not know the status if the container was killed
-			if runs, _ := x.state(ctx); !runs {
+			if runs, _ := x.running(ctx); !runs {
 				return 0, prison.ErrNotRunning
 			}
 			wait = endGrace / 10
@@ -321,7 +321,7 @@ func (r *Container) alive(ctx context.Context) bool {
 // although its first process has ended. If this kernel does not show that process, ended waits for the engine.
 func (r *Container) ended(ctx context.Context) bool {
 	for begun := time.Now(); ; time.Sleep(endGrace / 10) {
-		runs, first := r.state(ctx)
+		runs, first := r.running(ctx)
 		switch {
 		case !runs:
 			return true
@@ -331,9 +331,9 @@ func (r *Container) ended(ctx context.Context) bool {
 	}
 }
 
-// state returns the engine's answer about the container: whether it runs, and the process id of its first process. If the engine does not
+// running returns the engine's answer about the container: whether it runs, and the process id of its first process. If the engine does not
 // answer, the results are true and zero.
-func (r *Container) state(ctx context.Context) (runs bool, first int) {
+func (r *Container) running(ctx context.Context) (runs bool, first int) {
 	c, err := r.Inspect(ctx, r.ID)
 	if err != nil || !Runs(&c) {
 		return err != nil && !dialect.Gone(err), 0
