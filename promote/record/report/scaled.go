@@ -26,12 +26,12 @@ const (
 // scaled returns a smaller view, and adds what is missing to its LeftOut.
 func (v View) scaled(scale int) View {
 	missing := map[string]int{}
-	v.First = firstOf(v.First, mostFindings>>scale, func(n int) { missing["finding"] = n })
-	v.Unseen = firstOf(v.Unseen, mostUnseen>>scale, func(n int) { missing["line about what could not be seen"] = n })
-	v.Programs = importantPrograms(v.Programs, mostPrograms>>scale, func(n int) { missing["program"] = n })
-	v.Hosts = firstOf(v.Hosts, mostHosts>>scale, func(n int) { missing["host"] = n })
-	v.Events = firstOf(v.Events, mostEvents>>scale, func(n int) { missing["event"] = n })
-	v.Commits = firstOf(v.Commits, mostCommits>>scale, func(n int) { missing["commit"] = n })
+	v.First, missing["finding"] = firstOf(v.First, mostFindings>>scale)
+	v.Unseen, missing["line about what could not be seen"] = firstOf(v.Unseen, mostUnseen>>scale)
+	v.Programs, missing["program"] = importantPrograms(v.Programs, mostPrograms>>scale)
+	v.Hosts, missing["host"] = firstOf(v.Hosts, mostHosts>>scale)
+	v.Events, missing["event"] = firstOf(v.Events, mostEvents>>scale)
+	v.Commits, missing["commit"] = firstOf(v.Commits, mostCommits>>scale)
 	v.scaleCommits(scale)
 	v.scaleAxis(scale)
 	v.shorten(longest >> min(scale, 3))
@@ -44,25 +44,17 @@ func (v View) scaled(scale int) View {
 	return v
 }
 
-// firstOf returns the first elements of a list, and reports how many are left out.
-func firstOf[T any](all []T, most int, leftOut func(n int)) []T {
-	most = max(1, most)
-	if len(all) <= most {
-		return append([]T{}, all...)
-	}
-	leftOut(len(all) - most)
-	return append([]T{}, all[:most]...)
+// firstOf returns the first elements of a list, and the number of those that are left out.
+func firstOf[T any](all []T, most int) (first []T, left int) {
+	most = min(len(all), max(1, most))
+	return append([]T{}, all[:most]...), len(all) - most
 }
 
 // important reports whether a reader should see a program before others.
 func (p Program) important() bool { return rank(p.Level) > 0 || p.Test || p.Disputed }
 
-// importantPrograms returns at most a number of programs, and prefers the important ones.
-func importantPrograms(all []Program, most int, leftOut func(n int)) []Program {
-	if len(all) <= most {
-		return append([]Program{}, all...)
-	}
-	kept := []Program{}
+// importantPrograms returns at most a number of programs, and the number of those that are left out. It prefers the important ones.
+func importantPrograms(all []Program, most int) (kept []Program, left int) {
 	plain := most
 	for _, p := range all {
 		if p.important() {
@@ -77,9 +69,8 @@ func importantPrograms(all []Program, most int, leftOut func(n int)) []Program {
 			kept = append(kept, p)
 		}
 	}
-	kept = firstOf(kept, most, func(int) {})
-	leftOut(len(all) - len(kept))
-	return kept
+	kept, _ = firstOf(kept, most)
+	return kept, len(all) - len(kept)
 }
 
 // scaleCommits leaves out files and lines. The commits share the lines, so that a large one leaves some to the others.
@@ -88,9 +79,9 @@ func (v *View) scaleCommits(scale int) {
 	for i := range v.Commits {
 		c := &v.Commits[i]
 		share := max(1, len(v.Commits)-i)
-		c.Body = firstOf(c.Body, mostBody>>scale, func(int) {})
-		missing := 0
-		c.Files = firstOf(c.Files, max(1, 2*files/(share+1)), func(n int) { missing = n })
+		var missing int
+		c.Body, _ = firstOf(c.Body, mostBody>>scale)
+		c.Files, missing = firstOf(c.Files, 2*files/(share+1))
 		files -= len(c.Files)
 		left, cut := max(0, 2*lines/(share+1)), 0
 		for j := range c.Files {
