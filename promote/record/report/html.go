@@ -167,7 +167,7 @@ func anchor(at float64) string {
 func curve(points [][2]float64) string {
 	var b strings.Builder
 	for i, p := range points {
-		fmt.Fprintf(&b, "%c%.2f %.2f", "LM"[btoi(i == 0)], p[0], 96-0.92*p[1])
+		fmt.Fprintf(&b, "%c%.2f %.2f", "ML"[min(i, 1)], p[0], 96-0.92*p[1])
 	}
 	return b.String()
 }
@@ -177,13 +177,6 @@ func area(points [][2]float64) string {
 		return ""
 	}
 	return fmt.Sprintf("%sL%.2f 100L%.2f 100Z", curve(points), points[len(points)-1][0], points[0][0])
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func changes(added, removed, files int) string {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -172,12 +171,12 @@ func (m *material) findings(v View) (all []Finding) {
 	add := func(level Level, kind, where string, detail []Text, format string, values ...any) {
 		all = append(all, Finding{level, kind, Text(fmt.Sprintf(format, values...)), where, detail})
 	}
-	m.refusalFindings(v, add)
-	refused := len(all) > 0
-	if len(m.changed) > 0 {
+	if len(m.changed) > 0 { // before everything else that is bad
 		add(Bad, "Changed", "record", texts(m.changed), "the record is not as it was made, so that nothing here is certain")
 	}
-	m.statusFinding(refused, add)
+	before := len(all)
+	m.refusalFindings(v, add)
+	m.statusFinding(len(all) > before, add)
 	m.testFinding(add)
 	for _, h := range v.Hosts {
 		if h.refusing {
@@ -214,9 +213,7 @@ func (m *material) findings(v View) (all []Finding) {
 			add(e.Level, "Event", "events", nil, "%s %s", m.clock(e.Time), e.Text.Raw())
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Finding) int {
-		return cmp.Or(rank(b.Level)-rank(a.Level), strings.Compare(order(a), order(b)))
-	})
+	slices.SortStableFunc(all, func(a, b Finding) int { return rank(b.Level) - rank(a.Level) })
 	return all
 }
 
@@ -228,14 +225,6 @@ func (m *material) subject(id gitops.OID) string {
 		}
 	}
 	return short(id)
-}
-
-// order puts a changed record before everything else.
-func order(f Finding) string {
-	if f.Kind == "Changed" {
-		return ""
-	}
-	return "other"
 }
 
 // adder adds a finding.
