@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/words"
@@ -189,7 +188,7 @@ func (m *material) refusedAnswer(v View) Answer {
 	}
 	for _, h := range v.Hosts {
 		if h.Level == Plain {
-			a.Detail = append(a.Detail, Text(fmt.Sprintf("%s, %s: %s", h.Name.Raw(), times(h.Requests+h.Connections), strings.TrimPrefix(h.Result.Raw(), refusedPrefix))))
+			a.Detail = append(a.Detail, Text(h.refusal()))
 		}
 	}
 	return a

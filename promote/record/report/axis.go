@@ -24,11 +24,10 @@ func (m *material) axis(commits []Commit) (a Axis) {
 	add("Network", len(network), network)
 	events := m.eventMarks()
 	add("Events", len(events), events)
-	if p, ok := m.processorPlot(); ok {
-		a.Plots = append(a.Plots, p)
-	}
-	if p, ok := m.memoryPlot(); ok {
-		a.Plots = append(a.Plots, p)
+	for _, p := range []Plot{m.processorPlot(), m.memoryPlot()} {
+		if len(p.Points) >= fewest {
+			a.Plots = append(a.Plots, p)
+		}
 	}
 	return a
 }
@@ -178,20 +177,20 @@ func (m *material) cores(i int) float64 {
 	return max(0, float64(m.samples[i].CPU-m.samples[i-1].CPU)/float64(m.samples[i].Millis-m.samples[i-1].Millis))
 }
 
-func (m *material) processorPlot() (Plot, bool) {
+func (m *material) processorPlot() Plot {
 	all, top := m.plot(leastCores, m.cores)
 	label := fmt.Sprintf("%.1f", max(0.1, top))
 	if m.Isolation.CPUs > 0 {
 		label += fmt.Sprintf(" of %g", m.Isolation.CPUs)
 	}
-	return Plot{"Processor", label + " cores", all}, len(all) >= fewest
+	return Plot{"Processor", label + " cores", all}
 }
 
-func (m *material) memoryPlot() (Plot, bool) {
+func (m *material) memoryPlot() Plot {
 	all, top := m.plot(leastMemory, func(i int) float64 { return float64(m.samples[i].Memory) })
 	label := memory(int64(top))
 	if m.Isolation.Memory > 0 {
 		label += " of " + memory(m.Isolation.Memory)
 	}
-	return Plot{"Memory", label, all}, len(all) >= fewest
+	return Plot{"Memory", label, all}
 }

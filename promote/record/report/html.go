@@ -81,14 +81,11 @@ func code(t Text) string {
 
 // joined returns lines for a place that keeps line breaks.
 func joined(lines []Text) string {
-	var b strings.Builder
+	shown := make([]string, len(lines))
 	for i, line := range lines {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(code(line))
+		shown[i] = code(line)
 	}
-	return b.String()
+	return strings.Join(shown, "\n")
 }
 
 // Block is adjacent lines of one kind.
@@ -100,18 +97,12 @@ type Block struct {
 // Blocks returns the lines of a file for a page. A page has one element for each block, since it may have thousands of lines.
 func (f File) Blocks() (blocks []Block) {
 	for i := 0; i < len(f.Lines); {
-		var b strings.Builder
 		kind := f.Lines[i].Kind
+		var lines []string
 		for ; i < len(f.Lines) && f.Lines[i].Kind == kind; i++ {
-			if b.Len() > 0 {
-				b.WriteByte('\n')
-			}
-			if kind != "@" {
-				b.WriteString(kind)
-			}
-			b.WriteString(code(f.Lines[i].Text))
+			lines = append(lines, strings.TrimPrefix(kind, "@")+code(f.Lines[i].Text))
 		}
-		blocks = append(blocks, Block{map[string]string{"+": "add", "-": "del", "@": "at"}[kind], b.String()})
+		blocks = append(blocks, Block{map[string]string{"+": "add", "-": "del", "@": "at"}[kind], strings.Join(lines, "\n")})
 	}
 	return blocks
 }

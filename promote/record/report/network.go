@@ -151,6 +151,11 @@ func (h Host) Often() string {
 	return words.Count(h.Requests, "request") + " in " + words.Count(h.Connections, "connection")
 }
 
+// refusal describes a refused host, with the reason.
+func (h Host) refusal() string {
+	return fmt.Sprintf("%s, %s: %s", h.Name.Raw(), times(h.Requests+h.Connections), strings.TrimPrefix(h.Result.Raw(), refusedPrefix))
+}
+
 func destination(r record.Egress) string {
 	name := cmp.Or(r.Name, r.Address, "unknown")
 	if r.Port != 0 && r.Port != 443 && r.Port != 80 {

@@ -43,7 +43,7 @@ func programsOf(execs []record.Exec) []program {
 			continue
 		}
 		p := program{Exec: e, commit: makesCommits(e.Argv)}
-		below := within[e.PPID] || within[e.PID] && last[e.PID] < len(all) && replaced(all, last, e)
+		below := within[e.PPID] || within[e.PID] && replaced(all, last, e)
 		p.test = !below && e.Deny == nil && isTest(e.Argv)
 		within[e.PID] = below || p.test
 		last[e.PID] = len(all)

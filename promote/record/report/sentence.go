@@ -259,7 +259,7 @@ func (m *material) refusalFindings(v View, add adder) {
 	}
 	for _, h := range v.Hosts {
 		if h.Level == Bad {
-			add(Bad, "Refused", "network", nil, "%s, %s: %s", h.Name.Raw(), times(h.Requests+h.Connections), strings.TrimPrefix(h.Result.Raw(), "refused: "))
+			add(Bad, "Refused", "network", nil, "%s", h.refusal())
 		}
 	}
 	for _, e := range m.events {
