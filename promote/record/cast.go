@@ -26,13 +26,15 @@ type CastEvent struct {
 // EncodeCast returns the file [TerminalName].
 func EncodeCast(h CastHeader, events []CastEvent) ([]byte, error) {
 	h.Version = 2
-	content, err := appendLine(nil, h)
+	var b bytes.Buffer
+	lines := lineEncoder(&b)
+	err := lines.Encode(h)
 	for _, e := range events {
 		if err == nil {
-			content, err = appendLine(content, []any{json.Number(fmt.Sprintf("%.6f", e.At.Seconds())), "o", strings.ToValidUTF8(e.Text, "\uFFFD")})
+			err = lines.Encode([]any{json.Number(fmt.Sprintf("%.6f", e.At.Seconds())), "o", strings.ToValidUTF8(e.Text, "\uFFFD")})
 		}
 	}
-	return content, err
+	return b.Bytes(), err
 }
 
 // DecodeCast reads the file [TerminalName]. It returns output only.

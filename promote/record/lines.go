@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -128,20 +129,17 @@ type Sample struct {
 	Processes int64 // processes and threads
 }
 
-// appendLine appends a value as a line of JSON.
-func appendLine[T any](to []byte, value T) ([]byte, error) {
-	var line bytes.Buffer
-	e := json.NewEncoder(&line)
+// lineEncoder returns an encoder that writes each value as a line of JSON.
+func lineEncoder(to io.Writer) *json.Encoder {
+	e := json.NewEncoder(to)
 	e.SetEscapeHTML(false)
-	err := e.Encode(value)
-	return append(to, line.Bytes()...), err
+	return e
 }
 
 // EncodeLines returns a file with one line of JSON for each value: an [Event], [Exec] or [Egress].
 func EncodeLines[T Event | Exec | Egress](values []T) (content []byte, err error) {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
+	e := lineEncoder(&b)
 	for i := range values {
 		if err := e.Encode(&values[i]); err != nil {
 			return nil, err

@@ -142,8 +142,8 @@ func differing(want, got []byte) (faults []string) {
 // ErrAbsent reports that a record does not have a file. The manifest has the reason.
 var ErrAbsent = errors.New("not in the record")
 
-// file returns a file of the record.
-func (r Run) file(name string) ([]byte, error) {
+// Text returns a file of plain bytes, such as [ChangesName] or [StdoutName]. The error is [ErrAbsent] without the file.
+func (r Run) Text(name string) ([]byte, error) {
 	content, ok := r.Files[name]
 	if !ok {
 		return nil, fmt.Errorf("read %s: %w: %s", name, ErrAbsent, gitops.Text(r.Manifest.Absent[name]))
@@ -166,7 +166,7 @@ func lines[T Event | Exec | Egress](r Run, name string) ([]T, error) {
 }
 
 func decoded[T any](r Run, name string, decode func(content []byte) ([]T, error)) ([]T, error) {
-	content, err := r.file(name)
+	content, err := r.Text(name)
 	if err != nil {
 		return nil, err
 	}
@@ -178,6 +178,3 @@ func (r Run) Samples() ([]Sample, error) { return decoded(r, ResourcesName, deco
 
 // Commits returns the commits of the run, oldest first.
 func (r Run) Commits() ([]Commit, error) { return decoded(r, CommitsName, DecodeCommits) }
-
-// Text returns a file of plain bytes, such as [ChangesName] or [StdoutName].
-func (r Run) Text(name string) ([]byte, error) { return r.file(name) }
