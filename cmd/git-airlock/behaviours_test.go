@@ -40,7 +40,7 @@ var behaviours = map[string][]string{
 	inboundRoom:                {"Sync"},                                                            // the workflow of sync
 	terminalRoom:               {"Text"},                                                            // what a terminal would show
 	"promote/record/store":     {"Place.Put", "Verify"},                                             // records in the repository
-	"promote/record/replay":    {"Run", "Workshop.Make"},                                            // its commits made again
+	"promote/record/replay":    {"Run", "workshop.Make"},                                            // its commits made again
 	runsRoom:                   {"Keeper.Begin", "Active.End", "Keeper.FinishOver"},                 // records of runs
 	"promote/record":           {"Manifest", "Run"},                                                 // the record of a run
 	"promote/daemon":           {"Run", "Stop"},                                                     // when a cycle is made, how the daemon stops

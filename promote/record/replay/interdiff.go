@@ -47,7 +47,7 @@ func Interdiff(ctx context.Context, a, b Request, out io.Writer, colour bool) (e
 const nobody = "nobody <nobody@localhost>"
 
 // landedTree returns the tree after a run: that of its last commit, or of the commit before it.
-func (w *Workshop) landedTree(ctx context.Context, r Result, otherwise gitops.OID) (gitops.OID, error) {
+func (w *workshop) landedTree(ctx context.Context, r Result, otherwise gitops.OID) (gitops.OID, error) {
 	n := len(r.Commits)
 	switch {
 	case n > 0 && r.State() == Conflict:

@@ -17,7 +17,7 @@ import (
 )
 
 // rebuild makes the commits that the repository does not have from their mails, each on the tree of its first parent.
-func (w *Workshop) rebuild(ctx context.Context, r Request, landed []record.Commit, all []original) error {
+func (w *workshop) rebuild(ctx context.Context, r Request, landed []record.Commit, all []original) error {
 	var mails map[gitops.OID][]byte
 	for i, c := range landed {
 		if all[i].there {
@@ -51,7 +51,7 @@ func (w *Workshop) rebuild(ctx context.Context, r Request, landed []record.Commi
 }
 
 // parentTree returns the tree of a commit's first parent.
-func (w *Workshop) parentTree(ctx context.Context, landed []record.Commit, all []original, i int) (gitops.OID, error) {
+func (w *workshop) parentTree(ctx context.Context, landed []record.Commit, all []original, i int) (gitops.OID, error) {
 	if len(all[i].Parents) == 0 {
 		return gitops.HashObject(w.repo.Format, "tree", nil), nil
 	}
@@ -104,7 +104,7 @@ const mark = ".\n"
 const mailDate = "Mon, 2 Jan 2006 15:04:05 -0700"
 
 // fromMail makes the commit of a mail. Its tree is the result of applying the mail's change to the tree before. want is the tree in the record.
-func (w *Workshop) fromMail(ctx context.Context, mail []byte, before, want gitops.OID) (o original, err error) {
+func (w *workshop) fromMail(ctx context.Context, mail []byte, before, want gitops.OID) (o original, err error) {
 	var about bytes.Buffer
 	message := filepath.Join(w.dir, "message")
 	// The mark is the first line, because git am takes "From:" at the beginning of a message for a header of the mail.
@@ -170,7 +170,7 @@ func changes(mail []byte) (found [][]byte) {
 }
 
 // applied returns the tree that a change makes of another tree.
-func (w *Workshop) applied(ctx context.Context, change []byte, tree gitops.OID) (gitops.OID, error) {
+func (w *workshop) applied(ctx context.Context, change []byte, tree gitops.OID) (gitops.OID, error) {
 	if len(change) == 0 {
 		return tree, nil
 	}

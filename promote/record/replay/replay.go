@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -121,8 +122,8 @@ type original struct {
 	there bool // the repository has it
 }
 
-// Make makes the commits of a run again in a workshop. Nothing of it is visible before [Workshop.Publish].
-func (w *Workshop) Make(ctx context.Context, r Request) (Result, error) {
+// Make makes the commits of a run again in a workshop. Nothing of it is visible before [workshop.Publish].
+func (w *workshop) Make(ctx context.Context, r Request) (Result, error) {
 	landed, left, err := Landed(r.Run)
 	if err != nil || len(landed) == 0 {
 		return Result{Onto: r.Onto, Left: left}, err
@@ -131,7 +132,7 @@ func (w *Workshop) Make(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	b := builder{Workshop: w, request: r, originals: map[gitops.OID]original{}, images: map[gitops.OID]gitops.OID{}}
+	b := builder{workshop: w, request: r, originals: map[gitops.OID]original{}, images: map[gitops.OID]gitops.OID{}}
 	result := Result{Onto: r.Onto, Left: left}
 	if r.Onto == "" && len(originals[0].Parents) > 0 {
 		result.Onto = originals[0].Parents[0]
@@ -147,16 +148,15 @@ func (w *Workshop) Make(ctx context.Context, r Request) (Result, error) {
 			break
 		}
 	}
-	w.tip, w.known = result.Tip(), slices.Concat(w.bases, []gitops.OID{r.Onto})
-	if r.Onto == "" {
-		w.known = w.bases
+	if w.tip, w.known = result.Tip(), w.bases; r.Onto != "" {
+		w.known = append(slices.Clip(w.bases), r.Onto)
 	}
 	return result, nil
 }
 
 // builder makes commits one after the other.
 type builder struct {
-	*Workshop
+	*workshop
 	request   Request
 	originals map[gitops.OID]original   // by their ids in the record
 	images    map[gitops.OID]gitops.OID // the made commit of each id in the record
@@ -252,8 +252,8 @@ func (b *builder) image(ctx context.Context, parent gitops.OID) (gitops.OID, err
 		return "", err
 	}
 	image = b.request.Onto
-	for _, commit := range names(past) {
-		if found, made := b.images[commit]; made {
+	for commit := range strings.FieldsSeq(past) {
+		if found, made := b.images[gitops.OID(commit)]; made {
 			image = found
 			break
 		}

@@ -17,6 +17,14 @@ import (
 
 func TestMain(m *testing.M) { gitopstest.Main(m) }
 
+// names returns the object names in the output of git.
+func names(text string) (list []gitops.OID) {
+	for _, name := range strings.Fields(text) {
+		list = append(list, gitops.OID(name))
+	}
+	return list
+}
+
 // recorded returns a record of commits as a run makes it, with the commits' mails.
 func recorded(t *testing.T, w *gitopstest.Repo, before gitops.OID, commits []gitops.OID) record.Run {
 	t.Helper()

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
@@ -15,8 +14,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
-// Workshop is a folder in the git directory in which commits are made. Only one process may have it.
-type Workshop struct {
+// workshop is a folder in the git directory in which commits are made. Only one process may have it.
+type workshop struct {
 	repo   *gitops.Repository
 	dir    string
 	store  *quarantine.Store
@@ -24,13 +23,13 @@ type Workshop struct {
 	across *quarantine.Inspector
 
 	bases []gitops.OID // parents of the run's commits that are not commits of the run
-	tip   gitops.OID   // what [Workshop.Publish] makes visible
+	tip   gitops.OID   // what [workshop.Publish] makes visible
 	known []gitops.OID // commits that the repository has with all that they reach
 }
 
 // openWorkshop makes a workshop. It first removes one that a dead process has left. The caller makes sure that no other process has a workshop.
-func openWorkshop(ctx context.Context, r *gitops.Repository) (*Workshop, error) {
-	w := &Workshop{repo: r, dir: filepath.Join(r.CommonDir, "airlock-replay")}
+func openWorkshop(ctx context.Context, r *gitops.Repository) (*workshop, error) {
+	w := &workshop{repo: r, dir: filepath.Join(r.CommonDir, "airlock-replay")}
 	if _, err := os.Lstat(w.dir); err == nil {
 		if err := w.Close(); err != nil {
 			return nil, err
@@ -51,7 +50,7 @@ func openWorkshop(ctx context.Context, r *gitops.Repository) (*Workshop, error) 
 }
 
 // Close removes the workshop. From then on, refs alone keep what was published.
-func (w *Workshop) Close() error {
+func (w *workshop) Close() error {
 	var errs []error
 	if w.across != nil {
 		errs = append(errs, w.across.Close(), w.bridge.Close())
@@ -64,7 +63,7 @@ func (w *Workshop) Close() error {
 }
 
 // Publish copies the new commits into the repository, and moves a ref to the last of them. old is the ref's present value.
-func (w *Workshop) Publish(ctx context.Context, ref string, old gitops.OID) error {
+func (w *workshop) Publish(ctx context.Context, ref string, old gitops.OID) error {
 	killpoint.Reach("replay-made")
 	if err := w.bridge.Give(ctx, w.across, w.tip, w.known); err != nil {
 		return err
@@ -75,8 +74,8 @@ func (w *Workshop) Publish(ctx context.Context, ref string, old gitops.OID) erro
 	return err
 }
 
-// Contains reports whether the commit that [Workshop.Publish] makes visible has another one in its history.
-func (w *Workshop) Contains(ctx context.Context, commit gitops.OID) bool {
+// Contains reports whether the commit that [workshop.Publish] makes visible has another one in its history.
+func (w *workshop) Contains(ctx context.Context, commit gitops.OID) bool {
 	if commit == w.tip {
 		return true
 	}
@@ -90,7 +89,7 @@ func (w *Workshop) Contains(ctx context.Context, commit gitops.OID) bool {
 
 // originals returns the landed commits as they were, in their order. It copies those that the repository has, and makes the others from their
 // mails.
-func (w *Workshop) originals(ctx context.Context, r Request, landed []record.Commit) ([]original, error) {
+func (w *workshop) originals(ctx context.Context, r Request, landed []record.Commit) ([]original, error) {
 	var wanted []gitops.OID
 	for _, c := range landed {
 		wanted = append(wanted, c.Outer)
@@ -124,7 +123,7 @@ func (w *Workshop) originals(ctx context.Context, r Request, landed []record.Com
 
 // substitute replaces parents that the repository does not have by the commit to make the commits on. The hashes in the record
 // show whether that commit has the same files.
-func (w *Workshop) substitute(ctx context.Context, onto gitops.OID, all []original, bases []gitops.OID) ([]gitops.OID, error) {
+func (w *workshop) substitute(ctx context.Context, onto gitops.OID, all []original, bases []gitops.OID) ([]gitops.OID, error) {
 	known, err := w.repo.Present(ctx, bases)
 	if err != nil || len(known) == len(bases) {
 		return bases, err
@@ -165,7 +164,7 @@ func parentsOf(m record.Manifest, wanted []gitops.OID, i int) []gitops.OID {
 }
 
 // receive copies commits into the quarantine and examines them.
-func (w *Workshop) receive(ctx context.Context, wanted, there []gitops.OID, all []original, bases []gitops.OID) error {
+func (w *workshop) receive(ctx context.Context, wanted, there []gitops.OID, all []original, bases []gitops.OID) error {
 	if w.bases = bases; len(bases) > 0 {
 		if err := w.store.TakeBases(ctx, w.repo, bases); err != nil {
 			return err
@@ -185,21 +184,9 @@ func (w *Workshop) receive(ctx context.Context, wanted, there []gitops.OID, all 
 			links = append(links, quarantine.Link{Commit: id, Parents: all[i].Parents})
 		}
 	}
-	return walked(inside.Walk(ctx, links, limits(), nil))
-}
-
-// walked explains that the repository does not have all of a commit.
-func walked(err error) error {
-	if invalid, ok := errors.AsType[*inner.Invalid](err); ok {
+	err := inside.Walk(ctx, links, limits(), nil)
+	if invalid, ok := errors.AsType[*inner.Invalid](err); ok { // the repository does not have all of a commit
 		return invalid.In("the commits of the run")
 	}
 	return err
-}
-
-// names returns the object names in lines.
-func names(text string) (list []gitops.OID) {
-	for _, name := range strings.Fields(text) {
-		list = append(list, gitops.OID(name))
-	}
-	return list
 }
