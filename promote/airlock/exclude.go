@@ -38,39 +38,31 @@ func (s Store) Exclude(r Record) (bool, error) {
 		return false, nil
 	}
 	content, err := os.ReadFile(s.excludeFile())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	absent := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !absent {
 		return false, err
 	}
 	if strings.Contains("\n"+string(content), "\n"+excludeLine(r.Workspace)) {
 		return false, nil
 	}
-	return true, s.exclude(r.Workspace)
-}
-
-func (s Store) exclude(workspace string) error {
-	content, err := os.ReadFile(s.excludeFile())
-	missing := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !missing {
-		return err
-	}
 	open := len(content) > 0 && !bytes.HasSuffix(content, []byte("\n"))
-	if _, err := os.Lstat(s.excludeMemory()); errors.Is(err, fs.ErrNotExist) {
-		if err := durable.WriteFile(s.excludeMemory(), []byte(excludeState(missing, open)), 0o600); err != nil {
-			return err
+	if missing(s.excludeMemory()) {
+		if err := durable.WriteFile(s.excludeMemory(), []byte(excludeState(absent, open)), 0o600); err != nil {
+			return true, err
 		}
 	}
 	if open {
 		content = append(content, '\n')
 	}
 	if err := os.MkdirAll(filepath.Dir(s.excludeFile()), 0o777); err != nil {
-		return err
+		return true, err
 	}
-	return s.replaceExclude(append(content, excludeLine(workspace)...))
+	return true, s.replaceExclude(append(content, excludeLine(r.Workspace)...))
 }
 
-func excludeState(missing, open bool) string {
+func excludeState(absent, open bool) string {
 	switch {
-	case missing:
+	case absent:
 		return wasMissing
 	case open:
 		return wasOpen
@@ -87,14 +79,8 @@ func (s Store) unexclude(workspace string) error {
 	if err != nil {
 		return err
 	}
-	lines := strings.SplitAfter(string(content), "\n")
-	kept := lines[:0]
-	for _, line := range lines {
-		if line != excludeLine(workspace) {
-			kept = append(kept, line)
-		}
-	}
-	rest := strings.Join(kept, "")
+	ours := func(line string) bool { return line == excludeLine(workspace) }
+	rest := strings.Join(slices.DeleteFunc(strings.SplitAfter(string(content), "\n"), ours), "")
 	others, damaged, err := s.read()
 	if err != nil {
 		return err
