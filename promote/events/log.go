@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -150,11 +151,8 @@ func Read(dir string) (all []record.Event, err error) {
 // readFile returns the content of a file from an offset on. A missing file has no content.
 func readFile(name string, from int64) ([]byte, error) {
 	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, gitops.Unless(err, fs.ErrNotExist)
 	}
 	defer f.Close()
 	return io.ReadAll(io.NewSectionReader(f, from, 2*maxFile))
@@ -185,10 +183,7 @@ func Follow(dir string) *Follower {
 func (f *Follower) Next() (all []record.Event, err error) {
 	info, err := os.Stat(File(f.dir))
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return nil, err
+		return nil, gitops.Unless(err, fs.ErrNotExist)
 	}
 	if f.file != nil && !os.SameFile(f.file, info) {
 		if all, err = f.from(older(f.dir)); err != nil {
