@@ -62,8 +62,11 @@ func Find(ctx context.Context, e *promote.Engine, s *promote.Standing, main gito
 		return nil, &Waiting{n}
 	}
 	newer, err := s.Inside.Quarantine.Unreached(ctx, []gitops.OID{s.Plan.Last.Inner}, []gitops.OID{main})
-	if err != nil || len(newer) > 0 {
-		return nil, errors.Join(err, behindIf(len(newer) > 0))
+	if err != nil {
+		return nil, err
+	}
+	if len(newer) > 0 {
+		return nil, ErrBehind
 	}
 	c := &Change{onto: main, Paths: map[string]bool{}}
 	if c.Outer, err = e.Repo.Ref(ctx, e.Record.Branch); err != nil {
@@ -88,13 +91,6 @@ func Find(ctx context.Context, e *promote.Engine, s *promote.Standing, main gito
 		return c, err
 	}
 	return nil, ErrNothing
-}
-
-func behindIf(behind bool) error {
-	if behind {
-		return ErrBehind
-	}
-	return nil
 }
 
 // compare finds the tree and the changed paths.
