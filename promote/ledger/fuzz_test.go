@@ -24,7 +24,7 @@ func FuzzLedger(f *testing.F) {
 		}
 		var again strings.Builder
 		for _, p := range entries {
-			again.WriteString(p.line())
+			again.WriteString(p.entry() + "\n")
 		}
 		back, wholeAgain, err := parse(again.String())
 		if err != nil || !wholeAgain || !slices.EqualFunc(entries, back, func(a, b Pair) bool {

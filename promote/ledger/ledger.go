@@ -51,7 +51,7 @@ func Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) 
 		}
 	}
 	if landed == 0 && promoted != base.Outer {
-		last, err := lastLanded(dir, base.Outer)
+		last, err := lastLanded(dir, base.Outer, entries)
 		if err != nil {
 			return nil, err
 		}
@@ -258,7 +258,7 @@ func (l *Ledger) Save() error {
 		from = l.stored
 	}
 	for _, p := range all[from:] {
-		text.WriteString(p.line())
+		text.WriteString(p.entry() + "\n")
 	}
 	var err error
 	if from > 0 {

@@ -2,10 +2,8 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,19 +84,14 @@ func (e *RefError) Next() []string {
 }
 
 // lastLanded returns the last landed outer commit at the end of the last cycle, or the base. It works even if the ref that names this commit is
-// gone.
-func lastLanded(dir string, base gitops.OID) (gitops.OID, error) {
+// gone. entries are those of the ledger's file.
+func lastLanded(dir string, base gitops.OID, entries []Pair) (gitops.OID, error) {
 	total, err := TotalLanded(dir)
 	if err != nil || total == 0 {
 		return base, err
 	}
-	content, err := os.ReadFile(File(dir))
-	if err != nil {
-		return base, err
-	}
-	entries, _, err := parse(string(content))
-	if err != nil || len(entries) < total {
-		return base, errors.Join(err, fmt.Errorf("read %q: fewer than %d commits", File(dir), total))
+	if len(entries) < total {
+		return base, fmt.Errorf("read %q: fewer than %d commits", File(dir), total)
 	}
 	return entries[total-1].Outer, nil
 }

@@ -37,9 +37,6 @@ func (p Pair) Tree() string {
 	return exactTree
 }
 
-// line returns the pair's entry in the ledger file.
-func (p Pair) line() string { return p.entry() + "\n" }
-
 // MarshalText returns the pair's entry in the ledger file, without a newline.
 func (p Pair) MarshalText() ([]byte, error) { return []byte(p.entry()), nil }
 
@@ -49,6 +46,7 @@ func (p *Pair) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// entry returns the pair's line in the ledger file, without a newline.
 func (p Pair) entry() string {
 	line := string(p.Inner) + " " + string(p.Outer) + " " + p.Tree()
 	if p.Aside {
