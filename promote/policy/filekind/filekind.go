@@ -51,31 +51,30 @@ func WithoutNULs(content []byte) []byte {
 // TextName reports whether a file of that name is expected to be text.
 func TextName(name string) bool { return textNames()[extension(name)] }
 
+// extensions returns a function that makes a set of the extensions in a list when it is first called.
+func extensions(list string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		names := map[string]bool{}
+		for end := range strings.FieldsSeq(list) {
+			names["."+end] = true
+		}
+		return names
+	})
+}
+
 func extension(name string) string { return strings.ToLower(path.Ext(name)) }
 
 // BinaryName reports whether a file of that name is not expected to be text.
 func BinaryName(name string) bool { return binaryNames()[extension(name)] }
 
 // textNames are the extensions of texts that people review, most of them programs.
-var textNames = sync.OnceValue(func() map[string]bool {
-	names := map[string]bool{}
-	for end := range strings.FieldsSeq(`
-		awk bash bat c cc cfg cjs clj cmake cmd conf cpp cs css csv cts cxx dart el erl ex exs fish go gradle groovy h hh hpp hs htm html ini java jl js json
-		jsx kt lisp lua m md mjs mk ml mm mts nix php pl pm properties proto ps1 py r rake rb rs rst sass scala scss sh sql svelte swift tcl tex tf toml ts
-		tsx txt vim vue xml yaml yml zig zsh`) {
-		names["."+end] = true
-	}
-	return names
-})
+var textNames = extensions(`
+	awk bash bat c cc cfg cjs clj cmake cmd conf cpp cs css csv cts cxx dart el erl ex exs fish go gradle groovy h hh hpp hs htm html ini java jl js json
+	jsx kt lisp lua m md mjs mk ml mm mts nix php pl pm properties proto ps1 py r rake rb rs rst sass scala scss sh sql svelte swift tcl tex tf toml ts
+	tsx txt vim vue xml yaml yml zig zsh`)
 
 // binaryNames are the extensions of files that people do not read.
-var binaryNames = sync.OnceValue(func() map[string]bool {
-	names := map[string]bool{}
-	for end := range strings.FieldsSeq(`
-		7z a aac apk avi avif bin bmp br bz2 class cur dat db deb dex dll doc docx dylib eot exe flac gif gz heic ico icns jar jks jpeg jpg
-		keystore lib m4a m4v mkv mov mp3 mp4 mpeg mpg npy npz o odp ods odt ogg onnx otf parquet pb pdf pkl png ppt pptx psd pt pyc
-		rar rpm safetensors so sqlite sqlite3 tar tflite tgz tif tiff ttc ttf wasm wav webm webp whl wmv woff woff2 xls xlsx xz zip zst`) {
-		names["."+end] = true
-	}
-	return names
-})
+var binaryNames = extensions(`
+	7z a aac apk avi avif bin bmp br bz2 class cur dat db deb dex dll doc docx dylib eot exe flac gif gz heic ico icns jar jks jpeg jpg
+	keystore lib m4a m4v mkv mov mp3 mp4 mpeg mpg npy npz o odp ods odt ogg onnx otf parquet pb pdf pkl png ppt pptx psd pt pyc
+	rar rpm safetensors so sqlite sqlite3 tar tflite tgz tif tiff ttc ttf wasm wav webm webp whl wmv woff woff2 xls xlsx xz zip zst`)
