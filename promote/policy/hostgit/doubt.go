@@ -39,9 +39,9 @@ var syntax = strings.Fields("cd exec then fi do done if else elif for in while c
 	"git rev-parse pwd home py js mjs cjs ts sh rb pl lua php run")
 
 // doubt adds a command if its words do not show which files it executes.
-func (p *Programs) doubt(key, line, top string) {
+func (p *Programs) doubt(key, line string) {
 	c := hostenv.ReadCommand(line)
-	if !c.Doubtful || top == "" {
+	if !c.Doubtful || p.top == "" {
 		return
 	}
 	d := doubt{key: key}

@@ -28,72 +28,62 @@ var homeFiles = []string{
 }
 
 // host adds the files from which git takes settings, including files that do not exist today.
-func (p *Programs) host(h Files, top string) {
-	if top == "" {
+func (p *Programs) host(h Files) {
+	if p.top == "" {
 		return
 	}
 	for _, file := range []string{"/etc/gitconfig", "/etc/gitattributes", os.Getenv("GIT_CONFIG_SYSTEM"), os.Getenv("GIT_CONFIG_GLOBAL")} {
-		p.add("git's configuration", file, top, false)
+		p.add("git's configuration", file, false)
 	}
 	for _, home := range hostenv.Homes() {
 		for _, name := range homeFiles {
-			p.add("~/"+name, filepath.Join(home, name), top, true)
+			p.add("~/"+name, filepath.Join(home, name), true)
 		}
 	}
 	if xdg := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(xdg) {
-		p.add("git's configuration", filepath.Join(xdg, "git"), top, true)
+		p.add("git's configuration", filepath.Join(xdg, "git"), true)
 	}
-	p.add("GNUPGHOME", os.Getenv("GNUPGHOME"), top, true)
+	p.add("GNUPGHOME", os.Getenv("GNUPGHOME"), true)
 	for _, dir := range slices.Compact([]string{h.CommonDir, h.GitDir}) {
 		if dir == "" {
 			continue
 		}
-		p.add("git's directory", dir, top, true)
+		p.add("git's directory", dir, true)
 		for _, name := range []string{"config", "config.worktree", "info/attributes", "info/exclude", "info/sparse-checkout", "commondir",
 			"objects/info/alternates", "lfs"} {
-			p.add(".git/"+name, filepath.Join(dir, name), top, true)
+			p.add(".git/"+name, filepath.Join(dir, name), true)
 		}
-		p.hooks(filepath.Join(dir, "hooks"), top)
+		p.hooks(filepath.Join(dir, "hooks"))
 	}
 	seen := map[string]bool{}
 	for _, s := range h.Settings {
-		file := s.File
-		if file == "" {
+		if s.File == "" {
 			continue
 		}
-		if !filepath.IsAbs(file) {
-			file = filepath.Join(top, file)
-		}
+		file := p.absolute(s.File)
 		if !seen[file] {
 			seen[file] = true
-			p.add("git's configuration", file, top, false)
+			p.add("git's configuration", file, false)
 		}
 		switch {
 		case s.Key == "core.hookspath" && s.Value != "":
-			name := fromHome(s.Value)
-			if !filepath.IsAbs(name) {
-				name = filepath.Join(top, name)
-			}
-			p.hooks(name, top)
+			p.hooks(p.absolute(fromHome(s.Value)))
 		case s.Key == "include.path", strings.HasPrefix(s.Key, "includeif.") && strings.HasSuffix(s.Key, ".path"):
-			p.include(s.Key, s.Value, file, top, seen)
+			p.include(s.Key, s.Value, file, seen)
 		}
 	}
 }
 
 // readAttributes reads the attribute files outside of the tree, gitattributes(5), in ascending precedence.
-func (p *Programs) readAttributes(c gitops.Config, h Files, top string) {
-	if top == "" {
+func (p *Programs) readAttributes(c gitops.Config, h Files) {
+	if p.top == "" {
 		return
 	}
 	users := fromHome(c.String("core.attributesfile", "~/.config/git/attributes"))
 	if xdg := os.Getenv("XDG_CONFIG_HOME"); xdg != "" && c.String("core.attributesfile", "") == "" {
 		users = filepath.Join(xdg, "git/attributes")
 	}
-	if !filepath.IsAbs(users) {
-		users = filepath.Join(top, users)
-	}
-	p.below = contents("/etc/gitattributes", users)
+	p.below = contents("/etc/gitattributes", p.absolute(users))
 	if h.CommonDir != "" {
 		p.above = contents(filepath.Join(h.CommonDir, "info/attributes"))
 	}
@@ -115,14 +105,14 @@ func contents(files ...string) (all [][]byte) {
 
 // hooks adds a folder of hooks and the hooks in it, because each can be a link. Git runs a hook only under its exact
 // name, so none of the samples that git init writes.
-func (p *Programs) hooks(dir, top string) {
-	p.add("a hook", dir, top, true)
+func (p *Programs) hooks(dir string) {
+	p.add("a hook", dir, true)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".sample") {
 			continue
 		}
-		p.add("the hook "+gitops.Text(e.Name()).String(), filepath.Join(dir, e.Name()), top, true)
+		p.add("the hook "+gitops.Text(e.Name()).String(), filepath.Join(dir, e.Name()), true)
 	}
 }
 
@@ -133,15 +123,15 @@ var includedPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustComp
 
 // include adds an included file, whether or not its condition holds today, and the files that it includes. A relative
 // path starts at the folder of the including file.
-func (p *Programs) include(key, value, from, top string, seen map[string]bool) {
+func (p *Programs) include(key, value, from string, seen map[string]bool) {
 	name := fromHome(value)
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(filepath.Dir(from), name)
 		if resolved, err := filepath.EvalSymlinks(from); err == nil { // git takes the name as written, but the user may mean the resolved one
-			p.add(key, filepath.Join(filepath.Dir(resolved), value), top, false)
+			p.add(key, filepath.Join(filepath.Dir(resolved), value), false)
 		}
 	}
-	if p.add(key, name, top, false); seen[name] {
+	if p.add(key, name, false); seen[name] {
 		return
 	}
 	seen[name] = true
@@ -151,6 +141,6 @@ func (p *Programs) include(key, value, from, top string, seen map[string]bool) {
 	}
 	text, _ := os.ReadFile(name)
 	for _, m := range includedPath().FindAllSubmatch(text, -1) {
-		p.include(key, string(m[1]), name, top, seen)
+		p.include(key, string(m[1]), name, seen)
 	}
 }

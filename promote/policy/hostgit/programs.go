@@ -20,6 +20,7 @@ import (
 
 // Programs are the programs that a user's configuration makes git execute.
 type Programs struct {
+	top     string        // the absolute path of the work tree; empty if there is none
 	tree    hostenv.Tree  // the work tree
 	walk    *hostenv.Walk // as of this reading
 	files   []program
@@ -34,8 +35,8 @@ type Programs struct {
 // host's files. top is the absolute path of the work tree.
 func Read(c gitops.Config, h Files, top string) Programs {
 	p := readPrograms(c, top)
-	p.host(h, top)
-	p.readAttributes(c, h, top)
+	p.host(h)
+	p.readAttributes(c, h)
 	p.walk = nil
 	return p
 }
@@ -131,7 +132,7 @@ var homeVariable = strings.NewReplacer("$HOME/", "~/", "${HOME}/", "~/")
 
 // readPrograms reads a configuration. top is the work tree, in which git runs commands.
 func readPrograms(c gitops.Config, top string) Programs {
-	p, match := Programs{tree: hostenv.NewTree(top), walk: new(hostenv.Walk), drivers: map[string]bool{}, kinds: map[string]bool{}}, settingPatterns()
+	p, match := Programs{top: top, tree: hostenv.NewTree(top), walk: new(hostenv.Walk), drivers: map[string]bool{}, kinds: map[string]bool{}}, settingPatterns()
 	for key, value := range c.All() {
 		if m := match.driver.FindStringSubmatch(key); m != nil {
 			kind, _, _ := strings.Cut(m[1], ".")
@@ -139,24 +140,24 @@ func readPrograms(c gitops.Config, top string) Programs {
 		}
 		line := strings.TrimPrefix(homeVariable.Replace(value), "!")
 		if command, ok := transport(key, value); ok {
-			p.words(key, command, top, match)
-			p.doubt(key, command, top)
+			p.words(key, command)
+			p.doubt(key, command)
 			continue
 		}
 		switch {
 		case match.path.MatchString(key):
-			p.add(key, configuredPath(key, value), top, true)
+			p.add(key, configuredPath(key, value), true)
 		case match.source.MatchString(key):
-			p.source(key, value, top, match)
+			p.source(key, value)
 		case match.address.MatchString(key):
 		case match.command.MatchString(key):
 			if plainAlias(key, value) {
 				continue
 			}
-			p.words(key, line, top, match)
-			p.doubt(key, line, top)
+			p.words(key, line)
+			p.doubt(key, line)
 		case strings.ContainsRune(value, '/'): // git or a user's program may start the files that an unknown key names
-			p.words(key, line, top, match)
+			p.words(key, line)
 		}
 	}
 	slices.SortFunc(p.doubts, func(a, b doubt) int { return strings.Compare(a.key, b.key) })
@@ -176,15 +177,15 @@ func transport(key, value string) (command string, ok bool) {
 
 // source adds the files that a credential's value comes from. If an agent could replace such a file, it could use the service with an account of
 // its own.
-func (p *Programs) source(key, value, top string, match patterns) {
+func (p *Programs) source(key, value string) {
 	kind, rest, _ := strings.Cut(value, ":")
 	switch kind {
 	case "command":
-		p.words(key, rest, top, match)
-		p.doubt(key, rest, top)
+		p.words(key, rest)
+		p.doubt(key, rest)
 	case "file":
 		file, _, _ := strings.Cut(rest, "#")
-		p.add(key, file, top, false)
+		p.add(key, file, false)
 	}
 }
 
@@ -210,6 +211,14 @@ func fromHome(name string) string {
 	return name
 }
 
+// absolute returns the absolute path of a file that is named from the top of the work tree.
+func (p *Programs) absolute(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(p.top, name)
+}
+
 // plainAlias reports whether a setting is an alias of a git command without an option that makes git run another
 // program.
 func plainAlias(key, value string) bool {
@@ -223,30 +232,26 @@ func plainAlias(key, value string) bool {
 }
 
 // words adds the words of a value that may be paths of the tree.
-func (p *Programs) words(key, value, top string, match patterns) {
+func (p *Programs) words(key, value string) {
 	alias := strings.HasPrefix(key, "alias.")
-	for _, word := range match.word.FindAllString(value, -1) {
+	for _, word := range settingPatterns().word.FindAllString(value, -1) {
 		if strings.Contains(value, "--show-toplevel") {
 			word = strings.TrimPrefix(word, "/") // "$(git rev-parse --show-toplevel)/tools/x"
 		}
 		if alias && !strings.Contains(value, "/") && !strings.Contains(word, ".") {
 			continue // options and names of git's own commands
 		}
-		p.add(key, word, top, false)
+		p.add(key, word, false)
 	}
 }
 
 // add adds a path if it is in the work tree, or if it leads through a link in the work tree. If such a link changed,
 // the path would lead elsewhere.
-func (p *Programs) add(key, name, top string, folder bool) {
-	if top == "" || name == "" || strings.HasPrefix(name, "-") {
+func (p *Programs) add(key, name string, folder bool) {
+	if p.top == "" || name == "" || strings.HasPrefix(name, "-") {
 		return
 	}
-	name = fromHome(name)
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(top, name)
-	}
-	steps := p.walk.Steps(name)
+	steps := p.walk.Steps(p.absolute(fromHome(name)))
 	inside := p.tree.Inside(steps)
 	for n, w := range inside {
 		last := n == len(inside)-1 && w.Path == steps[len(steps)-1].Path
