@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
 )
 
 // PolicyFileKey is the setting that names a user's own policy file, in the format of a team's.
@@ -41,11 +41,11 @@ func (e *PolicyError) Unwrap() error { return e.err }
 // policies that it used. A policy that cannot be read is an error and never weakens the settings.
 func (t *Teams) Apply(ctx context.Context, config gitops.Config, s policy.Settings) (policy.Settings, []gitops.OID, error) {
 	var used []gitops.OID
-	name := config.String(PolicyFileKey, "")
-	t.File = atHome(name)
+	name := config.String(PolicyFileKey, "") // may begin with "~/", as in git's settings
+	t.File = hostgit.FromHome(name)
 	if name != "" {
 		next := []string{"git config --show-origin " + PolicyFileKey}
-		content, err := readPolicyFile(name)
+		content, err := readPolicyFile(t.File)
 		if err != nil {
 			return s, used, &PolicyError{next, fmt.Errorf("setting %s: %w", PolicyFileKey, err)}
 		}
@@ -122,9 +122,8 @@ func ReadPolicy(ctx context.Context, repo *gitops.Repository, config gitops.Conf
 	return made, err
 }
 
-// readPolicyFile reads the user's policy file. Its name may begin with "~/", as in git's settings.
+// readPolicyFile reads the user's policy file.
 func readPolicyFile(name string) ([]byte, error) {
-	name = atHome(name)
 	if !filepath.IsAbs(name) {
 		return nil, fmt.Errorf("%q is not an absolute path", gitops.Text(name))
 	}
@@ -136,14 +135,4 @@ func readPolicyFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%q is not a regular file of at most %d bytes", gitops.Text(name), policy.TeamLimit)
 	}
 	return os.ReadFile(name)
-}
-
-// atHome replaces "~/" with the user's home, if the user has one.
-func atHome(name string) string {
-	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, rest)
-		}
-	}
-	return name
 }

@@ -202,8 +202,8 @@ func configuredPath(key, value string) string {
 	return value
 }
 
-// fromHome replaces a tilde by the home, as git and shells do.
-func fromHome(name string) string {
+// FromHome replaces a tilde by the home, as git and shells do.
+func FromHome(name string) string {
 	rest, tilde := strings.CutPrefix(name, "~/")
 	if home, err := os.UserHomeDir(); tilde && err == nil {
 		return filepath.Join(home, rest)
@@ -251,7 +251,7 @@ func (p *Programs) add(key, name string, folder bool) {
 	if p.top == "" || name == "" || strings.HasPrefix(name, "-") {
 		return
 	}
-	steps := p.walk.Steps(p.absolute(fromHome(name)))
+	steps := p.walk.Steps(p.absolute(FromHome(name)))
 	inside := p.tree.Inside(steps)
 	for n, w := range inside {
 		last := n == len(inside)-1 && w.Path == steps[len(steps)-1].Path
