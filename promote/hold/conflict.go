@@ -2,6 +2,7 @@ package hold
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/build"
@@ -56,18 +57,15 @@ func Crashed(commit gitops.OID, err error) error {
 // Behind returns the hold of a conflict that cannot be merged yet, with the next commands of the one that keeps other commits from landing
 // before it. It is nil without a conflict.
 func Behind(holds []ledger.Hold) *ledger.Hold {
-	var conflict *ledger.Hold
-	for _, h := range holds {
-		if h.Reason == ledger.Conflict && conflict == nil {
-			conflict = &h
-		}
+	conflicts := func(h ledger.Hold) bool { return h.Reason == ledger.Conflict }
+	first := slices.IndexFunc(holds, conflicts)
+	if first < 0 {
+		return nil
 	}
-	for _, h := range holds {
-		if conflict != nil && h.Reason != ledger.Conflict {
-			conflict.Message += fmt.Sprintf(" (%s: %s)", h.Reason, h.Message)
-			conflict.Next = h.Next
-			break
-		}
+	conflict := holds[first]
+	if other := slices.IndexFunc(holds, func(h ledger.Hold) bool { return !conflicts(h) }); other >= 0 {
+		conflict.Message += fmt.Sprintf(" (%s: %s)", holds[other].Reason, holds[other].Message)
+		conflict.Next = holds[other].Next
 	}
-	return conflict
+	return &conflict
 }
