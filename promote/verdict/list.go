@@ -357,10 +357,8 @@ func addNeeds(list []Reviewable, blocked map[gitops.OID][]string, out func(Revie
 				list[i].Needs = append(list[i].Needs, x.Inner)
 			}
 		}
-		for _, x := range left {
-			if needs && len(list[i].Needs) == 0 {
-				list[i].Needs = append(list[i].Needs, x.Inner)
-			}
+		if needs && len(left) > 0 && len(list[i].Needs) == 0 {
+			list[i].Needs = []gitops.OID{left[0].Inner}
 		}
 		if out(r) {
 			left = append(left, r)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -94,11 +95,8 @@ func (q *request) formerly(n ledger.Numbers, name string, revision gitops.OID) g
 			found[id] = true
 		}
 	}
-	if len(found) != 1 {
-		return ""
-	}
-	for id := range found {
-		return id
+	if ids := slices.Collect(maps.Keys(found)); len(ids) == 1 {
+		return ids[0]
 	}
 	return ""
 }
