@@ -185,10 +185,7 @@ func (b *builder) result(built Built) Built {
 		return built
 	}
 	built.Fresh = b.fresh
-	built.Pending = slices.Clone(built.Pending)
-	for _, f := range b.fresh {
-		built.Pending = append(built.Pending, f.Pair)
-	}
+	built.Pending = slices.Concat(built.Pending, pairs(b.fresh))
 	built.Outside = append(slices.Collect(maps.Keys(b.outside)), b.plan.Ledger.Base.Outer)
 	return built
 }
