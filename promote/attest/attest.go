@@ -84,7 +84,7 @@ func (a Attester) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return a.locked(ctx, func(s *state) error {
-		for _, key := range s.keys() {
+		for _, key := range slices.Sorted(maps.Keys(s.Chains)) {
 			if err := a.close(ctx, s, key); errors.Is(err, gitops.ErrRefMoved) || ctx.Err() != nil {
 				return err
 			} else if err != nil {

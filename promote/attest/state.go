@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/durable"
@@ -61,9 +59,6 @@ func (s *state) save(dir string) error {
 	}
 	return durable.WriteFile(stateFile(dir), append(content, '\n'), 0o600)
 }
-
-// keys returns the keys that have signed.
-func (s *state) keys() []string { return slices.Sorted(maps.Keys(s.Chains)) }
 
 // next records a new statement.
 func (s *state) next(key string, l link) {
