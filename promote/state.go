@@ -37,11 +37,13 @@ func (e *Engine) State(ctx context.Context) (State, error) { return e.Foresee(ct
 
 // Foresee returns the state as a promotion with some options would find it. It changes nothing.
 func (e *Engine) Foresee(ctx context.Context, options Options) (State, error) {
-	f, s, err := e.outside(ctx)
+	f, results, err := e.outside(ctx)
 	defer f.close()
 	if err != nil {
-		return s, err
+		return State{}, err
 	}
+	s := State{Promoted: f.refs.promoted, InnerTip: f.before.Inner, Holds: slices.Clone(f.before.Holds), Landed: len(f.ledger.Landed),
+		Pending: len(f.ledger.Tail), Named: len(f.ledger.Tail), Newest: f.ledger.Newest(), LastLandedAt: f.before.LastLandedAt, Flagged: results.Flagged(f.ledger), OtherRefs: []hold.OtherRef{}, Failure: f.before.Failure}
 	f.options = options
 	begun := time.Now()
 	s, err = e.inside(ctx, f, s)
@@ -98,26 +100,20 @@ func holdsFor(holds []ledger.Hold, r ledger.Reason) bool {
 	return slices.ContainsFunc(holds, func(h ledger.Hold) bool { return h.Reason == r })
 }
 
-// outside reads refs, ledger and outcome. It waits a second for a running cycle to end.
-func (e *Engine) outside(ctx context.Context) (facts, State, error) {
+// outside reads refs, ledger, outcome and the gate's results. It waits a second for a running cycle to end.
+func (e *Engine) outside(ctx context.Context) (f facts, results ledger.GateResults, err error) {
 	waiting, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if unlock, err := e.Store.LockFile(waiting, e.Record.ID, CycleLock); err == nil {
 		defer unlock()
 	}
-	f, err := e.readLedger(ctx)
-	if err != nil {
-		return f, State{}, err
+	if f, err = e.readLedger(ctx); err != nil {
+		return f, results, err
 	}
-	if f.before, err = ledger.ReadOutcome(e.Dir()); err != nil {
-		return f, State{}, err
+	if f.before, err = ledger.ReadOutcome(e.Dir()); err == nil {
+		results, err = ledger.ReadGateResults(e.Dir(), ledger.NoRules, f.ledger)
 	}
-	results, err := ledger.ReadGateResults(e.Dir(), ledger.NoRules, f.ledger)
-	if err != nil {
-		return f, State{}, err
-	}
-	return f, State{Promoted: f.refs.promoted, InnerTip: f.before.Inner, Holds: slices.Clone(f.before.Holds), Landed: len(f.ledger.Landed),
-		Pending: len(f.ledger.Tail), Named: len(f.ledger.Tail), Newest: f.ledger.Newest(), LastLandedAt: f.before.LastLandedAt, Flagged: results.Flagged(f.ledger), OtherRefs: []hold.OtherRef{}, Failure: f.before.Failure}, nil
+	return f, results, err
 }
 
 // inside adds the workspace's part of the state.
@@ -192,12 +188,8 @@ type Findings struct {
 // Findings returns the last findings of the gate. It changes nothing.
 func (e *Engine) Findings(ctx context.Context) (Findings, error) {
 	all := Findings{Held: []ledger.GateResult{}, Flagged: []ledger.Flagged{}, Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}
-	f, state, err := e.outside(ctx)
+	f, results, err := e.outside(ctx)
 	defer f.close()
-	if err != nil {
-		return all, err
-	}
-	results, err := ledger.ReadGateResults(e.Dir(), ledger.NoRules, f.ledger)
 	if err != nil {
 		return all, err
 	}
@@ -206,7 +198,7 @@ func (e *Engine) Findings(ctx context.Context) (Findings, error) {
 			all.Held = append(all.Held, *v)
 		}
 	}
-	all.Flagged = state.Flagged
+	all.Flagged = results.Flagged(f.ledger)
 	decided, err := ledger.ReadDecisions(e.Dir())
 	all.Accepted, all.Dropped = append(all.Accepted, decided.Accepted...), append(all.Dropped, decided.Dropped...)
 	return all, err
