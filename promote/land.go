@@ -239,11 +239,10 @@ func (s lander) landBeforePaths(ctx context.Context, at refs, to gitops.OID, pat
 			continue
 		}
 		done, err := s.move(ctx, at, steps[end-1])
-		var collision *land.CollisionError
 		if err == nil {
 			return done, nil
 		}
-		if !errors.As(err, &collision) {
+		if _, again := errors.AsType[*land.CollisionError](err); !again {
 			return retried(err)
 		}
 	}
