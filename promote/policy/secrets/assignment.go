@@ -120,7 +120,7 @@ func valuesIn(text []byte, parts spans) []value {
 // valuesBehind adds the values that can belong to an assignment which ends at a place.
 func valuesBehind(text []byte, from int, all []value) []value {
 	for at := from; at < len(text) && at <= from+filler; at++ {
-		if isInToken(text[at]) && (at == from || !isInToken(text[at-1])) {
+		if inToken[text[at]] && (at == from || !inToken[text[at-1]]) {
 			if v := valueAt(text, at); v.run >= shortValue {
 				all = append(all, v)
 			}
@@ -134,7 +134,7 @@ func valuesBehind(text []byte, from int, all []value) []value {
 
 func valueAt(text []byte, at int) value {
 	v := value{at: at}
-	for ; at < len(text) && v.run < valueLimit && isInToken(text[at]); at++ {
+	for ; at < len(text) && v.run < valueLimit && inToken[text[at]]; at++ {
 		v.mixed = v.mixed || !letters[text[at]]
 		v.run++
 	}

@@ -30,7 +30,7 @@ func formOf(re *syntax.Regexp) *form {
 		return nil
 	}
 	for c := range f.inside {
-		if f.inside[c] && (f.behind[c] || c < utf8.RuneSelf && !isInToken(byte(c))) {
+		if f.inside[c] && (f.behind[c] || c < utf8.RuneSelf && !inToken[c]) {
 			return nil
 		}
 	}

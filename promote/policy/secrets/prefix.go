@@ -129,10 +129,8 @@ func isEmptyWidth(re *syntax.Regexp) bool {
 	return false
 }
 
-// isInToken reports whether a byte can be part of a token: it neither quotes nor separates.
-func isInToken(c byte) bool { return inToken[c] }
-
-var inToken = func() (in [256]bool) {
+// inToken has the bytes that can be part of a token: those that neither quote nor separate.
+var inToken = func() (in byteSet) {
 	for c := range in {
 		in[c] = c > ' ' && c != 0x7f && strings.IndexByte("\"'`()[]{}<>,;", byte(c)) < 0
 	}
@@ -145,7 +143,7 @@ const runLimit = 64
 // tokenRun counts the bytes of the token at the beginning of a text.
 func tokenRun(text []byte) int {
 	n := 0
-	for n < len(text) && n < runLimit && isInToken(text[n]) {
+	for n < len(text) && n < runLimit && inToken[text[n]] {
 		n++
 	}
 	return n
@@ -157,7 +155,7 @@ func shortest(re *syntax.Regexp) (n int, whole bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
 		for i, r := range re.Rune {
-			if r < 0x80 && !isInToken(byte(r)) {
+			if r < 0x80 && !inToken[r] {
 				return i, false
 			}
 		}
@@ -202,7 +200,7 @@ func shortest(re *syntax.Regexp) (n int, whole bool) {
 func classRun(pairs []rune) (n int, whole bool) {
 	for i := 0; i < len(pairs); i += 2 {
 		for r := pairs[i]; r <= min(pairs[i+1], 0x7f); r++ {
-			if !isInToken(byte(r)) {
+			if !inToken[r] {
 				return 0, false
 			}
 		}
