@@ -143,18 +143,12 @@ func (f Facts) leftOut(inner gitops.OID) bool {
 // commits. If the agent has lost synced commits, it is older than those.
 func (p *Plan) Exact() ledger.Pair {
 	if len(p.Lost) == 0 {
-		return p.Ledger.Exact()
+		return p.Ledger.Exact(len(p.Ledger.Landed))
 	}
 	if image, _ := p.Ledger.Image(p.found); image.Synced && !image.Merged {
 		return image
 	}
-	at := slices.IndexFunc(p.Ledger.Landed, func(l ledger.Pair) bool { return l.Inner == p.found })
-	for _, l := range slices.Backward(p.Ledger.Landed[:at+1]) {
-		if !l.Merged {
-			return l
-		}
-	}
-	return p.Ledger.Base
+	return p.Ledger.Exact(1 + slices.IndexFunc(p.Ledger.Landed, func(l ledger.Pair) bool { return l.Inner == p.found }))
 }
 
 // newChain lists the new commits of a commit's first-parent history, oldest first, and returns the commit before them.

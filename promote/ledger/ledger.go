@@ -126,9 +126,9 @@ func (l *Ledger) LeftOut() []gitops.OID {
 	return left
 }
 
-// Exact returns the newest landed pair whose two trees are equal, or the base if there is none.
-func (l *Ledger) Exact() Pair {
-	for _, p := range slices.Backward(l.Landed) {
+// Exact returns the newest of the first landed pairs whose two trees are equal, or the base if there is none.
+func (l *Ledger) Exact(landed int) Pair {
+	for _, p := range slices.Backward(l.Landed[:landed]) {
 		if !p.Merged {
 			return p
 		}
