@@ -23,19 +23,20 @@ func Follow(ctx context.Context, in Inside, d ledger.Decisions, l *ledger.Ledger
 		return d, false, err
 	}
 	gone := Replaced(d, l, links, left)
+	if len(gone) == 0 {
+		return d, false, nil
+	}
 	for _, id := range left { // the agent may have gone back to one that another commit had replaced
+		if slices.ContainsFunc(links, func(l quarantine.Link) bool { return l.Commit == id }) {
+			continue
+		}
 		link := quarantine.Link{Commit: id}
 		if parent, err := in.Parent(ctx, id); err == nil && parent != "" {
 			link.Parents = []gitops.OID{parent}
 		}
-		if !slices.ContainsFunc(links, func(l quarantine.Link) bool { return l.Commit == id }) {
-			links = append(slices.Clip(links), link)
-		}
+		links = append(slices.Clip(links), link)
 	}
 	fresh := slices.DeleteFunc(slices.Clone(links), func(l quarantine.Link) bool { return d.ReviewOf(l.Commit) != nil })
-	if len(gone) == 0 {
-		return d, false, nil
-	}
 	ids := quarantine.Commits(fresh)
 	for _, r := range gone {
 		if r.Digest == "" {
