@@ -13,32 +13,28 @@ import (
 // changes, for example because it holds one more commit, the hold begins again, and no end is appended. A cycle without changes appends
 // nothing.
 func Cycle(dir, session string, before, after ledger.Outcome) {
-	for _, e := range changes(before, after) {
+	add := func(e record.Event) {
 		e.Session = session
 		Append(dir, e)
 	}
-}
-
-func changes(before, after ledger.Outcome) (all []record.Event) {
 	if after.Inner != before.Inner && after.Inner != "" {
-		all = append(all, record.Event{Level: record.Info, Kind: record.EventExport, Text: fmt.Sprintf("exported the agent's commits up to %.12s", after.Inner),
+		add(record.Event{Level: record.Info, Kind: record.EventExport, Text: fmt.Sprintf("exported the agent's commits up to %.12s", after.Inner),
 			Data: map[string]string{"inner": string(after.Inner)}})
 	}
 	if after.Landed > 0 {
-		all = append(all, landing(after))
+		add(landing(after))
 	}
 	for _, h := range before.Holds {
 		if !slices.ContainsFunc(after.Holds, func(other ledger.Hold) bool { return other.Reason == h.Reason }) {
-			all = append(all, record.Event{Level: record.Info, Kind: record.EventHoldEnd, Text: fmt.Sprintf("not held any more: %s", h.Reason),
+			add(record.Event{Level: record.Info, Kind: record.EventHoldEnd, Text: fmt.Sprintf("not held any more: %s", h.Reason),
 				Data: map[string]string{"reason": string(h.Reason)}})
 		}
 	}
 	for _, h := range after.Holds {
 		if !holds(before, h) {
-			all = append(all, begun(h))
+			add(begun(h))
 		}
 	}
-	return all
 }
 
 // landing returns the event of a landing. The branch's tip after it is the last commit that landed.
