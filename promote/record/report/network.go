@@ -72,18 +72,14 @@ type answers struct {
 func answersOf(records []record.Egress) map[string]answers {
 	all := map[string]answers{}
 	for _, r := range records {
-		a := all[destination(r)]
-		if r.Kind == control.KindFlow && r.Proto == control.ProtoTLS && r.Seen == control.SeenOpaque && r.Verdict != control.VerdictFailed {
-			a.unseen = true // requests without TLS have records also in such a flow
-			all[destination(r)] = a
-		}
-		if r.Kind != control.KindRequest {
-			continue
-		}
-		if a.statuses == nil {
+		a, known := all[destination(r)]
+		if !known {
 			a.statuses = map[int]int{}
 		}
 		switch {
+		case r.Kind == control.KindFlow && r.Proto == control.ProtoTLS && r.Seen == control.SeenOpaque && r.Verdict != control.VerdictFailed:
+			a.unseen = true // requests without TLS have records also in such a flow
+		case r.Kind != control.KindRequest:
 		case r.Verdict == control.VerdictFailed, r.Status == 0: // a status is then the network's own
 			a.statuses[0]++
 		case control.IsBad(r.Status):
