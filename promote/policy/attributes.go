@@ -151,9 +151,9 @@ func (in *inspection) attributeLines(ctx context.Context, c gitops.Change, r *re
 		return a, err
 	}
 	top := !strings.Contains(c.Path, "/")
-	a = attributeChange{old: old, content: content, before: parseAttributes(old, top), after: parseAttributes(content, top), defined: map[string]int{}}
-	a.there = texts(a.before)
+	a = attributeChange{old: old, content: content, before: parseAttributes(old, top), after: parseAttributes(content, top), there: map[string]bool{}, defined: map[string]int{}}
 	for _, l := range a.before {
+		a.there[l.text()] = true
 		a.defined[l.macro]++
 	}
 	a.macros, err = in.macros(ctx)
@@ -173,14 +173,6 @@ func (a *attributeChange) redefines(l attributeLine) bool {
 		others--
 	}
 	return l.macro == "binary" || l.macro != "" && others > 0
-}
-
-func texts(lines []attributeLine) map[string]bool {
-	texts := map[string]bool{}
-	for _, l := range lines {
-		texts[l.text()] = true
-	}
-	return texts
 }
 
 // attributeLineLimit is the length in bytes from which git ignores a line.

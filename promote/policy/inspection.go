@@ -52,7 +52,7 @@ type file struct {
 
 func newInspection(c Commit, objects Objects) *inspection {
 	in := &inspection{Commit: c, objects: objects, left: textBudget, had: map[gitops.OID]bool{}, seen: map[gitops.OID]file{}, parsed: map[attributeKey]attributeFile{},
-		tree: newWalker(objects, c.Tree), parent: newWalker(objects, c.ParentTree)}
+		tree: &walker{objects: objects, root: c.Tree}, parent: &walker{objects: objects, root: c.ParentTree}}
 	for _, change := range c.Changes {
 		if change.Old.OID != "" {
 			in.had[change.Old.OID] = true

@@ -241,7 +241,7 @@ func (p protectedPath) change(_ context.Context, in *inspection, c gitops.Change
 			if g.action == Flag {
 				add = r.mention
 			}
-			add(c.Path, "protected by the team's policy: %s", g.why())
+			add(c.Path, "protected by the team's policy: %s", cmp.Or(g.reason, "no reason given"))
 		}
 	}
 	return nil
@@ -249,11 +249,4 @@ func (p protectedPath) change(_ context.Context, in *inspection, c gitops.Change
 
 func (g protection) covers(path string) bool {
 	return slices.ContainsFunc(g.patterns, func(p *ignore.Pattern) bool { return p.Matches(path) })
-}
-
-func (g protection) why() string {
-	if g.reason == "" {
-		return "no reason given"
-	}
-	return g.reason
 }

@@ -24,10 +24,6 @@ type folder struct {
 	names   map[string]*alikes // by the form of [pathname.Same]
 }
 
-func newWalker(objects Objects, root gitops.OID) *walker {
-	return &walker{objects: objects, root: root}
-}
-
 // at returns the folder at a path, or nil if there is none. An empty path is the top. A request for a folder above
 // the current one keeps the current one.
 func (w *walker) at(ctx context.Context, path string) (*folder, error) {

@@ -26,10 +26,6 @@ type Map struct {
 	names   *names            // nil until it is needed
 }
 
-func newMap() *Map {
-	return &Map{own: map[string]string{}, targets: map[string]string{}, several: map[string]bool{}}
-}
-
 func (m *Map) add(path, target string) {
 	key := pathname.Same(path)
 	m.Paths = append(m.Paths, path)
