@@ -94,10 +94,8 @@ func (b *builder) rewritten(ctx context.Context) (map[sameChange]gitops.OID, err
 func (b *builder) replacement(ctx context.Context, inside gitops.OID, undone func(ledger.Pair) bool, rewritten map[sameChange]gitops.OID) (gitops.OID, error) {
 	for {
 		p, landed := b.plan.Ledger.Image(inside)
-		if landed && !undone(p) {
-			if inside == b.plan.Ledger.Base.Inner || b.request.Repo.IsAncestor(ctx, p.Outer, b.onto) {
-				return p.Outer, nil
-			}
+		if landed && !undone(p) && (inside == b.plan.Ledger.Base.Inner || b.request.Repo.IsAncestor(ctx, p.Outer, b.onto)) {
+			return p.Outer, nil
 		}
 		c, err := b.request.Inside.Commit(ctx, inside)
 		var invalid *inner.Invalid
