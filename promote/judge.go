@@ -103,20 +103,14 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 		return j
 	}
 	lands, verdicts, asked := p.Ends(), f.verdicts(), false
-	for i, t := range j.pending {
+	for _, t := range j.pending {
 		v := j.results.Of(t.Outer)
 		if v != nil && v.Late {
 			j.later = true
 			return j
 		}
 		if v.Holds() {
-			later := 0
-			for _, t := range j.pending[i+1:] {
-				if j.results.Of(t.Outer).Holds() {
-					later++
-				}
-			}
-			j.holds = append(j.holds, hold.Policy(*v, later))
+			j.holds = append(j.holds, hold.Policy(*v, len(j.held())-1))
 			if there := e.inTheWay(*v); len(there) > 0 {
 				next := land.Landing{Old: f.refs.tip, New: t.Outer, Begun: e.Record.Base, Dir: e.Dir(), Config: f.config}
 				j.holds = append(j.holds, e.Collision(ctx, hold.InTheWay(ctx, e.Repo, next, there)))
