@@ -57,15 +57,6 @@ func (e *Engine) stillHeld(f facts) bool {
 	})
 }
 
-// room returns the hold for a full file system, or nil if there is room.
-func (e *Engine) room() *ledger.Hold {
-	if !disk.Full(e.Dir()) {
-		return nil
-	}
-	h := e.diskFull(nil)
-	return &h
-}
-
 func (e *Engine) diskFull(cause error) ledger.Hold {
 	return disk.FullHold(e.Dir(), e.Repo.CommonDir, cause)
 }

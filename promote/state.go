@@ -60,8 +60,8 @@ func (e *Engine) Foresee(ctx context.Context, options Options) (State, error) {
 		err = e.checkUpTo(ctx, options, s.InnerTip)
 	}
 	holds := slices.DeleteFunc(s.Holds, func(h ledger.Hold) bool { return h.Reason.Position() || options.Land && h.Reason == ledger.Review })
-	if h := e.room(); h != nil && s.Pending > 0 && !holdsFor(holds, ledger.DiskFull) {
-		holds = append(holds, *h)
+	if s.Pending > 0 && disk.Full(e.Dir()) && !holdsFor(holds, ledger.DiskFull) {
+		holds = append(holds, e.diskFull(nil))
 	}
 	if h := disk.InodesHold(e.Store.Workspace(e.Record)); h != nil && !holdsFor(holds, ledger.WorkspaceFull) {
 		holds = append(holds, *h)
