@@ -103,7 +103,9 @@ func (e *Engine) promote(ctx context.Context, options Options, before ledger.Out
 	if e.noRoom(err) {
 		outcome = outcome.With(e.heldBesides(ctx, facts, outcome)...)
 	}
-	return e.counted(outcome, facts.ledger), err
+	outcome.Pending, outcome.Total = len(facts.ledger.Tail), len(facts.ledger.Landed)
+	e.ledgers.Keep(facts.ledger) // for the next cycle
+	return outcome, err
 }
 
 // pipeline is the data path. Each stage makes a value that no other stage changes. The results of the stages before the
@@ -222,13 +224,6 @@ type remarks struct {
 func refusing(h ledger.Hold) remarks { return remarks{[]ledger.Hold{h}, retryLater} }
 
 func (r remarks) added(o ledger.Outcome) ledger.Outcome { return o.With(r.holds...).Sooner(r.retry) }
-
-// counted adds the ledger's counts to the outcome, and caches the ledger for the next cycle.
-func (e *Engine) counted(o ledger.Outcome, l *ledger.Ledger) ledger.Outcome {
-	o.Pending, o.Total = len(l.Tail), len(l.Landed)
-	e.ledgers.Keep(l)
-	return o
-}
 
 // invalid turns an error about an invalid inner object into a hold. Any other error stays an error.
 func (e *Engine) invalid(o ledger.Outcome, err error) (ledger.Outcome, error) {
