@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,12 +49,7 @@ type Facts struct {
 }
 
 // Objects is the gate's access to git's objects. *[quarantine.Inspector] implements it.
-type Objects interface {
-	// Blob reads the first limit bytes of a blob. size is the size of the whole blob.
-	Blob(ctx context.Context, id gitops.OID, limit int64) (head []byte, size int64, err error)
-	// Tree reads the entries of one tree object.
-	Tree(ctx context.Context, id gitops.OID) ([]gitops.TreeEntry, error)
-}
+type Objects = treelink.Objects
 
 // Gate checks commits one after the other. It must not be used by several goroutines.
 type Gate struct {
@@ -67,10 +63,7 @@ type Gate struct {
 
 // New returns a gate.
 func New(s Settings, f Facts, objects Objects) *Gate {
-	g := &Gate{settings: s, objects: objects, host: f.programs(), links: treelink.Cache{Trees: f.Links}}
-	if f.Links == nil {
-		g.links.Trees = new(treelink.Trees)
-	}
+	g := &Gate{settings: s, objects: objects, host: f.programs(), links: treelink.Cache{Trees: cmp.Or(f.Links, new(treelink.Trees))}}
 	f.Programs = func() hostgit.Programs { return g.host }
 	for _, r := range newRules(s, f) {
 		if s.Action(r.ID) != Off {

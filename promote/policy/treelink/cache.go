@@ -16,7 +16,7 @@ const knownEntries = 200_000
 
 // Objects reads git's objects.
 type Objects interface {
-	// Blob reads the first limit bytes of a blob.
+	// Blob reads the first limit bytes of a blob. size is the size of the whole blob.
 	Blob(ctx context.Context, id gitops.OID, limit int64) (head []byte, size int64, err error)
 	// Tree reads the entries of one tree object.
 	Tree(ctx context.Context, id gitops.OID) ([]gitops.TreeEntry, error)
