@@ -120,14 +120,16 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 		return outcome, err
 	}
 	if facts, err = e.carryVerdicts(ctx, facts, taken); err != nil {
-		return e.invalid(outcome, err)
+		held, err := refused(err)
+		return held.added(outcome), err
 	}
 	plan, built, judged, err := e.choose(ctx, facts, taken, bridge)
 	if plan.Plan != nil {
 		outcome = plan.entered(outcome)
 	}
 	if err != nil {
-		return e.invalid(outcome, err)
+		held, err := refused(err)
+		return held.added(outcome), err
 	}
 	outcome = judged.added(built.entered(outcome))
 	delivered, err := e.deliver(ctx, facts, judged, bridge)
@@ -225,12 +227,12 @@ func refusing(h ledger.Hold) remarks { return remarks{[]ledger.Hold{h}, retryLat
 
 func (r remarks) added(o ledger.Outcome) ledger.Outcome { return o.With(r.holds...).Sooner(r.retry) }
 
-// invalid turns an error about an invalid inner object into a hold. Any other error stays an error.
-func (e *Engine) invalid(o ledger.Outcome, err error) (ledger.Outcome, error) {
+// refused turns an error about an invalid inner object into a hold. Any other error stays an error.
+func refused(err error) (remarks, error) {
 	if invalid, ok := errors.AsType[*inner.Invalid](err); ok {
-		return refusing(hold.InnerInvalid(invalid)).added(o), nil
+		return refusing(hold.InnerInvalid(invalid)), nil
 	}
-	return o, err
+	return remarks{}, err
 }
 
 // holdOrError turns an error into a hold if the cause lies outside the cycle, such as a full disk or another process's

@@ -37,13 +37,15 @@ func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 		return before, err
 	}
 	if f.mainErr != nil {
-		return refusedAs(before, e.failed(f.mainErr))
+		before.remarks, err = refused(e.failed(f.mainErr))
+		return before, err
 	}
 	e.progress("taking commits out of the workspace", 0, 0)
 	if f.main == "" {
 		names, err := exporter.Branches(ctx)
 		if err != nil {
-			return refusedAs(before, e.failed(err))
+			before.remarks, err = refused(e.failed(err))
+			return before, err
 		}
 		before.remarks = refusing(hold.InnerMain(names))
 		return before, nil
@@ -63,15 +65,6 @@ func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 	}
 	e.received = tip
 	return taken{before.remarks, tip}, nil
-}
-
-// refusedAs turns a refusal into a hold. Any other error stays an error.
-func refusedAs(t taken, err error) (taken, error) {
-	if invalid, ok := errors.AsType[*inner.Invalid](err); ok {
-		t.remarks = refusing(hold.InnerInvalid(invalid))
-		return t, nil
-	}
-	return t, err
 }
 
 // refusal is the quarantine's result for a refused tip.
