@@ -8,7 +8,6 @@ package events
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -46,10 +45,8 @@ func Append(dir string, e record.Event) {
 	for key, value := range e.Data {
 		e.Data[key] = words.ClipValid(value, maxText)
 	}
-	var line bytes.Buffer
-	encoder := json.NewEncoder(&line)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(e) != nil {
+	content, err := record.EncodeLines([]record.Event{e})
+	if err != nil {
 		return
 	}
 	f, err := open(dir)
@@ -57,7 +54,6 @@ func Append(dir string, e record.Event) {
 		return
 	}
 	defer f.Close()
-	content := line.Bytes()
 	if torn(f) {
 		content = append([]byte("\n"), content...)
 	}
