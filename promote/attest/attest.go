@@ -148,7 +148,10 @@ func (a Attester) landed(ctx context.Context, s *state) error {
 		if err != nil {
 			return err
 		}
-		commits = slices.DeleteFunc(commits, func(n gitops.Noted) bool { return !known.landed(n.ID) })
+		commits = slices.DeleteFunc(commits, func(n gitops.Noted) bool {
+			_, ours := known.entries[n.ID] // the ref promoted may also reach others
+			return !ours
+		})
 		if len(commits) == 0 {
 			continue
 		}
@@ -160,7 +163,7 @@ func (a Attester) landed(ctx context.Context, s *state) error {
 }
 
 // attest makes the statements about some commits and writes them in one change of the notes.
-func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted, facts facts) error {
+func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted, facts *facts) error {
 	known, tip, err := a.around(ctx, commits)
 	if err != nil {
 		return err

@@ -18,30 +18,24 @@ type facts struct {
 	network bool // the prison has a network
 	partial bool // the snapshot left out files, so that no tree is the agent's
 	// incomplete counts the commits of which the host state has only the entry of the ledger.
-	incomplete *int
+	incomplete int
 }
 
-func (a Attester) readFacts() (f facts, err error) {
-	f.network, f.partial, f.incomplete = a.Record.Isolation.Network != noNetwork, a.Record.Partial, new(int)
+func (a Attester) readFacts() (f *facts, err error) {
+	f = &facts{network: a.Record.Isolation.Network != noNetwork, partial: a.Record.Partial}
 	if f.kept, err = ledger.ReadFacts(a.dir()); err == nil {
 		f.entries, err = ledger.Entries(a.dir())
 	}
 	return f, err
 }
 
-// landed reports whether the airlock has landed a commit that the ref promoted reaches.
-func (f facts) landed(commit gitops.OID) bool {
-	_, known := f.entries[commit]
-	return known
-}
-
 // of returns the facts about a commit. If they are gone, it returns what the ledger shows, which is less: no reviewer, and no result of the gate.
-func (f facts) of(commit gitops.OID) ledger.Fact {
+func (f *facts) of(commit gitops.OID) ledger.Fact {
 	fact := f.kept[commit]
 	if fact.Note != "" {
 		return fact
 	}
-	*f.incomplete++
+	f.incomplete++
 	p := f.entries[commit]
 	p.Merged = p.Merged || f.partial
 	fact.Note = fmt.Sprintf("Airlock-Inner-Commit: %s\nAirlock-Tree: %s\nAirlock-Policy: unchecked\n", p.Inner, p.Tree())
@@ -55,9 +49,9 @@ func (f facts) of(commit gitops.OID) ledger.Fact {
 }
 
 // forget removes the facts about commits of which each has its statement now.
-func (a Attester) forget(f facts, commits []string) error {
-	if n := *f.incomplete; n > 0 {
-		a.Say("the evidence about %s names no reviewer and no result of the gate, because the host state does not have them", words.Count(n, "commit"))
+func (a Attester) forget(f *facts, commits []string) error {
+	if f.incomplete > 0 {
+		a.Say("the evidence about %s names no reviewer and no result of the gate, because the host state does not have them", words.Count(f.incomplete, "commit"))
 	}
 	made := map[gitops.OID]bool{}
 	for _, c := range commits {
