@@ -38,27 +38,20 @@ const (
 // steps. Stop kills a daemon that does not react, and the next cycle then recovers from the journal. When ctx ends, Stop kills the daemon at
 // once, so that an interruption leaves nothing half stopped.
 func Stop(ctx context.Context, store airlock.Store, id string) error {
-	if _, err := (lock{store, id, lockName}).endHolder(ctx); err != nil {
-		return fmt.Errorf("stop the daemon of airlock %s: %w", id, err)
-	}
-	return nil
+	_, err := lock{store, id, lockName}.end(ctx, "stop the daemon")
+	return err
 }
 
 // EndCycle ends, in the same way, another command whose cycle holds the airlock's cycle lock. It returns the process id
 // of that command, or 0 if there is none.
 func EndCycle(ctx context.Context, store airlock.Store, id string) (pid int, err error) {
-	if pid, err = (lock{store, id, promote.CycleLock}).endHolder(ctx); err != nil {
-		return pid, fmt.Errorf("end the cycle of airlock %s: %w", id, err)
-	}
-	return pid, nil
+	return lock{store, id, promote.CycleLock}.end(ctx, "end the cycle")
 }
 
 // EndCheck ends the command that runs a check for an airlock, in the same way.
 func EndCheck(ctx context.Context, store airlock.Store, id string) error {
-	if _, err := (lock{store, id, airlock.CheckLock}).endHolder(ctx); err != nil {
-		return fmt.Errorf("end the check of airlock %s: %w", id, err)
-	}
-	return nil
+	_, err := lock{store, id, airlock.CheckLock}.end(ctx, "end the check")
+	return err
 }
 
 // lock is a lock of an airlock.
@@ -68,6 +61,14 @@ type lock struct {
 }
 
 func (l lock) file() string { return filepath.Join(l.store.Dir(l.id), l.name) }
+
+// end is endHolder with an error that names what the caller does.
+func (l lock) end(ctx context.Context, step string) (pid int, err error) {
+	if pid, err = l.endHolder(ctx); err != nil {
+		err = fmt.Errorf("%s of airlock %s: %w", step, l.id, err)
+	}
+	return pid, err
+}
 
 // endHolder ends the process that holds the lock. It returns its process id, or 0 if none holds the lock.
 func (l lock) endHolder(ctx context.Context) (pid int, err error) {
