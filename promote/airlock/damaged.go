@@ -19,7 +19,6 @@ type DamagedError struct {
 	cause error  // names the file
 }
 
-// Error implements error.
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("airlock %s cannot be used: %s", e.ID, e.cause)
 }

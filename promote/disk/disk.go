@@ -48,7 +48,6 @@ func CheckWritable(dirs ...string) error {
 	return nil
 }
 
-// Error implements error.
 func (e *UnwritableError) Error() string {
 	return fmt.Sprintf("nothing can be written to %s: %s", gitops.Text(e.Path), e.cause)
 }

@@ -17,7 +17,6 @@ import (
 // Error is a hold that ends a command.
 type Error struct{ Hold ledger.Hold }
 
-// Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("held (%s): %s", e.Hold.Reason, e.Hold.Message) }
 
 // IndexLocked returns the hold for an index that another git command has locked.

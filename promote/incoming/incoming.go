@@ -34,7 +34,6 @@ var (
 // Waiting reports that commits of the agent's wait, so that the two sides cannot be equal.
 type Waiting struct{ Commits int }
 
-// Error implements error.
 func (w *Waiting) Error() string { return fmt.Sprintf("%d of the agent's commits wait", w.Commits) }
 
 // message is the message of the commit. Nothing in it is the user's.

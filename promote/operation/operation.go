@@ -129,7 +129,6 @@ var (
 // missing is an [ErrNothing] with a message of its own.
 type missing string
 
-// Error implements error.
 func (m missing) Error() string { return string(m) }
 
 // Unwrap implements the interface of [errors.Is].

@@ -36,7 +36,6 @@ type Refused struct {
 	Next    []string // commands
 }
 
-// Error implements error.
 func (r *Refused) Error() string { return r.Message }
 
 // again repeats an operation that was refused because a ref moved after the operation had read it. It reads all refs again, and refuses by

@@ -10,7 +10,6 @@ import (
 // BadName is a word that cannot be the name of a branch.
 type BadName struct{ Name string }
 
-// Error implements error.
 func (e *BadName) Error() string {
 	return fmt.Sprintf("%q cannot be the name of a branch", gitops.Text(e.Name))
 }
@@ -21,7 +20,6 @@ type Taken struct {
 	Why    string
 }
 
-// Error implements error.
 func (e *Taken) Error() string { return fmt.Sprintf("the branch %s %s", gitops.Text(e.Branch), e.Why) }
 
 // target is the branch that a replay creates or moves.

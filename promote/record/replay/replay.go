@@ -82,7 +82,6 @@ var ErrNoCommitter = errors.New("no identity to make commits with")
 // Lacking reports that the repository does not have a commit without which nothing can be made.
 type Lacking struct{ Commit gitops.OID }
 
-// Error implements error.
 func (l *Lacking) Error() string {
 	return fmt.Sprintf("the commit %.12s, on which the run's commits were made, is not in this repository", l.Commit)
 }

@@ -18,7 +18,6 @@ type NotFound struct {
 	Like []string // names that it could stand for
 }
 
-// Error implements error.
 func (e *NotFound) Error() string {
 	if len(e.Like) > 0 {
 		return fmt.Sprintf("%q can be the run %s", gitops.Text(e.Name), strings.Join(e.Like, " or "))
