@@ -14,6 +14,7 @@ import (
 
 // Collision returns the hold for changes of the user in the way of a landing. dir is the folder for the files with many paths.
 func Collision(ctx context.Context, repo *gitops.Repository, dir string, paths []string) ledger.Hold {
+	paths = slices.Clone(paths)
 	for i, p := range paths { // one path for all that is in the .git folder of another repository
 		if top, _, below := strings.Cut(p, "/.git/"); below {
 			paths[i] = top

@@ -382,7 +382,7 @@ func (s *standing) refusal(ctx context.Context, err error) error {
 		return &Refused{h.Message, h.Next}
 	case errors.As(err, &collision):
 		h := s.e.Collision(ctx, collision.Paths)
-		return &Refused{"it would overwrite changes of yours that are not committed: " + shown(collision.Paths), h.Next}
+		return &Refused{"it would overwrite changes of yours that are not committed: " + shown(h.Places), h.Next}
 	case err != nil && (passes(err) || errors.Is(err, land.ErrElsewhere) || errors.Is(err, gitops.ErrRefMoved)):
 		return errors.Join(&Refused{gitops.Text(err.Error()).String(), []string{"git status"}}, err) // see again
 	}
