@@ -20,9 +20,9 @@ type LeftOut struct {
 
 // Left is what the history of an inner commit has of commits that were left out.
 type Left struct {
-	// Aside lists commits that Tip reaches, that were left out and that landed commits follow, parents first. Links can have them, too, if
+	// Earlier lists commits that Tip reaches, that were left out and that landed commits follow, parents first. Links can have them, too, if
 	// a new merge also reaches them in another way.
-	Aside []Aside
+	Earlier []Aside
 	// Absent maps landed commits to those in their histories that are left out or dropped. It may have other commits, too.
 	Absent map[gitops.OID][]gitops.OID
 	// Line is the first-parent history of the newest landed commit there, oldest first. It begins with the oldest commit that is absent.
@@ -54,7 +54,7 @@ func (o LeftOut) line(absent absent) (line []quarantine.Link) {
 	return line
 }
 
-// aside returns the values of [Left.Aside] and [Left.Absent].
+// aside returns the values of [Left.Earlier] and [Left.Absent].
 func (o LeftOut) aside() (aside []Aside, absent map[gitops.OID][]gitops.OID) {
 	again, below, points := o.again(), map[gitops.OID]bool{}, map[gitops.OID]bool{o.Tip: true}
 	brings, absent := extend(nil, o.History, func(id gitops.OID) bool { return !o.Landed(id) && (o.Commits[id] || o.Drops(id)) })
@@ -113,14 +113,14 @@ func (p *Plan) setFirst() {
 	if p.Since != p.found || p.Fork != "" || len(p.Supersedes) > 0 {
 		before = nil // Chain[0] undoes the history that has them, or another one
 	}
-	for i, a := range p.Facts.Aside {
-		p.Facts.Aside[i].First = !a.Held && !a.Side && slices.Contains(before, a.Commit)
+	for i, a := range p.Earlier {
+		p.Earlier[i].First = !a.Held && !a.Side && slices.Contains(before, a.Commit)
 	}
 }
 
 // first reports whether a commit is built before those of Chain.
 func (f Facts) first(inner gitops.OID) bool {
-	return slices.ContainsFunc(f.Aside, func(a Aside) bool { return a.Commit == inner && a.First })
+	return slices.ContainsFunc(f.Earlier, func(a Aside) bool { return a.Commit == inner && a.First })
 }
 
 // setOnTop sets OnTop, and returns the commits of it that Chain[0] does not reach, newest first.

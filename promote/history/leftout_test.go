@@ -32,7 +32,7 @@ func TestAnyLeftOut(t *testing.T) {
 			}
 		}
 		left := o.Left()
-		aside, absent := left.Aside, left.Absent
+		aside, absent := left.Earlier, left.Absent
 		m.checkAside(t, seed, o, aside)
 		for _, l := range o.History {
 			var want []gitops.OID
@@ -133,7 +133,7 @@ func (m model) checkBeside(t *testing.T, seed int, o history.LeftOut, aside []hi
 			forks++
 		}
 	}
-	f.Aside = aside
+	f.Earlier = aside
 	p, err := history.New(t.Context(), f, m.inner, m.outer)
 	if err != nil {
 		t.Fatal(err)

@@ -67,8 +67,8 @@ type Plan struct {
 func New(ctx context.Context, f Facts, inner, outer Graph) (p *Plan, err error) {
 	p = &Plan{Facts: f, Last: f.Ledger.Last()}
 	p.Since = p.Last.Inner
-	p.Aside = p.kept(f.Aside)
-	p.Facts.Aside = p.Aside
+	p.Earlier = p.kept(f.Earlier)
+	p.Aside = p.Earlier
 	p.Links = p.Beside(f.Links)
 	links := p.Links
 	chain, found := p.newChain(f.Tip)
@@ -136,7 +136,7 @@ func (f Facts) Beside(links []quarantine.Link) []quarantine.Link {
 }
 
 func (f Facts) leftOut(inner gitops.OID) bool {
-	return slices.ContainsFunc(f.Aside, func(a Aside) bool { return a.Commit == inner })
+	return slices.ContainsFunc(f.Earlier, func(a Aside) bool { return a.Commit == inner })
 }
 
 // Exact returns the newest pair with equal trees on whose outer commit the new commits can be built without the user's

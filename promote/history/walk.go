@@ -114,7 +114,7 @@ func (p *Plan) seed(ctx context.Context, w *walked, t Trees) error {
 	if !slices.ContainsFunc(p.Links, begins) {
 		return nil
 	}
-	for _, a := range p.Facts.Aside {
+	for _, a := range p.Earlier {
 		if err := p.step(ctx, w, a.Link, !a.First, t); err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (p *Plan) setAside(w walked) bool {
 			last = i
 		}
 	}
-	if first < 0 || first > last && len(p.Facts.Aside) == 0 {
+	if first < 0 || first > last && len(p.Earlier) == 0 {
 		return false
 	}
 	p.left, p.trees, p.blocked = w.left, w.trees, w.blocked
@@ -211,7 +211,7 @@ func (p *Plan) setAside(w walked) bool {
 		built[l.Commit] = !w.left[l.Commit]
 	}
 	points := pointsOf(all, built, inChain)
-	p.Aside, p.before = slices.Clone(p.Facts.Aside), map[gitops.OID]int{}
+	p.Aside, p.before = slices.Clone(p.Earlier), map[gitops.OID]int{}
 	var dropped []gitops.OID
 	for i, l := range all {
 		if inChain[l.Commit] {
@@ -293,7 +293,7 @@ func (p *Plan) ParentOf(inner gitops.OID) gitops.OID {
 	if d := p.dropOf(inner); d != nil {
 		return d.Parent
 	}
-	for _, a := range p.Facts.Aside {
+	for _, a := range p.Earlier {
 		if a.Commit == inner && len(a.Parents) > 0 {
 			return a.Parents[0]
 		}
@@ -322,7 +322,7 @@ func (p *Plan) Without(inner gitops.OID) []Aside {
 	if n, chain := p.before[inner]; chain {
 		return p.Aside[:n]
 	}
-	return p.Facts.Aside
+	return p.Earlier
 }
 
 // Missing maps inner commits to the commits before them that their outer commits lack. pending are the built pairs.

@@ -207,11 +207,11 @@ func (q *request) listed() []quarantine.Link {
 		known := slices.ContainsFunc(q.all, func(l quarantine.Link) bool { return l.Commit == id })
 		if r := q.Decisions.ReviewOf(id); !known && r != nil && r.Word.LeavesOut() {
 			all = append(all, quarantine.Link{Commit: id})
-		} else if i := slices.IndexFunc(q.Plan.Facts.Aside, func(a history.Aside) bool { return a.Commit == id }); i >= 0 {
-			all = append(all, q.Plan.Facts.Aside[i].Link)
+		} else if i := slices.IndexFunc(q.Plan.Earlier, func(a history.Aside) bool { return a.Commit == id }); i >= 0 {
+			all = append(all, q.Plan.Earlier[i].Link)
 		}
 	}
-	return append(all, q.all[len(q.Plan.Facts.Aside):]...)
+	return append(all, q.all[len(q.Plan.Earlier):]...)
 }
 
 // broughtBy maps the commits that only a later parent of a merge brings to the first such merge of the agent's first-parent history. all are

@@ -111,7 +111,7 @@ func open(ctx context.Context, e *promote.Engine, wanted Request) (*request, err
 		return nil, err
 	}
 	q := &request{Request: wanted, Standing: s, e: e}
-	for _, a := range s.Plan.Facts.Aside {
+	for _, a := range s.Plan.Earlier {
 		q.all = append(q.all, a.Link)
 	}
 	q.all = append(q.all, s.Links...)
@@ -151,7 +151,7 @@ func (q *request) chosen(ctx context.Context) (ids []gitops.OID, err error) {
 }
 
 // reach returns a function that reports whether a commit has not landed and is a given one or an ancestor of it. The order of the list does not
-// tell: commits that are no ancestors come before it or after it by their dates, which are the agent's.
+// show that: other commits come before it or after it by their dates, which the agent chooses.
 func (q *request) reach(id gitops.OID) func(gitops.OID) bool {
 	parents, reached := map[gitops.OID][]gitops.OID{}, map[gitops.OID]bool{}
 	for _, l := range q.all {
@@ -438,7 +438,7 @@ func (q *request) blocked(ctx context.Context, held map[gitops.OID]bool) (map[gi
 func (q *request) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool, trees *build.Trees) (map[gitops.OID][]string, error) {
 	blocked, out := map[gitops.OID][]string{}, func(id gitops.OID) bool { return held[id] || q.Plan.Drops(id) }
 	brings := q.Plan.Brings(q.all, out)
-	for _, a := range q.Plan.Facts.Aside { // these also bring commits that were dropped before others landed
+	for _, a := range q.Plan.Earlier { // these also bring commits that were dropped before others landed
 		brings[a.Commit] = append(brings[a.Commit], a.Brings...)
 	}
 	ours, err := q.e.Repo.Tree(ctx, q.Tip)
