@@ -126,8 +126,8 @@ func (d Decisions) Review(r Reviewed, parent gitops.OID) Decisions {
 	return d
 }
 
-// Look replaces the entry of an inner commit by r, which has the same verdict and more files that the user has looked at.
-func (d Decisions) Look(r Reviewed) Decisions {
+// Replace replaces the entry of an inner commit by r, which has the same verdict and more files that the user has looked at.
+func (d Decisions) Replace(r Reviewed) Decisions {
 	d.Reviewed = slices.Clone(d.Reviewed)
 	if i := slices.IndexFunc(d.Reviewed, func(x Reviewed) bool { return x.Inner == r.Inner }); i >= 0 {
 		d.Reviewed[i] = r

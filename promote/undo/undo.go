@@ -250,12 +250,12 @@ func redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 	if err := errors.Join(s.Ledger.SetTail(o.Landed), s.Ledger.Save()); err != nil { // counts once the ref promoted is at its end
 		return o, err
 	}
-	again := operation.Operation{Kind: operation.Redo, Of: o.Number, Before: o.Before, After: o.After}
+	forward := operation.Operation{Kind: operation.Redo, Of: o.Number, Before: o.Before, After: o.After}
 	notes := renoted{from: s.chain.UndoOf(o).Notes, without: waiting, with: o.Landed}
 	for _, u := range o.Notes {
 		notes.like = append(notes.like, u.New)
 	}
-	if err := s.land(ctx, again, o.After, notes); err != nil {
+	if err := s.land(ctx, forward, o.After, notes); err != nil {
 		return o, errors.Join(err, s.Ledger.SetTail(waiting), s.Ledger.Save())
 	}
 	for _, p := range o.Landed {

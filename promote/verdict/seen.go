@@ -89,7 +89,7 @@ func (q *request) see(ctx context.Context, inner gitops.OID, fresh map[string]gi
 		r.Verdict = seen
 	}
 	r.Paths = both(r.Paths, fresh)
-	q.Decisions = q.Decisions.Look(*r)
+	q.Decisions = q.Decisions.Replace(*r)
 	if outer == "" {
 		return note, nil
 	}
