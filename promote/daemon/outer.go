@@ -50,8 +50,7 @@ func watchOuter(repo *gitops.Repository, store airlock.Store, r airlock.Record) 
 		for range watcher.Errors { // such as too many events at once; the watcher blocks unless somebody receives its errors
 		}
 	}()
-	dirs := map[string]bool{repo.GitDir: true, repo.CommonDir: true, filepath.Dir(filepath.Join(repo.CommonDir, r.Branch)): true}
-	for dir := range dirs {
+	for _, dir := range []string{repo.GitDir, repo.CommonDir, filepath.Dir(filepath.Join(repo.CommonDir, r.Branch))} {
 		_ = watcher.Add(dir)
 	}
 	return w
