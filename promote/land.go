@@ -213,7 +213,7 @@ func (s lander) landBeforeFilter(ctx context.Context, at refs, to gitops.OID, ca
 		return landed{}, errors.Join(err, cause)
 	}
 	named := fmt.Errorf("commit %.12s: %w (to leave it out: git airlock promote --drop %.12s)", steps[0], cause, steps[0])
-	s.engine.filter.Err = named // the cycles of the pause tell it, too
+	s.engine.filter.Err = named // the cycles of the pause return it, too
 	return landed{}, named
 }
 

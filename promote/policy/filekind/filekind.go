@@ -1,4 +1,4 @@
-// Package filekind tells text from other content, by the name of a file and by its bytes, and knows the charsets of texts.
+// Package filekind distinguishes text from other content, by the name of a file and by its bytes, and by the charset of a text.
 package filekind
 
 import (
