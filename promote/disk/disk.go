@@ -14,22 +14,22 @@ import (
 // floor is the free space in bytes below which an error counts as a full disk.
 const floor = 4 << 20
 
-// Space is the free space of a file system.
-type Space struct{ Free, Inodes, InodesFree int64 } // bytes, and numbers of inodes
+// space is the free space of a file system.
+type space struct{ free, inodes, inodesFree int64 } // bytes, and numbers of inodes
 
 // spaceAt returns the free space of the file system of path.
-func spaceAt(path string) (Space, error) {
+func spaceAt(path string) (space, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
-		return Space{}, err
+		return space{}, err
 	}
-	return Space{Free: int64(s.Bavail) * int64(s.Bsize), Inodes: int64(s.Files), InodesFree: int64(s.Ffree)}, nil //nolint:unconvert // the types differ between systems
+	return space{free: int64(s.Bavail) * int64(s.Bsize), inodes: int64(s.Files), inodesFree: int64(s.Ffree)}, nil //nolint:unconvert // the types differ between systems
 }
 
 // Full reports whether the file system of path is full.
 func Full(path string) bool {
 	r, err := spaceAt(path)
-	return err == nil && r.Free < floor
+	return err == nil && r.free < floor
 }
 
 // UnwritableError reports that a directory to which a landing must write is not writable.
@@ -72,7 +72,7 @@ func FullHold(dir, commonDir string, cause error) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.DiskFull, Message: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(commonDir)}}
 	if r, err := spaceAt(dir); errors.Is(cause, unix.EDQUOT) {
 		h.Message, h.Next = "the disk quota is used up", []string{"quota -s"}
-	} else if err == nil && r.Inodes > 0 && r.InodesFree < fewInodes {
+	} else if err == nil && r.inodes > 0 && r.inodesFree < fewInodes {
 		h.Message = "no inode left on the device of the repository: it has too many files"
 		h.Next = []string{"df -i " + gitops.Pasteable(commonDir)}
 	}
@@ -86,9 +86,9 @@ func FullHold(dir, commonDir string, cause error) ledger.Hold {
 // unable to write the hold.
 func InodesHold(workspace string) *ledger.Hold {
 	s, err := spaceAt(workspace)
-	if err != nil || s.Inodes == 0 || s.InodesFree >= s.Inodes/100 {
+	if err != nil || s.inodes == 0 || s.inodesFree >= s.inodes/100 {
 		return nil
 	}
-	return &ledger.Hold{Reason: ledger.WorkspaceFull, Message: fmt.Sprintf("the disk has room for %d more files; the prison is not left running", s.InodesFree),
+	return &ledger.Hold{Reason: ledger.WorkspaceFull, Message: fmt.Sprintf("the disk has room for %d more files; the prison is not left running", s.inodesFree),
 		Next: []string{"df -i " + gitops.Pasteable(workspace), "git airlock start"}}
 }

@@ -71,7 +71,7 @@ func TestSeveralWriters(t *testing.T) {
 	if kept := read(t, dir); len(kept) < 400 || kept[0].Text[0] != 'y' {
 		t.Errorf("%d events after more rotations", len(kept))
 	}
-	for _, name := range []string{File(dir), older(dir)} {
+	for _, name := range []string{logFile(dir), older(dir)} {
 		if info, err := os.Stat(name); err != nil || info.Size() > maxFile+10<<10 || info.Mode() != 0o600 {
 			t.Error(info, err)
 		}
@@ -83,12 +83,12 @@ func TestTornLine(t *testing.T) {
 	dir := t.TempDir()
 	Append(dir, record.Event{Text: "first"})
 	Append(dir, record.Event{Text: "second"})
-	whole, err := os.ReadFile(File(dir))
+	whole, err := os.ReadFile(logFile(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for cut := range whole {
-		if err := os.WriteFile(File(dir), whole[:cut], 0o600); err != nil {
+		if err := os.WriteFile(logFile(dir), whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
 		Append(dir, record.Event{Text: "last"})

@@ -30,10 +30,10 @@ const (
 	maxText = 4 << 10
 )
 
-// File returns the name of the log in an airlock's host state.
-func File(dir string) string { return filepath.Join(dir, record.EventsName) }
+// logFile returns the name of the log in an airlock's host state.
+func logFile(dir string) string { return filepath.Join(dir, record.EventsName) }
 
-func older(dir string) string { return File(dir) + ".1" }
+func older(dir string) string { return logFile(dir) + ".1" }
 
 // Append appends an event to the log in the host state dir. An event without a time happened now.
 func Append(dir string, e record.Event) {
@@ -79,7 +79,7 @@ func Broken(dir, session string) {
 // open opens and locks the log, and rotates it first if it is full. Closing it unlocks it.
 func open(dir string) (*os.File, error) {
 	for {
-		f, err := os.OpenFile(File(dir), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+		f, err := os.OpenFile(logFile(dir), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func open(dir string) (*os.File, error) {
 			return nil, err
 		}
 		info, err := f.Stat()
-		named, err2 := os.Stat(File(dir))
+		named, err2 := os.Stat(logFile(dir))
 		if err != nil || err2 != nil || !os.SameFile(info, named) { // another process has rotated it
 			f.Close()
 			if err := errors.Join(err, err2); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +99,7 @@ func open(dir string) (*os.File, error) {
 		if info.Size() < maxFile {
 			return f, nil
 		}
-		err = os.Rename(File(dir), older(dir))
+		err = os.Rename(logFile(dir), older(dir))
 		f.Close()
 		if err != nil {
 			return nil, err
@@ -134,7 +134,7 @@ func torn(f *os.File) bool {
 // Read returns the events of a log, oldest first. Lines that cannot be read are left out. Without a log there
 // are no events.
 func Read(dir string) (all []record.Event, err error) {
-	for _, name := range []string{older(dir), File(dir)} {
+	for _, name := range []string{older(dir), logFile(dir)} {
 		content, err := readFile(name, 0)
 		if err != nil {
 			return nil, err
@@ -169,7 +169,7 @@ type Follower struct {
 // Follow returns a follower of the log in the host state dir. It reads the events that are appended from now on.
 func Follow(dir string) *Follower {
 	f := &Follower{dir: dir}
-	if info, err := os.Stat(File(dir)); err == nil {
+	if info, err := os.Stat(logFile(dir)); err == nil {
 		f.file, f.at = info, info.Size()
 	}
 	return f
@@ -177,7 +177,7 @@ func Follow(dir string) *Follower {
 
 // Next returns the events since the last call.
 func (f *Follower) Next() (all []record.Event, err error) {
-	info, err := os.Stat(File(f.dir))
+	info, err := os.Stat(logFile(f.dir))
 	if err != nil {
 		return nil, gitops.Unless(err, fs.ErrNotExist)
 	}
@@ -188,7 +188,7 @@ func (f *Follower) Next() (all []record.Event, err error) {
 		f.at = 0
 	}
 	f.file = info
-	more, err := f.from(File(f.dir))
+	more, err := f.from(logFile(f.dir))
 	return append(all, more...), err
 }
 

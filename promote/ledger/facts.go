@@ -193,13 +193,13 @@ func Entries(dir string) (map[gitops.OID]Pair, error) {
 
 // entries reads the ledger in the host state dir.
 func entries(dir string) ([]Pair, error) {
-	content, err := os.ReadFile(File(dir))
+	content, err := os.ReadFile(ledgerFile(dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	all, _, err := parse(string(content))
 	if err != nil {
-		return nil, fmt.Errorf("read %q: %w", File(dir), err)
+		return nil, fmt.Errorf("read %q: %w", ledgerFile(dir), err)
 	}
 	return all, nil
 }

@@ -28,14 +28,14 @@ type Ledger struct {
 	superseded gitops.Set[gitops.OID]
 }
 
-// File returns the name of the ledger's file in a host state.
-func File(dir string) string { return filepath.Join(dir, "ledger") }
+// ledgerFile returns the name of the ledger's file in a host state.
+func ledgerFile(dir string) string { return filepath.Join(dir, "ledger") }
 
 // Read reads the ledger in the host state dir. The refs decide which entries count: promoted is the last landed
 // commit (the base if none has landed), pending the last pending one. If another program has removed or moved the ref promoted, the error is
 // a *[RefError].
 func Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) {
-	l := &Ledger{Base: base, file: File(dir), pairs: map[gitops.OID]Pair{base.Inner: base}, outer: map[gitops.OID]bool{}, superseded: map[gitops.OID]bool{}}
+	l := &Ledger{Base: base, file: ledgerFile(dir), pairs: map[gitops.OID]Pair{base.Inner: base}, outer: map[gitops.OID]bool{}, superseded: map[gitops.OID]bool{}}
 	content, err := os.ReadFile(l.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
