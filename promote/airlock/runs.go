@@ -2,7 +2,6 @@ package airlock
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,11 +29,7 @@ func (s Store) Use(ctx context.Context, id string) (leave func(), err error) {
 func (s Store) StopAfterUse(id string, yes bool) error {
 	name := filepath.Join(s.Dir(id), runsName)
 	if !yes {
-		err := os.Truncate(name, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
+		return gitops.Unless(os.Truncate(name, 0), fs.ErrNotExist)
 	}
 	// Other processes may have the file locked, so it must stay the same file.
 	return os.WriteFile(name, []byte("stop\n"), 0o600)

@@ -1,7 +1,6 @@
 package airlock
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,10 +17,7 @@ const startupName = "startup"
 // Startup returns the text of the last SetStartup, or an empty one if there was none.
 func (s Store) Startup(id string) (string, error) {
 	content, err := os.ReadFile(filepath.Join(s.Dir(id), startupName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return string(content), err
+	return string(content), gitops.Unless(err, fs.ErrNotExist)
 }
 
 // hintName is a file of the host state. It exists if the user of the airlock has seen the hint about notes.
