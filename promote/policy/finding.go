@@ -173,17 +173,13 @@ func (a Acceptance) String() string {
 // covers reports whether a path of a rule's finding is accepted. The user types a path as it is, or in the form in which
 // it was shown.
 func (a Acceptance) covers(rule, path string) bool {
-	if a.Rule != rule {
-		return false
-	}
-	if a.Path == "" {
-		return true
-	}
-	if path == "" {
-		return false
-	}
 	named := pathname.Meant(a.Path)
-	if strings.HasSuffix(named, "/") {
+	switch {
+	case a.Rule != rule:
+		return false
+	case a.Path == "" || path == "": // no path stands for the message
+		return a.Path == ""
+	case strings.HasSuffix(named, "/"):
 		return strings.HasPrefix(path, named)
 	}
 	return path == named

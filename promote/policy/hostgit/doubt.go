@@ -67,7 +67,7 @@ func (p *Programs) doubt(key, line string) {
 			d.name(folder + "/" + word)
 		}
 	}
-	d.modules = d.modules && strings.Contains(line, " -m") || d.modules && strings.Contains(line, " -c")
+	d.modules = d.modules && (strings.Contains(line, " -m") || strings.Contains(line, " -c"))
 	d.blind = unknown && len(d.names) == 0 && landingRuns(key)
 	if len(d.names) > 0 || d.modules || d.blind {
 		p.doubts = append(p.doubts, d)
