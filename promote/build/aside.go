@@ -213,7 +213,7 @@ func (b *builder) tryAllAside(ctx context.Context, s *beside) error {
 func (b *builder) tryAside(ctx context.Context, s *beside, wanted func(a history.Aside, waits bool) bool) error {
 	for i, a := range b.plan.Aside {
 		sides, waits := b.sidesOf(a)
-		if _, placed := b.placed[a.Commit]; placed || a.Side || !wanted(a, waits) {
+		if b.placed[a.Commit] != "" || a.Side || !wanted(a, waits) {
 			continue
 		}
 		before := len(b.fresh)
@@ -247,7 +247,7 @@ func (b *builder) sidesOf(merge history.Aside) (sides []int, held bool) {
 	}
 	wanted := gitops.SetOf(merge.Parents...)
 	for i, a := range slices.Backward(b.plan.Aside) { // children before parents
-		if _, placed := b.placed[a.Commit]; placed || !a.Side || !wanted[a.Commit] {
+		if b.placed[a.Commit] != "" || !a.Side || !wanted[a.Commit] {
 			continue
 		}
 		sides, held = append(sides, i), held || a.Held
@@ -367,8 +367,7 @@ func (b *builder) waits(id gitops.OID) bool {
 	for b.plan.Drops(id) {
 		id = b.plan.ParentOf(id)
 	}
-	_, placed := b.placed[id]
-	return !placed && slices.ContainsFunc(b.plan.Aside, func(a history.Aside) bool { return a.Commit == id })
+	return b.placed[id] == "" && slices.ContainsFunc(b.plan.Aside, func(a history.Aside) bool { return a.Commit == id })
 }
 
 // parentsBeside returns the outer parents of a commit that was set aside: none for a root commit that a merge brings. ok is false if one of its
@@ -379,7 +378,7 @@ func (b *builder) parentsBeside(a history.Aside, on gitops.OID) (parents []gitop
 		parents, inside = append(parents, on), a.Parents[min(1, len(a.Parents)):]
 	}
 	for i, id := range inside {
-		_, placed := b.placed[id]
+		placed := b.placed[id] != ""
 		if !placed && b.plan.LeavesOut(id) && !b.plan.Drops(id) && (i > 0 || !a.Side) {
 			return nil, false
 		}
@@ -401,7 +400,6 @@ func (b *builder) parentsBeside(a history.Aside, on gitops.OID) (parents []gitop
 // lacks reports whether commits that the user dropped may be the reason why a commit does not apply.
 func (b *builder) lacks(l quarantine.Link) bool {
 	return len(b.plan.Decisions.Dropped) > 0 || slices.ContainsFunc(b.plan.Aside, func(a history.Aside) bool {
-		_, placed := b.placed[a.Commit]
-		return !placed && a.Commit != l.Commit && slices.Contains(l.Parents, a.Commit)
+		return b.placed[a.Commit] == "" && a.Commit != l.Commit && slices.Contains(l.Parents, a.Commit)
 	})
 }

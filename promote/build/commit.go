@@ -194,7 +194,7 @@ func (b *builder) unnamed(aside []history.Aside) (fresh []gitops.OID) {
 // unnamedOf returns the commits of a list that are not built yet and that no pair names as left out.
 func (b *builder) unnamedOf(commits []gitops.OID) (fresh []gitops.OID) {
 	for _, id := range commits {
-		if _, placed := b.placed[id]; !placed && !b.named[id] {
+		if b.placed[id] == "" && !b.named[id] {
 			b.named[id] = true
 			fresh = append(fresh, id)
 		}
