@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -109,7 +108,7 @@ func (a Acceptances) named(ctx context.Context, repo *gitops.Repository, l *ledg
 func pending(l *ledger.Ledger, name string, revision gitops.OID) (found []ledger.Pair) {
 	now := l.Now(revision)
 	for _, t := range l.Tail {
-		if t.Outer == now || history.Digits(name) && strings.HasPrefix(string(t.Inner), strings.ToLower(name)) {
+		if t.Outer == now || history.Abbreviates(name, t.Inner) {
 			found = append(found, t)
 		}
 	}

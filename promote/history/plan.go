@@ -387,6 +387,11 @@ func Digits(name string) bool {
 	return len(name) >= leastDigits && strings.Trim(strings.ToLower(name), "0123456789abcdef") == ""
 }
 
+// Abbreviates reports whether a name is an abbreviation of an inner commit.
+func Abbreviates(name string, inner gitops.OID) bool {
+	return Digits(name) && strings.HasPrefix(string(inner), strings.ToLower(name))
+}
+
 // Find returns the one waiting commit that a name stands for, and its outer commit if it has been built. The name is
 // at least seven digits of the inner commit, or a revision that git resolves to the outer commit or a former one of it. revision is
 // empty if git cannot resolve the name. The error wraps [ErrNotPending] or [ErrAmbiguous].
@@ -402,7 +407,7 @@ func (p *Plan) Find(name string, revision gitops.OID) (quarantine.Link, gitops.O
 	var found []quarantine.Link
 	for _, l := range links {
 		o := outer[l.Commit]
-		if o != "" && o == revision || Digits(name) && strings.HasPrefix(string(l.Commit), strings.ToLower(name)) {
+		if o != "" && o == revision || Abbreviates(name, l.Commit) {
 			found = append(found, l)
 		}
 	}
@@ -443,18 +448,9 @@ func (p *Plan) Target(name string, revision, found gitops.OID) (gitops.OID, erro
 
 // landedAs returns the landed inner commit with an abbreviation, or empty if there are none or several.
 func (p *Plan) landedAs(name string) gitops.OID {
-	found := gitops.OID("")
-	if !Digits(name) {
-		return found
+	found := slices.DeleteFunc(ledger.Inners(p.Ledger.Landed), func(id gitops.OID) bool { return !Abbreviates(name, id) })
+	if len(found) != 1 {
+		return ""
 	}
-	for _, l := range p.Ledger.Landed {
-		if !strings.HasPrefix(string(l.Inner), strings.ToLower(name)) {
-			continue
-		}
-		if found != "" {
-			return ""
-		}
-		found = l.Inner
-	}
-	return found
+	return found[0]
 }

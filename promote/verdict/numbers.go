@@ -71,7 +71,7 @@ func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string
 	number := numberOf(name)
 	var found []Reviewable
 	for _, r := range list {
-		if revision != "" && r.Commit == revision || number != 0 && r.Number == number || history.Digits(name) && strings.HasPrefix(string(r.Inner), strings.ToLower(name)) {
+		if revision != "" && r.Commit == revision || number != 0 && r.Number == number || history.Abbreviates(name, r.Inner) {
 			found = append(found, r)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
@@ -214,16 +213,13 @@ func (q *request) decidedAs(revision gitops.OID) gitops.OID {
 
 // abbreviated returns the inner commits that begin with some digits.
 func (q *request) abbreviated(name string) (found []gitops.OID) {
-	if !history.Digits(name) {
-		return nil
-	}
 	for _, r := range q.Decisions.Reviewed {
-		if r.Word != review.Seen && strings.HasPrefix(string(r.Inner), strings.ToLower(name)) && q.there(r.Inner) {
+		if r.Word != review.Seen && history.Abbreviates(name, r.Inner) && q.there(r.Inner) {
 			found = append(found, r.Inner)
 		}
 	}
 	for _, l := range q.all {
-		if strings.HasPrefix(string(l.Commit), strings.ToLower(name)) {
+		if history.Abbreviates(name, l.Commit) {
 			found = append(found, l.Commit)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
@@ -82,16 +81,13 @@ func (q *request) formerly(n ledger.Numbers, name string, revision gitops.OID) g
 	if former := q.Ledger.Former(revision); former != "" {
 		found[former] = true
 	}
-	begins := func(id gitops.OID) bool {
-		return history.Digits(name) && strings.HasPrefix(string(id), strings.ToLower(name))
-	}
 	for _, r := range q.Decisions.Reviewed {
-		if revision != "" && r.Commit == revision || begins(r.Inner) {
+		if revision != "" && r.Commit == revision || history.Abbreviates(name, r.Inner) {
 			found[r.Inner] = true
 		}
 	}
 	for id := range n.Of {
-		if begins(id) {
+		if history.Abbreviates(name, id) {
 			found[id] = true
 		}
 	}
