@@ -25,7 +25,7 @@ func Cycle(dir, session string, before, after ledger.Outcome) {
 		add(landing(after))
 	}
 	for _, h := range before.Holds {
-		if !slices.ContainsFunc(after.Holds, func(other ledger.Hold) bool { return other.Reason == h.Reason }) {
+		if !after.Held(h.Reason) {
 			add(record.Event{Level: record.Info, Kind: record.EventHoldEnd, Text: fmt.Sprintf("not held any more: %s", h.Reason),
 				Data: map[string]string{"reason": string(h.Reason)}})
 		}
