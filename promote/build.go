@@ -52,19 +52,20 @@ func (e *Engine) build(ctx context.Context, f facts, p planned, w *lazyBridge) (
 	if made.Same {
 		b.holds = f.before.Of(ledger.Conflict)
 	}
-	takenOff := len(made.Stopped) > 0 && f.refs.tip != f.refs.promoted && e.Repo.IsAncestor(ctx, f.refs.tip, f.refs.promoted)
-	left := []gitops.OID{}
-	if len(made.Stopped) > 0 {
-		if left, err = f.reader().LeftOut(ctx, f.ledger, p.Tip); err != nil {
-			return built{}, err
-		}
-	}
-	for _, c := range made.Stopped {
-		refused := func(id gitops.OID) []ledger.Reviewed { return p.RefusedBefore(id, left) }
-		b.holds = append(b.holds, hold.Conflict(c, e.Record.BranchName(), takenOff, refused))
-	}
 	if made.Late {
 		b.retry = retrySoon
+	}
+	if len(made.Stopped) == 0 {
+		return b, nil
+	}
+	left, err := f.reader().LeftOut(ctx, f.ledger, p.Tip)
+	if err != nil {
+		return built{}, err
+	}
+	takenOff := f.refs.tip != f.refs.promoted && e.Repo.IsAncestor(ctx, f.refs.tip, f.refs.promoted)
+	refused := func(id gitops.OID) []ledger.Reviewed { return p.RefusedBefore(id, left) }
+	for _, c := range made.Stopped {
+		b.holds = append(b.holds, hold.Conflict(c, e.Record.BranchName(), takenOff, refused))
 	}
 	return b, nil
 }
