@@ -76,8 +76,10 @@ func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outc
 	var main gitops.OID
 	var mainErr error
 	all.Go(func() { main, mainErr = e.wanted(ctx, options) })
-	if at, err := e.refs(ctx); known == nil || err != nil || !maps.Equal(at.named, known.refs.named) {
-		known = nil
+	if known != nil {
+		if at, err := e.refs(ctx); err != nil || !maps.Equal(at.named, known.refs.named) {
+			known = nil
+		}
 	}
 	if known != nil {
 		f = *known
