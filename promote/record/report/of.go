@@ -28,7 +28,9 @@ func Making(r record.Run, execs []record.Exec) View {
 	v.Axis = m.axis(v.Commits)
 	v.First = m.findings(v)
 	for _, f := range v.First {
-		v.Level = v.Level.worse(f.Level)
+		if rank(f.Level) > rank(v.Level) {
+			v.Level = f.Level
+		}
 	}
 	v.Answers = m.answers(v)
 	return v

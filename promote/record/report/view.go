@@ -44,14 +44,6 @@ const (
 	Bad   Level = "bad"   // something failed, was refused, or broke a promise
 )
 
-// worse returns the worse of two levels.
-func (l Level) worse(other Level) Level {
-	if rank(other) > rank(l) {
-		return other
-	}
-	return l
-}
-
 func rank(l Level) int { return map[Level]int{Good: 0, Plain: 0, Look: 1, Bad: 2}[l] }
 
 // Word is the level as a word, since a colour alone is not readable for everybody.
