@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -41,7 +42,7 @@ func branchTarget(ctx context.Context, r *gitops.Repository, name string) (t tar
 		return t, err
 	}
 	if at, err := r.SymbolicRef(ctx, t.ref); err != nil || at != "" {
-		return t, orTaken(err, name, "is a symbolic ref")
+		return t, cmp.Or[error](err, &Taken{name, "is a symbolic ref"})
 	}
 	here, err := r.Head(ctx)
 	if err != nil {
@@ -49,16 +50,9 @@ func branchTarget(ctx context.Context, r *gitops.Repository, name string) (t tar
 	}
 	elsewhere, err := r.Elsewhere(ctx, t.ref)
 	if err != nil || here.Branch == t.ref || len(elsewhere) > 0 {
-		return t, orTaken(err, name, "is checked out")
+		return t, cmp.Or[error](err, &Taken{name, "is checked out"})
 	}
 	return t, nil
-}
-
-func orTaken(err error, name, why string) error {
-	if err != nil {
-		return err
-	}
-	return &Taken{name, why}
 }
 
 // Run makes the commits of a run again. If a branch is given, and all commits could be made with the trees in the record, Run moves the branch to
