@@ -1,7 +1,6 @@
 package hold
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -28,15 +27,14 @@ const unknownExtension = "unknown repository extension"
 
 // withoutExtensions returns the commands after which the host's git, which is older than the agent's, can read the inner repository.
 func withoutExtensions(reason string) (next []string) {
-	for extension, command := range map[string]string{
-		"relativeworktrees": "git config --unset extensions.relativeWorktrees",
-		"refstorage":        "git refs migrate --ref-format=files",
+	for _, c := range []struct{ extension, command string }{
+		{"relativeworktrees", "git config --unset extensions.relativeWorktrees"},
+		{"refstorage", "git refs migrate --ref-format=files"},
 	} {
-		if strings.Contains(reason, extension) {
-			next = append(next, "git airlock visit -- "+command)
+		if strings.Contains(reason, c.extension) {
+			next = append(next, "git airlock visit -- "+c.command)
 		}
 	}
-	slices.Sort(next)
 	return append(next, "git airlock visit -- git config --get-regexp '^extensions[.]'")
 }
 
