@@ -90,11 +90,7 @@ func Means(name, file string) bool {
 	if stem == letters[:min(6, len(letters))] {
 		return true
 	}
-	return len(stem) == 6 && stem[:2] == letters[:2] && isHex(stem[2:])
-}
-
-func isHex(text string) bool {
-	return strings.Trim(text, "0123456789abcdef") == ""
+	return len(stem) == 6 && stem[:2] == letters[:2] && strings.Trim(stem[2:], "0123456789abcdef") == ""
 }
 
 // IsGit reports whether a name may stand for ".git". A backslash separates folders on Windows.
