@@ -152,7 +152,7 @@ type Acceptance struct {
 func ParseAcceptance(text string) (Acceptance, error) {
 	id, path, pathed := strings.Cut(text, ":")
 	a := Acceptance{Rule: id, Path: path}
-	switch d, known := describe(id); {
+	switch d, known := described()[id]; {
 	case !known:
 		return a, fmt.Errorf("%q is not a rule; the rules are %s", gitops.Text(id), strings.Join(ruleIDs(), ", "))
 	case d.Key == "":

@@ -195,6 +195,7 @@ func (s Settings) Rules() []Description {
 	return all
 }
 
+// described has the rules by their ids.
 var described = sync.OnceValue(func() map[string]Description {
 	all := map[string]Description{}
 	for _, d := range Rules() {
@@ -202,11 +203,6 @@ var described = sync.OnceValue(func() map[string]Description {
 	}
 	return all
 })
-
-func describe(id string) (Description, bool) {
-	d, known := described()[id]
-	return d, known
-}
 
 func ruleIDs() []string {
 	var ids []string

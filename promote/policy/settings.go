@@ -65,7 +65,7 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 			continue
 		}
 		action, err := parseAction(c[key])
-		switch d, known := describe(id); {
+		switch d, known := described()[id]; {
 		case !known:
 			return Settings{}, &gitops.SettingError{Key: key, Value: c[key], Want: "a setting of a rule: the rules are " + strings.Join(ruleIDs(), ", ")}
 		case d.Key == "":
@@ -97,8 +97,7 @@ func (s Settings) Action(id string) Action {
 	if a, set := s.actions[id]; set {
 		return a
 	}
-	d, _ := describe(id)
-	return d.Default
+	return described()[id].Default
 }
 
 // MaxFileSize returns the size in bytes above which a file is large.

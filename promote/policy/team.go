@@ -120,7 +120,7 @@ func ParseTeam(content []byte) (Team, error) {
 	t := Team{actions: map[string]Action{}}
 	for _, id := range slices.Sorted(maps.Keys(f.Rules)) {
 		action, err := teamAction(f.Rules[id])
-		if d, known := describe(id); !known || d.Key == "" {
+		if d, known := described()[id]; !known || d.Key == "" {
 			return Team{}, fmt.Errorf("team policy: rules: %q is not a rule that can be set", gitops.Text(id))
 		} else if err != nil {
 			return Team{}, fmt.Errorf("team policy: rules: %s: %w", id, err)
