@@ -19,8 +19,7 @@ import (
 
 // RefusedHosts returns refused hosts for a document, with the commands that would allow what was refused. A host that the agent works without
 // has its commands, too, because the project may need it, and the record does not show which program asked for the host.
-func RefusedHosts(recent network.Recent) []ui.Refused {
-	all := []ui.Refused{}
+func RefusedHosts(recent network.Recent) (all []ui.Refused) {
 	for _, r := range recent.Records {
 		t := network.TargetOf(r)
 		refused := ui.Refused{Seq: r.Seq, Host: gitops.Text(t.Host).String(), Port: t.Port, Reason: gitops.Text(r.Reason).String(), Count: r.Count, Time: r.Time,
@@ -34,8 +33,7 @@ func RefusedHosts(recent network.Recent) []ui.Refused {
 }
 
 // Credentials describes the credentials of a network for a document, with their uses. Their values are not known here.
-func Credentials(rules control.Rules, uses []control.CredentialUse) []ui.NetworkCredential {
-	all := []ui.NetworkCredential{}
+func Credentials(rules control.Rules, uses []control.CredentialUse) (all []ui.NetworkCredential) {
 	for _, c := range rules.Credentials {
 		shown := ui.NetworkCredential{Name: c.Name, Source: c.Source, Hosts: network.HostsOf(c), Variables: c.Variables}
 		if i := slices.IndexFunc(uses, func(u control.CredentialUse) bool { return u.Name == c.Name }); i >= 0 {
@@ -78,8 +76,7 @@ func FailingProxy(proxy string, f *control.ProxyFailure) *ui.FailingProxy {
 }
 
 // Holds returns holds for a document of an airlock whose prison runs, or does not.
-func Holds(holds []ledger.Hold, runs bool) []ui.Hold {
-	all := []ui.Hold{}
+func Holds(holds []ledger.Hold, runs bool) (all []ui.Hold) {
 	for _, h := range holds {
 		all = append(all, ui.Hold{Reason: string(h.Reason), Paths: h.Paths, Message: h.Message, Next: ledger.WithStart(h.Next, runs), Since: h.Since})
 	}
@@ -87,8 +84,7 @@ func Holds(holds []ledger.Hold, runs bool) []ui.Hold {
 }
 
 // Waiting lists the commits on other inner refs than main for a document.
-func Waiting(state promote.State) []ui.Waiting {
-	all := []ui.Waiting{}
+func Waiting(state promote.State) (all []ui.Waiting) {
 	for _, w := range state.OtherRefs {
 		all = append(all, ui.Waiting{Ref: w.Ref, Commits: w.Commits, Operation: state.Operation, Next: hold.Merge(w.Name, state.Operation)})
 	}
@@ -132,8 +128,7 @@ func PrintReport(w io.Writer, p ui.Paint, r selftest.Report) {
 }
 
 // LeftOut describes the variables that programs on the host do not get, because they lead into the work tree.
-func LeftOut(led []hostenv.Dropped) []string {
-	lines := []string{}
+func LeftOut(led []hostenv.Dropped) (lines []string) {
 	for _, d := range led {
 		lines = append(lines, fmt.Sprintf("%s leads, or may lead, into the work tree; not passed to programs on the host: %q", d.Name, d.Value))
 	}

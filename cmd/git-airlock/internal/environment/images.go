@@ -128,13 +128,12 @@ type ImageState struct {
 }
 
 // Images lists the built images, and marks those that the setup here needs. With all, it includes those of other repositories.
-func (b Builder) Images(ctx context.Context, here Setup, all bool) ([]ImageState, error) {
+func (b Builder) Images(ctx context.Context, here Setup, all bool) (list []ImageState, err error) {
 	built, err := b.Containers.Images(ctx)
 	if err != nil {
 		return nil, err
 	}
 	current := b.currentImages(ctx, here)
-	list := []ImageState{}
 	for _, i := range built {
 		if !all && !strings.HasPrefix(i.Name, image.BuiltName(b.imageOwner(), "")) {
 			continue

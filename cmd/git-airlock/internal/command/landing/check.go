@@ -67,7 +67,7 @@ func check(c *cli.Context, s *session.Session, here *airlock.Record) error {
 	if err != nil {
 		return err
 	}
-	k := checker{c: c, s: s, record: r, setting: setting, out: c.App.Writer, results: []checkResult{}}
+	k := checker{c: c, s: s, record: r, setting: setting, out: c.App.Writer}
 	k.runner = checking.Runner{Prisons: s.Prisons(), Config: s.Config, Now: s.Now, Running: func() { k.ran = true }}
 	if c.Bool(cmdline.JSONFlag.Name) {
 		k.out = c.App.ErrWriter
@@ -138,9 +138,9 @@ type checker struct {
 	record  airlock.Record
 	setting checks.Check
 	runner  checking.Runner
-	out     io.Writer     // of the checks
-	ran     bool          // the last result is of a check that ran now
-	results []checkResult // not nil
+	out     io.Writer // of the checks
+	ran     bool      // the last result is of a check that ran now
+	results []checkResult
 }
 
 // checkResult is the result of one commit in a document.

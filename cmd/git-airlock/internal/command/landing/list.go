@@ -37,7 +37,7 @@ func list(c *cli.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	documents := []ui.Document{}
+	var documents []ui.Document
 	for _, status := range all {
 		d, err := documentOf(c.Context, s, status)
 		if err != nil {
@@ -61,8 +61,7 @@ func damagedDocument(d *airlock.DamagedError) ui.Document {
 	r := d.Known
 	return ui.Document{
 		Version: ui.DocumentVersion, ID: d.ID, State: session.Broken, Failure: d.Error(), Session: r.Session, Branch: r.BranchName().Raw(),
-		Workspace: r.Workspace, Holds: []ui.Hold{}, Waiting: []ui.Waiting{}, Flagged: []ui.Flagged{}, Refusals: []ui.Refused{},
-		RefusedCredentials: []ui.NetworkCredential{}, Isolation: ui.Isolation{Weaker: []string{}},
+		Workspace: r.Workspace,
 	}
 }
 

@@ -56,12 +56,10 @@ func showOperations(c *cli.Context, args []string) error {
 	})(c)
 }
 
-func listOf(chain operation.Chain) []listed {
+func listOf(chain operation.Chain) (list []listed) {
 	done, _ := chain.Landings()
-	list := []listed{}
 	for _, o := range slices.Backward(chain) {
-		l := listed{Number: o.Number, Kind: string(o.Kind), Of: o.Of, At: o.At, Branch: gitops.Text(o.Branch).String(), Before: o.Before, After: o.After,
-			Landed: []gitops.OID{}, title: o.Title()}
+		l := listed{Number: o.Number, Kind: string(o.Kind), Of: o.Of, At: o.At, Branch: gitops.Text(o.Branch).String(), Before: o.Before, After: o.After, title: o.Title()}
 		l.Stands = slices.ContainsFunc(done, func(d operation.Operation) bool { return d.Number == o.Number })
 		for _, pair := range o.Landed {
 			l.Landed = append(l.Landed, pair.Outer)

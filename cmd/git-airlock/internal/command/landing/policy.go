@@ -15,7 +15,6 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
-	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/teams"
 	"github.com/git-airlock/git-airlock/words"
@@ -54,8 +53,7 @@ type teamState struct {
 
 // policyOf reads the settings, and the verdicts on commits of the airlock here, if there is one.
 func policyOf(ctx context.Context, s *session.Session) (policyDocument, error) {
-	d := policyDocument{Version: ui.DocumentVersion, Findings: promote.Findings{Held: []ledger.GateResult{}, Flagged: []ledger.Flagged{},
-		Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}}
+	d := policyDocument{Version: ui.DocumentVersion}
 	config := s.Config
 	r, err := s.Here(ctx)
 	switch {
@@ -136,8 +134,7 @@ type ruleState struct {
 func ruleStates(s policy.Settings, all promote.Findings) []ruleState {
 	var states []ruleState
 	for _, d := range s.Rules() {
-		state := ruleState{ID: d.ID, Action: s.Action(d.ID), Default: d.Default, Source: cmp.Or(s.Source(d.ID), "default"), Key: d.Key, Doc: d.Doc,
-			Holds: []gitops.OID{}, Flags: []gitops.OID{}}
+		state := ruleState{ID: d.ID, Action: s.Action(d.ID), Default: d.Default, Source: cmp.Or(s.Source(d.ID), "default"), Key: d.Key, Doc: d.Doc}
 		for _, v := range all.Held {
 			for _, f := range v.Findings {
 				if f.Rule == d.ID && f.Action == policy.Hold {

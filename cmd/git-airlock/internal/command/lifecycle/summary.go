@@ -84,8 +84,7 @@ func (d *summary) foretell(ctx context.Context, s *session.Session) error {
 	if r.ID == "" {
 		r.Branch = head.Branch
 	}
-	d.Version, d.ID, d.Session, d.Branch, d.Holds, d.Dry = ui.DocumentVersion, r.ID, r.Session, r.BranchName(), []ui.Hold{}, true
-	d.Waiting = []ui.Waiting{}
+	d.Version, d.ID, d.Session, d.Branch, d.Dry = ui.DocumentVersion, r.ID, r.Session, r.BranchName(), true
 	d.Before, err = s.Repo.Ref(ctx, r.Branch)
 	d.After = d.Before
 	return err

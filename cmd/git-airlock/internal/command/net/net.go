@@ -70,7 +70,7 @@ func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused)
 	d := ui.NetworkDocument{
 		Version: ui.DocumentVersion, Network: r.Isolation.Network, Running: n.Runs, Generation: n.Rules.Generation, InForce: n.State.Generation,
 		Lockdown: n.Rules.Lockdown, Learn: n.Rules.Learn, Proxy: n.Rules.Proxy, Allow: networkRules(rules, n.Rules.Allow, true), Deny: networkRules(rules, n.Rules.Deny, false),
-		Flows: []ui.NetworkFlow{}, Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: cmdline.Credentials(n.Rules, n.State.Credentials),
+		Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: cmdline.Credentials(n.Rules, n.State.Credentials),
 		Failure: n.State.Error, FailingProxy: cmdline.FailingProxy(n.Rules.Proxy, n.State.Proxy),
 	}
 	if n.State.Ledger != "" {
@@ -82,8 +82,7 @@ func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused)
 	return d
 }
 
-func networkRules(rules network.Rules, some []control.Rule, opaque bool) []ui.NetworkRule {
-	all := []ui.NetworkRule{}
+func networkRules(rules network.Rules, some []control.Rule, opaque bool) (all []ui.NetworkRule) {
 	for _, r := range some {
 		if !network.InForce(r, ui.Now()) {
 			continue

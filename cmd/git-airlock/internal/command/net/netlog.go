@@ -149,14 +149,14 @@ func netCheck(c *cli.Context, s *session.Session, args []string) error {
 	}
 	rules, err := s.RulesHere(c.Context)
 	if refused, ok := errors.AsType[*environment.Refusal](err); ok && c.Bool(cmdline.JSONFlag.Name) { // an airlock without a network
-		d := checkDocument{Version: ui.DocumentVersion, Host: t.Host, Port: t.Port, Reason: refused.Text, Addresses: []checkedAddress{}}
+		d := checkDocument{Version: ui.DocumentVersion, Host: t.Host, Port: t.Port, Reason: refused.Text}
 		return errors.Join(ui.PrintJSON(c.App.Writer, d), err)
 	}
 	if err != nil {
 		return err
 	}
 	v := network.Check(c.Context, rules, t, s.Now())
-	d := checkDocument{Version: ui.DocumentVersion, Host: t.Host, Port: t.Port, Allowed: v.Allowed, Reason: v.Reason, Addresses: []checkedAddress{}, closed: v.Spoiled}
+	d := checkDocument{Version: ui.DocumentVersion, Host: t.Host, Port: t.Port, Allowed: v.Allowed, Reason: v.Reason, closed: v.Spoiled}
 	if v.Rule != nil {
 		d.Rule, d.Source = v.Rule.Text, v.Rule.Source
 	}
@@ -446,12 +446,12 @@ func netExplain(c *cli.Context, s *session.Session, args []string) error {
 		return err
 	}
 	now := network.DecideAgain(rules, *found, s.Now())
-	d := explainDocument{Version: ui.DocumentVersion, Record: network.Shown(*found), Allowed: now.Allowed, Next: []string{}}
+	d := explainDocument{Version: ui.DocumentVersion, Record: network.Shown(*found), Allowed: now.Allowed}
 	if now.Rule != nil {
 		d.Rule, d.Source = now.Rule.Text, now.Rule.Source
 	}
 	if found.Kind == control.KindRefusal {
-		d.Next = append(d.Next, network.Next(rules, *found, s.Now())...)
+		d.Next = network.Next(rules, *found, s.Now())
 	}
 	if c.Bool(cmdline.JSONFlag.Name) {
 		return ui.PrintJSON(c.App.Writer, d)
@@ -485,11 +485,10 @@ func netLearn(c *cli.Context, s *session.Session, _ []string) error {
 	if _, err := ledger.Read(dir, func(r control.Record) bool { learned.Add(r); return true }); err != nil {
 		return err
 	}
-	rules := learned.Rules()
 	if c.Bool(cmdline.JSONFlag.Name) {
-		return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "rules": append([]string{}, rules...)})
+		return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "rules": learned.Rules()})
 	}
-	for _, rule := range rules {
+	for _, rule := range learned.Rules() {
 		if _, err := fmt.Fprintf(c.App.Writer, "git config --add %s %s\n", network.AllowKey, gitops.Pasteable(rule)); err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ type agentsDocument struct {
 }
 
 func agentsOf(settings []gitops.Setting) (agentsDocument, error) {
-	d := agentsDocument{ui.DocumentVersion, []agentDocument{}}
+	d := agentsDocument{Version: ui.DocumentVersion}
 	all, err := request.Profiles(settings)
 	for _, p := range all {
 		d.Agents = append(d.Agents, describe(p, ui.Variable("PATH")))

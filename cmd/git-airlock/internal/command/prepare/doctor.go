@@ -144,7 +144,7 @@ func containerWish(ctx context.Context) string {
 
 // diagnose checks git and the backends.
 func diagnose(ctx context.Context, backends []prison.Backend, wish string) (diagnosis, error) {
-	d := diagnosis{Version: ui.DocumentVersion, Backends: []backendDiagnosis{}, Host: readHostSide()}
+	d := diagnosis{Version: ui.DocumentVersion, Host: readHostSide()}
 	var err error
 	if d.Git.Version, err = gitops.Version(ctx); err == nil {
 		err = gitops.CheckVersion(ctx)
@@ -173,19 +173,19 @@ func diagnose(ctx context.Context, backends []prison.Backend, wish string) (diag
 
 // diagnoseBackend checks one backend. Its errors do not stop the check of the others.
 func diagnoseBackend(ctx context.Context, b prison.Backend) backendDiagnosis {
-	d := backendDiagnosis{Name: b.Name(), Mend: []string{}, Weaker: []string{}, Facts: []factDocument{}}
+	d := backendDiagnosis{Name: b.Name()}
 	findings, err := b.Examine(ctx)
 	var unavailable *prison.Unavailable
 	switch {
 	case errors.As(err, &unavailable):
-		d.Problem, d.Mend = unavailable.Reason, append(d.Mend, unavailable.Mend...)
+		d.Problem, d.Mend = unavailable.Reason, unavailable.Mend
 	case err != nil:
 		d.Problem = err.Error()
 	default:
 		d.Works = true
 	}
 	for _, f := range findings {
-		d.Facts = append(d.Facts, factDocument{f.Name, f.Value, f.Lack, append([]string{}, f.Mend...)})
+		d.Facts = append(d.Facts, factDocument{f.Name, f.Value, f.Lack, f.Mend})
 		if f.Lack != "" {
 			d.Weaker = append(d.Weaker, f.Lack)
 		}
@@ -240,7 +240,7 @@ type hostSide struct {
 
 func readHostSide() hostSide {
 	led, unknown := hostenv.Taken()
-	return hostSide{cmdline.LeftOut(led), append([]string{}, unknown...), secret.Kinds()}
+	return hostSide{cmdline.LeftOut(led), unknown, secret.Kinds()}
 }
 
 // print prints it as text.

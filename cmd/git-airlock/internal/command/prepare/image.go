@@ -75,10 +75,7 @@ func imageList(c *cli.Context, s *session.Session, _ []string) error {
 		return err
 	}
 	if c.Bool(cmdline.JSONFlag.Name) {
-		return ui.PrintJSON(c.App.Writer, struct {
-			Version int                      `json:"version"`
-			Images  []environment.ImageState `json:"images"`
-		}{ui.DocumentVersion, list})
+		return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "images": list})
 	}
 	return printImages(c.App.Writer, list)
 }

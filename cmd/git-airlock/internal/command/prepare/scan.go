@@ -87,7 +87,7 @@ type findingRecord struct {
 
 func scanned(head gitops.Head, r scan.Report) scanDocument {
 	d := scanDocument{Version: ui.DocumentVersion, Commit: head.Commit, Files: r.Files, Excluded: r.Excluded, Bytes: r.Bytes, High: r.Count(scan.High),
-		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: gitops.Escaped(r.Partial), Archives: gitops.Escaped(r.Archives), Findings: []findingRecord{}}
+		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: gitops.Escaped(r.Partial), Archives: gitops.Escaped(r.Archives)}
 	for _, f := range r.Findings {
 		record := findingRecord{Severity: f.Severity, Path: gitops.Text(f.Path).String(), Line: f.Line, Rule: f.Rule, Reason: gitops.Text(f.Reason).String(), Ignored: f.Ignored, Committed: !f.Loose}
 		if f.Allowed != "" {

@@ -117,10 +117,10 @@ type reason struct {
 }
 
 func documentOf(rows []row, result result) document {
-	d := document{Version: ui.DocumentVersion, Verified: result.err == nil, Commits: []commitDocument{}}
+	d := document{Version: ui.DocumentVersion, Verified: result.err == nil}
 	for _, r := range rows {
 		v := r.verdict
-		one := commitDocument{Commit: r.ID, Tree: r.Tree, Subject: gitops.Text(r.Subject).String(), Result: r.word(), Reasons: []reason{}}
+		one := commitDocument{Commit: r.ID, Tree: r.Tree, Subject: gitops.Text(r.Subject).String(), Result: r.word()}
 		for _, fault := range v.Faults {
 			one.Reasons = append(one.Reasons, reason{evidence.Missing(fault), gitops.Text(fault.Error()).String()})
 		}

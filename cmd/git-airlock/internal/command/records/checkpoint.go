@@ -129,14 +129,11 @@ func list(c *cli.Context, s *session.Session, k checkpoints.Keeper, _ []int) err
 	if err != nil {
 		return err
 	}
-	d := struct {
-		Version     int      `json:"version"`
-		Bytes       int64    `json:"bytes"`
-		Checkpoints []listed `json:"checkpoints"`
-	}{ui.DocumentVersion, bytes, []listed{}}
+	var shown []listed
 	for _, x := range all {
-		d.Checkpoints = append(d.Checkpoints, listedOf(x))
+		shown = append(shown, listedOf(x))
 	}
+	d := map[string]any{"version": ui.DocumentVersion, "bytes": bytes, "checkpoints": shown}
 	return cmdline.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error {
 		err := cmdline.Lines(all, lineOf)(out, p)
 		fmt.Fprintf(out, "%s, %s\n", words.Count(len(all), "checkpoint"), words.Bytes(bytes))
@@ -173,7 +170,7 @@ func (d changesDocument) print(c *cli.Context, s *session.Session, heading func(
 }
 
 func documentOf(changes []checkpoint.Change) changesDocument {
-	d := changesDocument{Version: ui.DocumentVersion, Files: []changed{}}
+	d := changesDocument{Version: ui.DocumentVersion}
 	for _, x := range changes {
 		d.Files = append(d.Files, changed{shown(x.Path), x.What, x.Kind.String()})
 	}

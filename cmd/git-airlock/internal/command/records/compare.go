@@ -61,7 +61,7 @@ func sideOf(c *cli.Context, s *session.Session, name string) (side, error) {
 	}
 	m := run.Manifest
 	d := side{run: run, Name: e.Name(), Status: record.Status(gitops.Text(m.Status).String()), Seconds: m.Ended.Sub(m.Started).Round(time.Millisecond).Seconds(),
-		Patches: []string{}, CPU: -1, Memory: -1}
+		CPU: -1, Memory: -1}
 	commits, _ := run.Commits() // what cannot be read counts as missing, and inspect --verify finds it
 	d.Commits = len(commits)
 	if len(commits) > 0 {
@@ -85,9 +85,7 @@ func sideOf(c *cli.Context, s *session.Session, name string) (side, error) {
 	}
 	delete(programs, "")
 	delete(hosts, "")
-	d.Programs, d.Hosts = slices.AppendSeq([]string{}, maps.Keys(programs)), slices.AppendSeq([]string{}, maps.Keys(hosts))
-	slices.Sort(d.Programs)
-	slices.Sort(d.Hosts)
+	d.Programs, d.Hosts = slices.Sorted(maps.Keys(programs)), slices.Sorted(maps.Keys(hosts))
 	samples, _ := run.Samples()
 	for _, x := range samples {
 		d.CPU, d.Memory = max(d.CPU, x.CPU), max(d.Memory, x.Memory)

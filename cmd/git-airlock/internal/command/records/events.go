@@ -63,14 +63,11 @@ func showEvents(c *cli.Context, s *session.Session, r airlock.Record) error {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(e record.Event) bool { return !e.Level.AtLeast(least) })
-	d := struct {
-		Version int            `json:"version"`
-		Events  []record.Event `json:"events"`
-	}{ui.DocumentVersion, []record.Event{}}
+	var shown []record.Event
 	for _, e := range all {
-		d.Events = append(d.Events, shownEvent(e))
+		shown = append(shown, shownEvent(e))
 	}
-	return cmdline.Print(c, s, true, d, cmdline.Lines(all, eventLine))
+	return cmdline.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "events": shown}, cmdline.Lines(all, eventLine))
 }
 
 // moment reads a time, or a duration before now. An empty text is the beginning of time.

@@ -78,7 +78,7 @@ func verifyRun(c *cli.Context, s *session.Session, e store.Entry, all []store.En
 	faults := store.Verify(c.Context, s.Repo, e, all)
 	if c.Bool(cmdline.JSONFlag.Name) {
 		err := ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "run": e.Name(), "commit": e.Commit, "whole": len(faults) == 0,
-			"faults": append([]string{}, faults...)})
+			"faults": faults})
 		if err != nil || len(faults) == 0 {
 			return err
 		}

@@ -134,7 +134,7 @@ type replayDocument struct {
 }
 
 func showReplay(c *cli.Context, s *session.Session, run string, r replay.Result) error {
-	d := replayDocument{Version: ui.DocumentVersion, Run: run, State: r.State(), Onto: r.Onto, Tip: r.Tip(), Left: r.Left, Commits: []replayed{}}
+	d := replayDocument{Version: ui.DocumentVersion, Run: run, State: r.State(), Onto: r.Onto, Tip: r.Tip(), Left: r.Left}
 	if to := c.String("to"); to != "" && d.Tip != "" {
 		d.Branch = gitops.ToText("refs/heads/" + to)
 	}

@@ -77,7 +77,7 @@ func listRuns(c *cli.Context, s *session.Session) error {
 	if len(all) == 0 && !c.Bool("json") {
 		s.Report.Say("no run is recorded in this repository")
 	}
-	listed := []listedRun{}
+	var listed []listedRun
 	for _, e := range all {
 		listed = append(listed, listedRunOf(e))
 	}

@@ -70,7 +70,7 @@ func documentOf(ctx context.Context, s *session.Session, r airlock.Record, names
 	if err != nil {
 		return document{}, err
 	}
-	d := document{Version: ui.DocumentVersion, Mode: mode, Commits: []reviewed{}}
+	d := document{Version: ui.DocumentVersion, Mode: mode}
 	landed, rest, err := landedOf(ctx, s, names)
 	if err != nil || r.ID == "" || len(names) > 0 && len(rest) == 0 {
 		return d.after(landed), err
@@ -163,7 +163,7 @@ func (r reviewed) name() string {
 
 func reviewedOf(x verdict.Reviewable) reviewed {
 	r := reviewed{Number: x.Number, State: x.State, Commit: x.Commit, Inner: x.Inner, Subject: x.Subject, Added: x.Added(), Removed: x.Removed(),
-		Files: []file{}, Findings: []finding{}, Needs: append([]gitops.OID{}, x.Needs...), Reason: x.Reason, By: x.By, Replaces: x.Before, of: x}
+		Needs: x.Needs, Reason: x.Reason, By: x.By, Replaces: x.Before, of: x}
 	if !x.At.IsZero() {
 		r.At = &x.At
 	}
