@@ -217,21 +217,23 @@ func (t *terminal) move(x, y int) {
 func (t *terminal) feed() {
 	switch {
 	case t.y == t.bottom:
-		t.scrollUp(t.top, 1)
+		t.scrollUp(1)
 	case t.y < t.height-1:
 		t.y++
 	}
 }
 
-// scrollUp removes rows at the row from. What leaves the first screen at its top is kept.
-func (t *terminal) scrollUp(from, n int) {
-	if from > t.bottom {
-		return
+// scrollUp removes the first of the rows that scroll. What leaves the first screen at its top is kept.
+func (t *terminal) scrollUp(n int) {
+	if t.top == 0 && !t.alternate {
+		t.keep(t.rows[:min(n, t.bottom+1)])
 	}
-	n = max(0, min(n, t.bottom-from+1))
-	if from == 0 && !t.alternate {
-		t.keep(t.rows[:n])
-	}
+	t.deleteRows(t.top, n)
+}
+
+// deleteRows removes rows at the row from, which is one of those that scroll. It does not keep them.
+func (t *terminal) deleteRows(from, n int) {
+	n = min(n, t.bottom-from+1)
 	copy(t.rows[from:t.bottom+1], t.rows[from+n:t.bottom+1])
 	clear(t.rows[t.bottom+1-n : t.bottom+1])
 }
@@ -241,7 +243,7 @@ func (t *terminal) scrollDown(from, n int) {
 	if from > t.bottom {
 		return
 	}
-	n = max(0, min(n, t.bottom-from+1))
+	n = min(n, t.bottom-from+1)
 	copy(t.rows[from+n:t.bottom+1], t.rows[from:t.bottom+1-n])
 	clear(t.rows[from : from+n])
 }

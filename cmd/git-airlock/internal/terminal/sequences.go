@@ -205,19 +205,15 @@ func (t *terminal) obey(final byte, numbers []int) {
 	case 'r':
 		t.setMargins(n-1, second-1)
 	case 'b':
+		last, _ := utf8.DecodeRuneInString(t.last)
 		for range min(n, t.width) {
 			if t.last != "" {
-				t.put(t.last, columns(firstRune(t.last)))
+				t.put(t.last, columns(last))
 			}
 		}
 	default:
 		t.edit(final, n, numbers[0])
 	}
-}
-
-func firstRune(text string) rune {
-	r, _ := utf8.DecodeRuneInString(text)
-	return r
 }
 
 // setMargins sets the rows that scroll. Margins that are not possible mean the whole screen.
@@ -262,20 +258,13 @@ func (t *terminal) edit(final byte, n, kind int) {
 		t.scrollDown(max(t.y, t.top), n)
 	case 'M':
 		if t.y >= t.top && t.y <= t.bottom {
-			t.deleteRows(n)
+			t.deleteRows(t.y, n) // not kept, since a program removes them on purpose
 		}
 	case 'S':
-		t.scrollUp(t.top, n)
+		t.scrollUp(n)
 	case 'T':
 		t.scrollDown(t.top, n)
 	}
-}
-
-// deleteRows removes rows at the cursor. They are not kept, since a program removes them on purpose.
-func (t *terminal) deleteRows(n int) {
-	n = min(n, t.bottom-t.y+1)
-	copy(t.rows[t.y:t.bottom+1], t.rows[t.y+n:t.bottom+1])
-	clear(t.rows[t.bottom+1-n : t.bottom+1])
 }
 
 // eraseScreen erases from the cursor on (0), up to it (1), everything (2), or the lines that have left the screen (3).
