@@ -37,52 +37,47 @@ func Watch(c *cli.Context, read func(context.Context, *session.Session) (ui.Prin
 	if err != nil {
 		return err
 	}
-	show := func(v *ui.View) error {
-		said.Reset()
-		d, err := read(ctx, s)
-		if err != nil {
-			return err
-		}
-		return v.Show(d, said.String())
-	}
-	view := func() *ui.View { return ui.NewView(c.App.Writer, c.App.ErrWriter, Painted(s)) }
-	err = watchWhile(ctx, s, show, view)
-	if err == nil && errors.Is(context.Cause(ctx), ErrUnread) {
-		return Shown(ErrUnread)
-	}
-	return err
-}
-
-// watchWhile watches until ctx ends or the airlock is cleared.
-func watchWhile(ctx context.Context, s *session.Session, show func(*ui.View) error, newView func() *ui.View) error {
 	r, err := s.Here(ctx)
 	if err != nil {
 		return err
 	}
 	changes := daemon.Watch(ctx, s.Repo, s.Store, r)
-	view := newView()
+	view := ui.NewView(c.App.Writer, c.App.ErrWriter, Painted(s))
 	defer view.Close()
 	for ctx.Err() == nil {
-		if err := show(view); err != nil {
-			if ctx.Err() != nil {
-				return nil // the error is only the interruption
-			}
+		said.Reset()
+		d, err := read(ctx, s)
+		if err == nil {
+			err = view.Show(d, said.String())
+		}
+		if err != nil && ctx.Err() != nil {
+			break // the error is only the interruption
+		}
+		if err != nil {
 			return err
 		}
-		poll := time.After(watchPoll)
-		for waits := true; waits; {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-poll:
-				waits = false
-			case <-changes:
-				time.Sleep(watchPause)
-				waits = false
-			case <-view.Tick:
-				view.Draw()
-			}
-		}
+		untilChange(ctx, changes, view)
+	}
+	if errors.Is(context.Cause(ctx), ErrUnread) {
+		return Shown(ErrUnread)
 	}
 	return nil
+}
+
+// untilChange waits until the status may have changed, or ctx ends. It draws the passing time meanwhile.
+func untilChange(ctx context.Context, changes <-chan struct{}, view *ui.View) {
+	poll := time.After(watchPoll)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-poll:
+			return
+		case <-changes:
+			time.Sleep(watchPause)
+			return
+		case <-view.Tick:
+			view.Draw()
+		}
+	}
 }
