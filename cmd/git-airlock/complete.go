@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -35,17 +36,14 @@ import (
 
 // known computes completions from the repository. It changes nothing, and ignores everything that it cannot read.
 type known struct {
-	ctx    context.Context
-	looked bool
-	here   *session.Session
+	ctx     context.Context
+	session func() *session.Session // opens the repository here; nil if there is none that git may read
 }
 
-// session opens the repository here. It returns nil if there is none that git may read.
-func (k *known) session() *session.Session {
-	if !k.looked {
-		k.looked, k.here = true, session.Peek(k.ctx, session.Options{Report: ui.Reporter{To: io.Discard}, Now: ui.Now})
-	}
-	return k.here
+func newKnown(ctx context.Context) *known {
+	return &known{ctx, sync.OnceValue(func() *session.Session {
+		return session.Peek(ctx, session.Options{Report: ui.Reporter{To: io.Discard}, Now: ui.Now})
+	})}
 }
 
 // record returns the record of the airlock here, or nil if there is none.
@@ -72,8 +70,8 @@ func (k *known) withEngine(use func(*promote.Engine)) {
 	use(engine)
 }
 
-// held returns the findings that --accept can accept, as rules and as rules with paths.
-func (k *known) held() (all []manual.Candidate) {
+// rules returns the rules whose findings --accept can accept. Those that hold a commit come first, with the held paths.
+func (k *known) rules() (all []manual.Candidate) {
 	seen := map[string]bool{}
 	add := func(text, about string) {
 		// An escaped path cannot be typed in this form.
@@ -83,10 +81,7 @@ func (k *known) held() (all []manual.Candidate) {
 		seen[text] = true
 	}
 	k.withEngine(func(engine *promote.Engine) {
-		findings, err := engine.Findings(k.ctx)
-		if err != nil {
-			return
-		}
+		findings, _ := engine.Findings(k.ctx)
 		for _, v := range findings.Held {
 			for _, f := range v.Findings {
 				if f.Action != policy.Hold {
@@ -99,15 +94,9 @@ func (k *known) held() (all []manual.Candidate) {
 			}
 		}
 	})
-	return all
-}
-
-// acceptableRules returns the rules whose findings can be accepted.
-func acceptableRules() []manual.Candidate {
-	var all []manual.Candidate
 	for _, d := range policy.Rules() {
 		if d.Key != "" {
-			all = append(all, manual.Candidate{Text: d.ID, About: d.Doc})
+			add(d.ID, d.Doc)
 		}
 	}
 	return all
@@ -159,10 +148,7 @@ func (k *known) operations() (all []manual.Candidate) {
 // inner returns the inner branches that do not land by themselves.
 func (k *known) inner() (all []manual.Candidate) {
 	k.withEngine(func(engine *promote.Engine) {
-		state, err := engine.State(k.ctx)
-		if err != nil {
-			return
-		}
+		state, _ := engine.State(k.ctx)
 		for _, w := range state.OtherRefs {
 			if w.Name != "" && gitops.Text(w.Name).Plain() {
 				all = append(all, manual.Candidate{Text: strings.TrimPrefix(w.Name, "refs/heads/"), About: words.Count(w.Commits, "commit")})
@@ -181,9 +167,6 @@ func (k *known) refs(below string) []manual.Candidate {
 	refs, _ := s.Repo.RefNames(k.ctx, candidatesShown, below)
 	return summaries(refs)
 }
-
-// branches returns the branches of this repository.
-func (k *known) branches() []manual.Candidate { return k.refs("refs/heads") }
 
 // remotes returns the remotes of this repository.
 func (k *known) remotes() []manual.Candidate {
@@ -235,8 +218,7 @@ func plain(names []string) (all []manual.Candidate) {
 	return all
 }
 
-func summaries(of []gitops.Summary) []manual.Candidate {
-	var all []manual.Candidate
+func summaries(of []gitops.Summary) (all []manual.Candidate) {
 	for _, s := range of {
 		all = append(all, manual.Candidate{Text: s.Name, About: s.Subject})
 	}
@@ -245,6 +227,7 @@ func summaries(of []gitops.Summary) []manual.Candidate {
 
 // values returns the candidates that completion can offer here.
 func (k *known) values() manual.Offered {
+	branches := func() []manual.Candidate { return k.refs("refs/heads") }
 	return manual.Offered{
 		Values: map[string]func() []manual.Candidate{
 			"RULE[:PATH]": k.rules, "REV": k.reviewable, "[OP]": k.operations, "COMMIT": k.pending, "REF": k.inner,
@@ -253,7 +236,7 @@ func (k *known) values() manual.Offered {
 				return append(plain(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
 			},
 			"rule": k.networkRules, "RULE": k.networkRules, "HOST[:PORT]": k.refusedHosts, "N": k.checkpoints, "M": k.checkpoints,
-			"RUN": k.runs, "[RUN]": k.runs, "REVISION": k.branches, "BRANCH": k.branches, "REMOTE": k.remotes,
+			"RUN": k.runs, "[RUN]": k.runs, "REVISION": branches, "BRANCH": branches, "REMOTE": k.remotes,
 			"LIST":  func() []manual.Candidate { return plain(evidence.Requirements()) },
 			"level": func() []manual.Candidate { return plain([]string{"info", "notice", "warning", "error"}) },
 			"log": func() []manual.Candidate {
@@ -301,24 +284,24 @@ func (k *known) credentials() (all []manual.Candidate) {
 	return all
 }
 
-// lockPatience bounds the time that a completion waits for another command.
-const lockPatience = 200 * time.Millisecond
-
 // runs returns the names of the records in this repository.
 func (k *known) runs() (all []manual.Candidate) {
 	s := k.session()
 	if s == nil {
 		return nil
 	}
-	records, err := store.List(k.ctx, s.Repo)
-	if err != nil || len(records) == 0 {
-		return nil
-	}
+	records, _ := store.List(k.ctx, s.Repo)
 	for _, e := range records {
 		all = append(all, manual.Candidate{Text: e.Name(), About: e.Manifest.Command(60)})
 	}
-	return append(all, manual.Candidate{Text: "last", About: "the newest run"})
+	if len(all) > 0 {
+		all = append(all, manual.Candidate{Text: "last", About: "the newest run"})
+	}
+	return all
 }
+
+// lockPatience bounds the time that a completion waits for another command.
+const lockPatience = 200 * time.Millisecond
 
 // checkpoints returns the numbers of the checkpoints of the airlock here.
 func (k *known) checkpoints() (all []manual.Candidate) {
@@ -328,10 +311,7 @@ func (k *known) checkpoints() (all []manual.Candidate) {
 	}
 	ctx, cancel := context.WithTimeout(k.ctx, lockPatience)
 	defer cancel()
-	kept, _, err := cmdline.Checkpoints(k.session(), *r).List(ctx)
-	if err != nil {
-		return nil
-	}
+	kept, _, _ := cmdline.Checkpoints(k.session(), *r).List(ctx)
 	for _, c := range kept {
 		all = append(all, manual.Candidate{Text: strconv.Itoa(c.Number), About: gitops.Text(c.Message).String()})
 	}
@@ -344,8 +324,7 @@ func (k *known) refusedHosts() (all []manual.Candidate) {
 	if r == nil {
 		return nil
 	}
-	refused := k.session().RecentRefusals(*r, true)
-	for _, host := range cmdline.RefusedHosts(refused) {
+	for _, host := range cmdline.RefusedHosts(k.session().RecentRefusals(*r, true)) {
 		for _, rule := range host.Rules {
 			if gitops.Text(rule).Plain() && !strings.Contains(rule, " ") {
 				all = append(all, manual.Candidate{Text: rule, About: "refused: " + host.Reason})
@@ -361,18 +340,6 @@ func (k *known) networkRules() []manual.Candidate {
 	for _, set := range network.Sets() {
 		if !slices.ContainsFunc(all, func(c manual.Candidate) bool { return c.Text == set }) {
 			all = append(all, manual.Candidate{Text: set, About: "a set of hosts"})
-		}
-	}
-	return all
-}
-
-// rules returns all acceptable rules. Rules that hold a commit come first, with the held paths.
-func (k *known) rules() []manual.Candidate {
-	all := k.held()
-	held := len(all)
-	for _, c := range acceptableRules() {
-		if !slices.ContainsFunc(all[:held], func(h manual.Candidate) bool { return h.Text == c.Text }) {
-			all = append(all, c)
 		}
 	}
 	return all
@@ -405,7 +372,7 @@ func completeCommand() *cli.Command {
 		Hidden:    true,
 		Action: func(c *cli.Context) error {
 			if inside := cmdline.Inside(c); len(inside) > 0 {
-				manual.Complete(c.App.Writer, cmdline.ProgramPage(c.App), (&known{ctx: c.Context}).values(), inside)
+				manual.Complete(c.App.Writer, cmdline.ProgramPage(c.App), newKnown(c.Context).values(), inside)
 			}
 			return nil
 		},
