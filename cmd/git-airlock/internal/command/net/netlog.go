@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -78,11 +78,8 @@ func end(r control.Rule) string {
 	if r.Until.IsZero() {
 		return ""
 	}
-	return " until " + r.Until.Local().Format(timeFormat)
+	return " until " + r.Until.Local().Format(time.DateTime)
 }
-
-// timeFormat is for people, in their time zone.
-const timeFormat = "2006-01-02 15:04:05"
 
 // netLock returns the action that begins, or ends, a lockdown.
 func netLock(lock bool) cmdline.SubAction {
@@ -203,20 +200,15 @@ func (d checkDocument) print(out io.Writer) error {
 
 // netLog prints the ledger.
 func netLog(c *cli.Context, s *session.Session, args []string) error {
-	asJSON, follow, verify := c.Bool(recordsFlag.Name), c.Bool("follow"), c.Bool("verify")
+	follow, verify := c.Bool("follow"), c.Bool("verify")
 	if (len(args) > 0 || verify) && follow || len(args) > 0 && verify {
 		return ui.Usagef("net log: --follow, --verify and a revision exclude each other")
 	}
-	print := recordPrinter(c)
-	var d recordsDocument
-	if asJSON && !follow {
-		d = recordsDocument{ui.DocumentVersion, []control.Record{}}
-		print = d.add
-	}
+	p := &recordPrinter{denied: c.Bool("denied"), lines: follow, asJSON: c.Bool(recordsFlag.Name)}
 	if len(args) > 0 {
-		err := logOf(c, s, args[0], print)
+		err := logOf(c, s, args[0], p)
 		if err == nil {
-			err = d.print(c)
+			err = p.end(c.App.Writer)
 		}
 		return err
 	}
@@ -228,21 +220,21 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 		return verifyLedger(c, s, dir)
 	}
 	var found ledger.Report
-	all := func(out io.Writer, p ui.Paint) (err error) {
+	all := func(out io.Writer, paint ui.Paint) (err error) {
 		var failed error
 		found, err = ledger.Read(dir, func(r control.Record) bool {
-			failed = print(out, p, r)
+			failed = p.print(out, paint, r)
 			return failed == nil
 		})
 		return errors.Join(err, failed)
 	}
-	if asJSON || follow {
+	if p.asJSON || follow {
 		err = all(c.App.Writer, cmdline.Painted(s))
 	} else {
 		err = cmdline.Show(c, s, true, all)
 	}
 	if err == nil {
-		err = d.print(c)
+		err = p.end(c.App.Writer)
 	}
 	if err != nil {
 		return err
@@ -251,46 +243,39 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 		s.Report.Say("the record was changed, or is damaged: %s", gitops.Text(d.String()))
 	}
 	if follow {
-		return ledger.Follow(c.Context, dir, found.Last, func(r control.Record) error { return print(c.App.Writer, cmdline.Painted(s), r) })
+		return ledger.Follow(c.Context, dir, found.Last, func(r control.Record) error { return p.print(c.App.Writer, cmdline.Painted(s), r) })
 	}
 	return nil
 }
 
-// recordsDocument is version 1 of what net log --json prints.
-type recordsDocument struct {
-	Version int              `json:"version"`
-	Records []control.Record `json:"records"`
+// recordPrinter prints records in the form that the options select.
+type recordPrinter struct {
+	denied bool // only refusals
+	asJSON bool
+	lines  bool // with asJSON, a document for each record, and not one for all
+
+	kept []control.Record // for the document
 }
 
-func (d *recordsDocument) add(_ io.Writer, _ ui.Paint, r control.Record) error {
-	d.Records = append(d.Records, network.Shown(r))
-	return nil
+func (p *recordPrinter) print(out io.Writer, paint ui.Paint, r control.Record) (err error) {
+	switch {
+	case p.denied && r.Kind != control.KindRefusal:
+	case p.asJSON && p.lines:
+		err = json.NewEncoder(out).Encode(network.Shown(r))
+	case p.asJSON:
+		p.kept = append(p.kept, network.Shown(r))
+	default:
+		_, err = fmt.Fprintln(out, recordLine(paint, r))
+	}
+	return err
 }
 
-// print prints the document, unless it was not asked for.
-func (d *recordsDocument) print(c *cli.Context) error {
-	if d.Version == 0 {
+// end prints the document, if there is one.
+func (p *recordPrinter) end(out io.Writer) error {
+	if !p.asJSON || p.lines {
 		return nil
 	}
-	if c.Bool("denied") {
-		d.Records = slices.DeleteFunc(d.Records, func(r control.Record) bool { return r.Kind != control.KindRefusal })
-	}
-	return ui.PrintJSON(c.App.Writer, d)
-}
-
-// recordPrinter returns a function that prints a record in the form that the options select, if they do not leave it out.
-func recordPrinter(c *cli.Context) func(io.Writer, ui.Paint, control.Record) error {
-	denied, asJSON := c.Bool("denied"), c.Bool(recordsFlag.Name)
-	return func(out io.Writer, p ui.Paint, r control.Record) error {
-		if denied && r.Kind != control.KindRefusal {
-			return nil
-		}
-		if asJSON { // of --follow
-			return json.NewEncoder(out).Encode(network.Shown(r))
-		}
-		_, err := fmt.Fprintln(out, recordLine(p, r))
-		return err
-	}
+	return ui.PrintJSON(out, map[string]any{"version": ui.DocumentVersion, "records": p.kept})
 }
 
 // verifyLedger checks the chain of the whole record.
@@ -315,7 +300,7 @@ const loggedCommits = 1000
 
 // logOf prints the notes about the network of the commits of a revision or range, and the records of their windows that the
 // ledger of the airlock here has.
-func logOf(c *cli.Context, s *session.Session, revisions string, print func(io.Writer, ui.Paint, control.Record) error) error {
+func logOf(c *cli.Context, s *session.Session, revisions string, printer *recordPrinter) error {
 	var notes bytes.Buffer
 	if err := s.Repo.Log(c.Context, s.Repo.Top, &notes, false, "--no-walk=unsorted", fmt.Sprint("--max-count=", loggedCommits),
 		"--notes="+promote.EgressRef, "--format=commit %h %s%n%N", "--end-of-options", revisions, "--"); err != nil {
@@ -327,14 +312,13 @@ func logOf(c *cli.Context, s *session.Session, revisions string, print func(io.W
 			here = r.Session
 		}
 	}
-	asJSON := c.Bool(recordsFlag.Name)
-	return cmdline.Show(c, s, !asJSON, func(out io.Writer, p ui.Paint) (err error) {
+	return cmdline.Show(c, s, !printer.asJSON, func(out io.Writer, p ui.Paint) (err error) {
 		session := ""
 		for line := range strings.Lines(notes.String()) {
 			if line = strings.TrimSpace(line); line == "" {
 				continue
 			}
-			if !asJSON {
+			if !printer.asJSON {
 				if _, err := fmt.Fprintln(out, line); err != nil {
 					return err
 				}
@@ -350,7 +334,7 @@ func logOf(c *cli.Context, s *session.Session, revisions string, print func(io.W
 				if n, _ := fmt.Sscanf(value, "%d-%d", &first, &last); n != 2 || first == 0 {
 					continue
 				}
-				failed := ledger.Range(dir, first-1, last, func(r control.Record) { err = errors.Join(err, print(out, p, r)) })
+				failed := ledger.Range(dir, first-1, last, func(r control.Record) { err = errors.Join(err, printer.print(out, p, r)) })
 				if err = errors.Join(failed, err); err != nil {
 					return err
 				}
@@ -398,7 +382,7 @@ func recordLine(p ui.Paint, r control.Record) string {
 	if r.Kind == control.KindRefusal || r.Kind == control.KindAlarm {
 		word = p.Red(word)
 	}
-	return fmt.Sprintf("%5d  %s  %s %s", r.Seq, r.Time.Local().Format(timeFormat), word, gitops.Text(text))
+	return fmt.Sprintf("%5d  %s  %s %s", r.Seq, r.Time.Local().Format(time.DateTime), word, gitops.Text(text))
 }
 
 // explainDocument is version 1 of what net explain --json prints.
@@ -410,8 +394,6 @@ type explainDocument struct {
 	Source  string         `json:"source"`
 	Next    []string       `json:"next"`
 }
-
-var errNothingRefused = errors.New("nothing was refused")
 
 // netExplain explains a record, or the last refusal.
 func netExplain(c *cli.Context, s *session.Session, args []string) error {
@@ -439,7 +421,7 @@ func netExplain(c *cli.Context, s *session.Session, args []string) error {
 	case found == nil && wanted != 0:
 		return environment.Advise(fmt.Errorf("there is no record %d", wanted), "git airlock net log")
 	case found == nil:
-		return errNothingRefused
+		return errors.New("nothing was refused")
 	}
 	rules, err := s.RulesHere(c.Context)
 	if err != nil {
