@@ -51,11 +51,7 @@ type side struct {
 }
 
 func sideOf(c *cli.Context, s *session.Session, name string) (side, error) {
-	e, _, err := find(c.Context, s, name)
-	if err != nil {
-		return side{}, err
-	}
-	run, err := load(c.Context, s, e)
+	e, run, err := recordOf(c.Context, s, name)
 	if err != nil {
 		return side{}, err
 	}

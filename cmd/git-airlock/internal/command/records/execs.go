@@ -45,31 +45,19 @@ func listExecs(c *cli.Context, s *session.Session) error {
 	if c.Bool("tree") && c.Bool(cmdline.JSONFlag.Name) {
 		return ui.Usagef("execs: --tree is for people; in the document, ppid is the parent")
 	}
+	wanted := programs.Selection{Top: c.Bool("top"), Since: c.String("since")}
 	if words := cmdline.Words(c); len(words) > 0 {
-		return recordedExecs(c, s, words[0])
+		_, run, err := recordOf(c.Context, s, words[0])
+		if err != nil {
+			return err
+		}
+		found, missing, err := programs.Recorded(c.Context, s.Repo, run, wanted)
+		return showExecs(c, s, found, missing, err)
 	}
 	return cmdline.WithAirlock(c, s, func(c *cli.Context, s *session.Session, r airlock.Record) error {
-		found, missing, err := programs.Read(c.Context, s.Prisons(), r, selectionOf(c))
+		found, missing, err := programs.Read(c.Context, s.Prisons(), r, wanted)
 		return showExecs(c, s, found, missing, err)
 	})
-}
-
-// recordedExecs lists the programs in the record of a run.
-func recordedExecs(c *cli.Context, s *session.Session, name string) error {
-	e, _, err := find(c.Context, s, name)
-	if err != nil {
-		return err
-	}
-	run, err := load(c.Context, s, e)
-	if err != nil {
-		return err
-	}
-	found, missing, err := programs.Recorded(c.Context, s.Repo, run, selectionOf(c))
-	return showExecs(c, s, found, missing, err)
-}
-
-func selectionOf(c *cli.Context) programs.Selection {
-	return programs.Selection{Top: c.Bool("top"), Since: c.String("since")}
 }
 
 func showExecs(c *cli.Context, s *session.Session, found []execs.Record, missing uint64, err error) error {

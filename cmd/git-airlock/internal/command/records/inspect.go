@@ -46,53 +46,52 @@ var (
 )
 
 func inspectRun(c *cli.Context, s *session.Session) error {
-	name := "last"
-	if words := cmdline.Words(c); len(words) > 0 {
-		name = words[0]
-	}
-	e, all, err := find(c.Context, s, name)
-	if err != nil {
-		return err
-	}
+	name := nameOf(c)
 	if c.Bool("verify") {
-		return verifyRun(c, s, e, all)
+		return verifyRun(c, s, name)
 	}
-	run, err := load(c.Context, s, e)
+	_, run, err := recordOf(c.Context, s, name)
 	if err != nil {
 		return err
 	}
 	return cmdline.Print(c, s, true, run.Manifest, func(out io.Writer, _ ui.Paint) error { return printManifest(out, run) })
 }
 
-// load reads the record of a run, and prints the faults of the record, because what a command shows of such a record may be wrong.
-func load(ctx context.Context, s *session.Session, e store.Entry) (record.Run, error) {
+// nameOf returns the name of the run that the command line names, or else of the newest one.
+func nameOf(c *cli.Context) string { return append(cmdline.Words(c), "last")[0] }
+
+// recordOf reads the record of the run with a name, and prints the faults of the record, because what a command shows of such a record may be
+// wrong.
+func recordOf(ctx context.Context, s *session.Session, name string) (store.Entry, record.Run, error) {
+	e, _, err := find(ctx, s, name)
+	if err != nil {
+		return e, record.Run{}, err
+	}
 	run, err := store.Load(ctx, s.Repo, e)
 	if err == nil && len(run.Faults) > 0 {
 		s.Report.Say("the record of run %s is not whole: %s (see: git airlock inspect %s --verify)", e.Name(), gitops.Text(run.Faults[0]), e.Name())
 	}
-	return run, err
+	return e, run, err
 }
 
-// verifyRun prints what is wrong with a record.
-func verifyRun(c *cli.Context, s *session.Session, e store.Entry, all []store.Entry) error {
+// verifyRun prints what is wrong with the record of the run with a name.
+func verifyRun(c *cli.Context, s *session.Session, name string) error {
+	e, all, err := find(c.Context, s, name)
+	if err != nil {
+		return err
+	}
 	faults := store.Verify(c.Context, s.Repo, e, all)
+	whole := len(faults) == 0
 	if c.Bool(cmdline.JSONFlag.Name) {
-		err := ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "run": e.Name(), "commit": e.Commit, "whole": len(faults) == 0,
-			"faults": faults})
-		if err != nil || len(faults) == 0 {
-			return err
-		}
-		return cmdline.Shown(errNotWhole)
+		err = ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "run": e.Name(), "commit": e.Commit, "whole": whole, "faults": faults})
+	} else if whole {
+		_, err = fmt.Fprintf(c.App.Writer, "%s: whole, commit %s\n", e.Name(), e.Commit)
+	} else {
+		err = cmdline.Lines(faults, func(_ ui.Paint, fault string) string { return fmt.Sprintf("%s: %s", e.Name(), gitops.Text(fault)) })(c.App.Writer, false)
 	}
-	for _, fault := range faults {
-		if _, err := fmt.Fprintf(c.App.Writer, "%s: %s\n", e.Name(), gitops.Text(fault)); err != nil {
-			return err
-		}
+	if err == nil && !whole {
+		err = cmdline.Shown(errNotWhole)
 	}
-	if len(faults) > 0 {
-		return cmdline.Shown(errNotWhole)
-	}
-	_, err := fmt.Fprintf(c.App.Writer, "%s: whole, commit %s\n", e.Name(), e.Commit)
 	return err
 }
 

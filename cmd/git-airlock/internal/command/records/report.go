@@ -50,7 +50,7 @@ func showReport(c *cli.Context, s *session.Session) error {
 	if chosen > 1 || c.IsSet("html") && c.String("html") == "" {
 		return ui.Usagef("report: use one of --html FILE, --open, --text and --json")
 	}
-	run, err := recordOf(c, s)
+	_, run, err := recordOf(c.Context, s, nameOf(c))
 	if err != nil {
 		return err
 	}
@@ -69,16 +69,6 @@ func showReport(c *cli.Context, s *session.Session) error {
 		return err
 	}
 	return cmdline.Show(c, s, true, func(out io.Writer, p ui.Paint) error { return view.Print(out, p) })
-}
-
-// recordOf reads the record that the command line names, or the newest one.
-func recordOf(c *cli.Context, s *session.Session) (record.Run, error) {
-	name := append(cmdline.Words(c), "last")[0]
-	e, _, err := find(c.Context, s, name)
-	if err != nil {
-		return record.Run{}, err
-	}
-	return load(c.Context, s, e)
 }
 
 func writePage(c *cli.Context, s *session.Session, view report.View, file string) error {
