@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -144,6 +145,22 @@ func Lines[T any](all []T, line func(p ui.Paint, one T) string) func(out io.Writ
 // ShowWhole is like Show, and reports whether the pager took the output to its end.
 func ShowWhole(c *cli.Context, s *session.Session, print func(out io.Writer, p ui.Paint) error) (bool, error) {
 	return paging(c, s, true).ShowWhole(c.Context, print)
+}
+
+// CommitsNamed returns the commit that a word names, or the commits of a range, oldest first. A range can have none.
+func CommitsNamed(ctx context.Context, s *session.Session, name string) ([]gitops.OID, error) {
+	if !strings.Contains(name, "..") {
+		commit, err := s.Repo.Commit(ctx, name)
+		return []gitops.OID{commit}, err
+	}
+	all, err := s.Repo.Range(ctx, name)
+	if err != nil {
+		return nil, GitSaid(err)
+	}
+	if len(all) == 0 { // such as after a push that takes commits back
+		s.Report.Say("%q has no commits", gitops.Text(name))
+	}
+	return all, nil
 }
 
 // Painted returns the colours for standard output.

@@ -93,24 +93,13 @@ func namedCommits(c *cli.Context, s *session.Session, here *airlock.Record) ([]g
 	for _, word := range cmdline.Words(c) {
 		name = word
 	}
-	if strings.Contains(name, "..") {
-		all, err := s.Repo.Range(c.Context, name)
-		if err != nil {
-			return nil, cmdline.GitSaid(err)
-		}
-		if len(all) == 0 {
-			s.Report.Say("%q has no commits", gitops.Text(name))
-		}
-		return all, nil
-	}
-	if here != nil {
+	if here != nil && !strings.Contains(name, "..") {
 		waiting, err := waitingCommit(c, s, *here, name)
 		if err != nil || waiting != "" {
 			return []gitops.OID{waiting}, err
 		}
 	}
-	commit, err := s.Repo.Commit(c.Context, name)
-	return []gitops.OID{commit}, err
+	return cmdline.CommitsNamed(c.Context, s, name)
 }
 
 // waitingCommit returns the commit of the list of review that a name stands for, empty if there is none.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -76,12 +75,18 @@ func verify(c *cli.Context, s *session.Session, inert bool) error {
 	if err != nil {
 		return err
 	}
-	list, err := namedCommits(c.Context, s, cmdline.Words(c)[0])
+	ids, err := cmdline.CommitsNamed(c.Context, s, cmdline.Words(c)[0])
 	if err != nil {
 		return err
 	}
+	var list []gitops.Noted
+	if len(ids) > 0 {
+		if list, err = s.Repo.Noted(c.Context, "", gitops.Names(ids), "--no-walk=unsorted"); err != nil { // the verifier reads the notes, and bounds them
+			return err
+		}
+	}
 	rows := make([]row, 0, len(list))
-	patches := patchIDs{ctx: c.Context, repo: s.Repo, of: list}
+	patches := patchIDs{ctx: c.Context, repo: s.Repo, of: ids}
 	for _, n := range list {
 		commit := evidence.Commit{ID: n.ID, Tree: n.Tree, Patch: func() string { return patches.find(n.ID) }, Again: c.Bool(checkedFlag)}
 		r := row{Noted: n, verdict: v.Verify(commit)}
@@ -154,11 +159,11 @@ func signersOf(c *cli.Context, s *session.Session) (evidence.Signers, error) {
 	if err != nil || !listed {
 		return nil, err
 	}
+	var signers evidence.Signers
 	content, err := s.Repo.File(c.Context, ref, evidence.SignersFile, evidence.SignersLimit)
-	if err != nil {
-		return nil, fmt.Errorf("%s:%s: %w", policy.TeamRef, evidence.SignersFile, err)
+	if err == nil {
+		signers, err = evidence.ParseSigners(content)
 	}
-	signers, err := evidence.ParseSigners(content)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%s: %w", policy.TeamRef, evidence.SignersFile, err)
 	}
@@ -187,44 +192,18 @@ func hasSigners(ctx context.Context, s *session.Session, at gitops.OID) (bool, e
 	return entry != "", err
 }
 
-// namedCommits returns the commit that a word names, or the commits of a range, oldest first.
-func namedCommits(ctx context.Context, s *session.Session, name string) ([]gitops.Noted, error) {
-	var ids []gitops.OID
-	var err error
-	if strings.Contains(name, "..") {
-		if ids, err = s.Repo.Range(ctx, name); err != nil {
-			return nil, cmdline.GitSaid(err)
-		}
-		if len(ids) == 0 { // such as after a push that takes commits back
-			s.Report.Say("%q has no commits", gitops.Text(name))
-			return nil, nil
-		}
-	} else {
-		id, err := s.Repo.Commit(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		ids = []gitops.OID{id}
-	}
-	return s.Repo.Noted(ctx, "", gitops.Names(ids), "--no-walk=unsorted") // the verifier reads the notes, and bounds them
-}
-
 // patchIDs computes the patch-ids of all commits when the first one is needed.
 type patchIDs struct {
 	ctx  context.Context
 	repo *gitops.Repository
-	of   []gitops.Noted
+	of   []gitops.OID
 	ids  map[gitops.OID]string
 	err  error
 }
 
 func (p *patchIDs) find(commit gitops.OID) string {
 	if p.ids == nil && p.err == nil {
-		var all []gitops.OID
-		for _, n := range p.of {
-			all = append(all, n.ID)
-		}
-		p.ids, p.err = p.repo.VerbatimPatchIDs(p.ctx, all, evidence.PatchLimit)
+		p.ids, p.err = p.repo.VerbatimPatchIDs(p.ctx, p.of, evidence.PatchLimit)
 	}
 	return p.ids[commit]
 }
