@@ -20,20 +20,11 @@ import (
 )
 
 // Open opens the repository of the current folder for a command.
-func Open(c *cli.Context) (*session.Session, error) {
-	return openAs(c, ui.Reporter{To: c.App.ErrWriter})
-}
+func Open(c *cli.Context) (*session.Session, error) { return openAs(c, c.App.ErrWriter) }
 
-// openAs also takes the receiver of messages.
-func openAs(c *cli.Context, report session.Reporter) (*session.Session, error) {
-	caller, _ := hostenv.Original("SUDO_UID")
-	sudo, err := strconv.Atoi(caller)
-	if err != nil {
-		sudo = 0
-	}
-	with := optionsOf(c, report)
-	with.Sudo = sudo
-	s, err := session.Open(c.Context, with)
+// openAs also takes the writer of messages.
+func openAs(c *cli.Context, messages io.Writer) (*session.Session, error) {
+	s, err := session.Open(c.Context, optionsOf(c, messages))
 	if err == nil {
 		ui.Know(c.App.ErrWriter, s.Config)
 		s.Recorder = recorder{s}
@@ -41,9 +32,14 @@ func openAs(c *cli.Context, report session.Reporter) (*session.Session, error) {
 	return s, err
 }
 
-func optionsOf(c *cli.Context, report session.Reporter) session.Options {
+func optionsOf(c *cli.Context, messages io.Writer) session.Options {
 	dry := slices.ContainsFunc(c.Lineage(), func(of *cli.Context) bool { return of.Bool(dryRunFlag.Name) })
-	return session.Options{Dry: dry, Report: report, Now: ui.Now, Terminal: terminalLikeOurs(), Version: c.App.Version}
+	caller, _ := hostenv.Original("SUDO_UID")
+	sudo, err := strconv.Atoi(caller)
+	if err != nil {
+		sudo = 0
+	}
+	return session.Options{Dry: dry, Report: ui.Reporter{To: messages}, Now: ui.Now, Terminal: terminalLikeOurs(), Sudo: sudo, Version: c.App.Version}
 }
 
 // InAnyRepository is like [InRepository], but also opens a bare repository, and a copy of a repository whose airlock is in use. inert reports that
@@ -54,7 +50,7 @@ func InAnyRepository(act func(c *cli.Context, s *session.Session, inert bool) er
 		inert := true
 		switch {
 		case errors.Is(err, gitops.ErrBare):
-			s, err = session.OpenBare(c.Context, optionsOf(c, ui.Reporter{To: c.App.ErrWriter}))
+			s, err = session.OpenBare(c.Context, optionsOf(c, c.App.ErrWriter))
 		case errors.Is(err, session.ErrCopy):
 			err = nil
 		default:
@@ -113,7 +109,8 @@ func Checkpoints(s *session.Session, r airlock.Record) checkpoints.Keeper {
 
 // Show prints the output of a command, with colours if git would use them, and on a terminal through git's pager if pages is true.
 func Show(c *cli.Context, s *session.Session, pages bool, print func(out io.Writer, p ui.Paint) error) error {
-	return paging(c, s, pages).Show(c.Context, print)
+	_, err := paging(c, s, pages).Show(c.Context, print)
+	return err
 }
 
 // paging returns how the output of a command is paged. The setting of a subcommand is that of the command above it.
@@ -144,7 +141,7 @@ func Lines[T any](all []T, line func(p ui.Paint, one T) string) func(out io.Writ
 
 // ShowWhole is like Show, and reports whether the pager took the output to its end.
 func ShowWhole(c *cli.Context, s *session.Session, print func(out io.Writer, p ui.Paint) error) (bool, error) {
-	return paging(c, s, true).ShowWhole(c.Context, print)
+	return paging(c, s, true).Show(c.Context, print)
 }
 
 // CommitsNamed returns the commit that a word names, or the commits of a range, oldest first. A range can have none.
@@ -164,6 +161,4 @@ func CommitsNamed(ctx context.Context, s *session.Session, name string) ([]gitop
 }
 
 // Painted returns the colours for standard output.
-func Painted(s *session.Session) ui.Paint {
-	return ui.Paint(ui.WantsColour(s.Config, ui.Stdout, "color.airlock", "color.ui"))
-}
+func Painted(s *session.Session) ui.Paint { return ui.Colours(s.Config) }

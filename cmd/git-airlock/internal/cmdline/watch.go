@@ -33,7 +33,7 @@ func Watch(c *cli.Context, read func(context.Context, *session.Session) (ui.Prin
 	}()
 	c.Context = ctx
 	said := &bytes.Buffer{}
-	s, err := openAs(c, ui.Reporter{To: said})
+	s, err := openAs(c, said)
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,11 @@ func WantsColour(config gitops.Config, w io.Writer, keys ...string) bool {
 	return IsTerminal(w) || w == Stdout && pagerInUse(config)
 }
 
+// Colours returns the colours of text for standard output.
+func Colours(config gitops.Config) Paint {
+	return Paint(WantsColour(config, Stdout, "color.airlock", "color.ui"))
+}
+
 // pagerInUse reports whether git has connected standard output to a pager that shows colours ("git -p airlock",
 // pager.airlock).
 func pagerInUse(config gitops.Config) bool {

@@ -22,16 +22,10 @@ type Paging struct {
 }
 
 // Show calls print, with colours if git would use them. On a terminal the output of a command that pages goes through git's
-// pager. pager.airlock.<command> overrides this with a boolean or a pager.
-func (g Paging) Show(ctx context.Context, print func(out io.Writer, p Paint) error) error {
-	_, err := g.ShowWhole(ctx, print)
-	return err
-}
-
-// ShowWhole is like Show, and reports whether the pager took the output to its end. A pager that fails has not shown it, even if the
-// output fitted into the pipe.
-func (g Paging) ShowWhole(ctx context.Context, print func(out io.Writer, p Paint) error) (whole bool, err error) {
-	p := Paint(WantsColour(g.Config, Stdout, "color.airlock", "color.ui"))
+// pager. pager.airlock.<command> overrides this with a boolean or a pager. whole reports whether the pager took the output to its end.
+// A pager that fails has not shown it, even if the output fitted into the pipe.
+func (g Paging) Show(ctx context.Context, print func(out io.Writer, p Paint) error) (whole bool, err error) {
+	p := Colours(g.Config)
 	out, wait, err := g.page(ctx)
 	if err != nil {
 		return false, err

@@ -35,7 +35,7 @@ func listAgents(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		return cmdline.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error { return printAgents(out, p, d.Agents) })
+		return cmdline.Print(c, s, true, d, d.print)
 	})(c)
 	if !errors.Is(err, gitops.ErrNoRepository) && !errors.Is(err, gitops.ErrBare) {
 		return err
@@ -48,7 +48,7 @@ func listAgents(c *cli.Context) error {
 	case c.Bool(cmdline.JSONFlag.Name):
 		return ui.PrintJSON(c.App.Writer, d)
 	}
-	return printAgents(c.App.Writer, ui.Paint(ui.WantsColour(gitops.ConfigOf(settings), ui.Stdout, "color.airlock", "color.ui")), d.Agents)
+	return d.print(c.App.Writer, ui.Colours(gitops.ConfigOf(settings)))
 }
 
 // agentsDocument is version 1 of agents --json.
@@ -93,23 +93,24 @@ func describe(p agents.Profile, path string) agentDocument {
 	return d
 }
 
-func printAgents(out io.Writer, p ui.Paint, documents []agentDocument) error {
+// print prints the agents as text.
+func (d agentsDocument) print(out io.Writer, p ui.Paint) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, d := range documents {
-		where := gitops.Text(d.Path).String()
-		if d.Version != "" {
-			where += " (" + gitops.Text(d.Version).String() + ")"
+	for _, a := range d.Agents {
+		where := gitops.Text(a.Path).String()
+		if a.Version != "" {
+			where += " (" + gitops.Text(a.Version).String() + ")"
 		}
-		if d.Missing != "" {
+		if a.Missing != "" {
 			where = "not here"
-			if d.Mend != "" {
-				where += ": " + d.Mend
+			if a.Mend != "" {
+				where += ": " + a.Mend
 			}
 		}
-		if d.Untried {
+		if a.Untried {
 			where += "  untried"
 		}
-		fmt.Fprintf(table, "%s\t%s\n", p.Bold(gitops.Text(d.Name).String()), where)
+		fmt.Fprintf(table, "%s\t%s\n", p.Bold(gitops.Text(a.Name).String()), where)
 	}
 	return table.Flush()
 }

@@ -44,7 +44,7 @@ func doctorCommand() *cli.Command {
 			if c.Bool(cmdline.JSONFlag.Name) {
 				err = ui.PrintJSON(c.App.Writer, d)
 			} else {
-				d.print(c.App.Writer, ui.Paint(ui.WantsColour(config, ui.Stdout, "color.airlock", "color.ui")))
+				d.print(c.App.Writer, ui.Colours(config))
 			}
 			if err == nil && (d.Git.Problem != "" || d.Auto == nil) {
 				return cmdline.Shown(errUnhealthy)
