@@ -189,20 +189,20 @@ func (s *Session) haltWithoutLoss(ctx context.Context, r *airlock.Record) error 
 	if err := s.Prisons().Halt(ctx, *r); err != nil {
 		return err
 	}
-	// Look for losses again: the agent may have committed until Halt ended it.
-	if r.Phase == airlock.Running {
-		r.Phase = airlock.Stopped
-		if err := s.saveClearing(*r); err != nil {
-			return err
-		}
-		events.Stopped(s.Store.Dir(r.ID), r.Session)
-		err := errors.Join(s.losses(ctx, *r), ctx.Err())
-		if err != nil {
-			s.Report.Say("%s on %s is stopped; nothing was removed", r.ID, r.BranchName())
-		}
+	if r.Phase != airlock.Running {
+		return nil
+	}
+	r.Phase = airlock.Stopped
+	if err := s.saveClearing(*r); err != nil {
 		return err
 	}
-	return nil
+	events.Stopped(s.Store.Dir(r.ID), r.Session)
+	// Look for losses again: the agent may have committed until Halt ended it.
+	err := errors.Join(s.losses(ctx, *r), ctx.Err())
+	if err != nil {
+		s.Report.Say("%s on %s is stopped; nothing was removed", r.ID, r.BranchName())
+	}
+	return err
 }
 
 // Limits of a clear that discards. The user may discard because a promotion cycle hangs, so such a clear does not wait for ever.
@@ -317,7 +317,7 @@ func (s *Session) repairLanding(ctx context.Context, r *airlock.Record) error {
 			hold, err = engine.RecoverOrHold(soon)
 		}
 	}
-	var refused *environment.Refusal
+	var refused *environment.Refusal // finishing and rolling back have failed
 	switch {
 	case errors.Is(err, land.ErrUnfinished):
 		refused = &environment.Refusal{Text: err.Error()}
@@ -328,8 +328,10 @@ func (s *Session) repairLanding(ctx context.Context, r *airlock.Record) error {
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		refused = &environment.Refusal{Text: fmt.Sprintf("it can be neither finished nor taken back in %s", mendTime),
 			Next: []string{"git config --get-regexp '^filter[.]'  # a filter that does not end?"}}
+	case ctx.Err() == nil && gitops.NoRoom(err):
+		refused = &environment.Refusal{Text: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(s.Repo.CommonDir)}}
 	case ctx.Err() == nil && !errors.Is(err, airlock.ErrBusy):
-		refused = s.cannotRepair(err)
+		refused = &environment.Refusal{Text: gitops.Text(err.Error()).String()}
 	}
 	if refused != nil {
 		if len(refused.Next) == 0 { // the same command would be refused again
@@ -344,14 +346,6 @@ func (s *Session) repairLanding(ctx context.Context, r *airlock.Record) error {
 		events.Stopped(s.Store.Dir(r.ID), r.Session)
 	}
 	return errors.Join(err, s.saveClearing(*r))
-}
-
-// cannotRepair returns the refusal for an interrupted landing that cannot be finished or rolled back, with the next commands.
-func (s *Session) cannotRepair(err error) *environment.Refusal {
-	if gitops.NoRoom(err) {
-		return &environment.Refusal{Text: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(s.Repo.CommonDir)}}
-	}
-	return &environment.Refusal{Text: gitops.Text(err.Error()).String()}
 }
 
 // losses lands pending commits if possible, and returns an [environment.Refusal] that lists the work that would be lost.

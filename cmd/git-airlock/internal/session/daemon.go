@@ -54,10 +54,12 @@ func (s *Session) Daemon(ctx context.Context, r airlock.Record, out *os.File, re
 func (s *Session) findMovedSoon(ctx context.Context, r airlock.Record, reopen func() (*Session, error)) (there *Session, now airlock.Record, err error) {
 	soon, cancel := context.WithTimeout(ctx, removalTime)
 	defer cancel()
-	for there, now, err = s.findMoved(ctx, r, reopen); err != nil && soon.Err() == nil; there, now, err = s.findMoved(ctx, r, reopen) {
+	for {
+		if there, now, err = s.findMoved(ctx, r, reopen); err == nil || soon.Err() != nil {
+			return there, now, err
+		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	return there, now, err
 }
 
 // findMoved finds the new place of an airlock whose worktree was moved while its daemon ran. The daemon's working folder has moved with

@@ -203,11 +203,6 @@ func (c *resolved) compareSetup(ctx context.Context) {
 	}
 }
 
-// changed reports whether the setup differs from the one that a prison was made for.
-func (c resolved) changed(made *airlock.Setup) bool {
-	return c.setup.File != "" && (made == nil || made.Digest != c.setup.Digest)
-}
-
 // fill writes the options and settings of the prison into the record.
 func (c *resolved) fill() {
 	r := &c.airlock
@@ -300,10 +295,9 @@ func (c *resolved) withoutEngine(ctx context.Context, missing error) error {
 	if err := c.choosePlain(ctx, fmt.Sprintf("%s, but %s", c.wish(), missing)); err != nil {
 		return errors.Join(missing, err)
 	}
-	if c.Image == "" {
-		return nil
+	if c.Image != "" {
+		c.session.Report.Say("image %s is not used: %s", gitops.Text(c.Image), missing)
 	}
-	c.session.Report.Say("image %s is not used: %s", gitops.Text(c.Image), missing)
 	return nil
 }
 

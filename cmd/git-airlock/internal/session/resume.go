@@ -75,7 +75,7 @@ func (c resolved) sayIgnored(r airlock.Record) {
 		return
 	}
 	c.tooLate(c.session.Report, r)
-	if c.changed(r.Setup) {
+	if c.setup.File != "" && (r.Setup == nil || r.Setup.Digest != c.setup.Digest) {
 		c.session.Report.Say("%s has changed; the running prison was made from its earlier version", c.setup.File)
 		c.session.Report.Hint("git airlock stop && git airlock start")
 	}

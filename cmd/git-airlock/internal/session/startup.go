@@ -72,9 +72,11 @@ func (s *Session) launch(ctx context.Context, r airlock.Record, q Request, start
 		return err
 	}
 	defer box.Close()
-	p, err := s.process(ctx, r, box, q)
-	if err != nil {
-		return err
+	p := prison.Process{Argv: q.Command}
+	if q.Agent != nil {
+		if p, err = s.Summon(ctx, r, box, *q.Agent); err != nil {
+			return err
+		}
 	}
 	p.Terminal = s.Terminal
 	failed := func(err error) error { return err }
@@ -216,14 +218,6 @@ func (s *Session) startedWithout(r airlock.Record, a *Agent, typed []string) err
 		next = "git airlock stop  # and type the command again"
 	}
 	return &environment.Refusal{Text: fmt.Sprintf("the prison of %s was started without %s", r.ID, a.Name), Next: []string{next}}
-}
-
-// process returns the process that a request launches: its command, or its agent. Without either, it has no arguments.
-func (s *Session) process(ctx context.Context, r airlock.Record, box prison.Prison, q Request) (prison.Process, error) {
-	if q.Agent != nil {
-		return s.Summon(ctx, r, box, *q.Agent)
-	}
-	return prison.Process{Argv: q.Command}, nil
 }
 
 // launchesSome reports whether a request launches a command.
