@@ -29,7 +29,9 @@ import (
 
 // Flags returns the options of start and run.
 func Flags() []cli.Flag {
-	return append(hostProgramFlags(), []cli.Flag{
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "tool", Usage: "share the program or folder `[NAME=]PATH` read-only as /tools/NAME, which is put on the PATH"},
+		&cli.StringFlag{Name: "rootfs", Usage: "use the system in the `folder` instead of this host's; it must contain sh and git"},
 		&cli.StringFlag{Name: "backend", Usage: "how the prison is made: `auto|native|docker`"},
 		&cli.StringFlag{Name: "image", Usage: "container `image` with git and a shell, for the docker backend"},
 		&cli.StringFlag{Name: "runtime", Usage: "container `runtime`, such as runsc; default: the engine's default"},
@@ -40,13 +42,13 @@ func Flags() []cli.Flag {
 		&cli.StringFlag{Name: "cpus", Usage: "`number` of processor cores in the prison"},
 		&cli.StringFlag{Name: "pids", Usage: "`number` of processes and threads in the prison"},
 		&cli.StringSliceFlag{Name: "env", KeepSpace: true, Usage: "pass the variable `NAME[=VALUE]` into the prison; no other variable is passed; an empty value drops those of earlier starts"},
-		allowSecretsFlag,
+		&cli.BoolFlag{Name: inbound.AllowSecretsFlag, Usage: "take a snapshot even if it contains secrets"},
 		&cli.BoolFlag{Name: "no-recipe", Usage: "ignore " + recipe.FileName + " and the files that can replace it"},
 		&cli.BoolFlag{Name: "selftest", Usage: "run the selftest first, and refuse a prison that fails it"},
 		EngineFlag,
 		&cli.StringFlag{Name: "review", Usage: "which commits wait for your review: `off|land|push`, so none, each before it lands, or each before a push"},
 		&cli.BoolFlag{Name: "no-auto-land", Usage: "the same as --review land"},
-	}...)
+	}
 }
 
 // EngineFlag is the option --engine, see [Engine].
@@ -137,14 +139,6 @@ func typed(c *cli.Context, f cli.Flag) (words []string) {
 
 // envKey is the setting of the option --env. It can have several values.
 const envKey = "airlock.env"
-
-// listedValues returns the values of an option that can be given more than once, or else those of its setting.
-func listedValues(c *cli.Context, s *session.Session, option, key string) ([]string, error) {
-	if asked := c.StringSlice(option); len(asked) > 0 || !s.Config.Has(key) {
-		return asked, nil
-	}
-	return s.Repo.Values(c.Context, key)
-}
 
 // ruleOption returns the rules of an option, and nil if it was not given. As with settings, an empty value removes those before it,
 // which are those of earlier starts.
@@ -255,7 +249,7 @@ func readSwitches(c *cli.Context, options gitops.Config, r *session.Request) (er
 		return on
 	}
 	r.Selftest = read("airlock.selftest", false, "selftest")
-	r.AllowSecrets = read("airlock.allowSecrets", false, allowSecretsFlag.Name)
+	r.AllowSecrets = read("airlock.allowSecrets", false, inbound.AllowSecretsFlag)
 	r.Recipe = read("airlock.recipe", true, "no-recipe")
 	return err
 }
@@ -320,19 +314,13 @@ func limits(c gitops.Config) (airlock.Limits, error) {
 // toolKey is the setting of shared tools. It can have several values.
 const toolKey = "airlock.tool"
 
-// hostProgramFlags returns the options that share programs of the host.
-func hostProgramFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "tool", Usage: "share the program or folder `[NAME=]PATH` read-only as /tools/NAME, which is put on the PATH"},
-		&cli.StringFlag{Name: "rootfs", Usage: "use the system in the `folder` instead of this host's; it must contain sh and git"},
-	}
-}
-
-// hostPrograms reads these options, or the settings airlock.tool and airlock.rootfs.
+// hostPrograms reads the options that share programs of the host, or the settings airlock.tool and airlock.rootfs.
 func hostPrograms(c *cli.Context, s *session.Session) (tools []airlock.Tool, rootfs string, err error) {
-	listed, err := listedValues(c, s, "tool", toolKey)
-	if err != nil {
-		return nil, "", err
+	listed := c.StringSlice("tool")
+	if len(listed) == 0 && s.Config.Has(toolKey) {
+		if listed, err = s.Repo.Values(c.Context, toolKey); err != nil {
+			return nil, "", err
+		}
 	}
 	tool := "--tool"
 	if !c.IsSet("tool") {
@@ -382,9 +370,6 @@ func ofPath(option string, err error) error {
 	}
 	return wrong
 }
-
-// allowSecretsFlag makes start accept secrets that it would refuse.
-var allowSecretsFlag = &cli.BoolFlag{Name: inbound.AllowSecretsFlag, Usage: "take a snapshot even if it contains secrets"}
 
 // ofOption converts an error about a setting to an error about the option, if the option was given.
 func ofOption(c *cli.Context, err error) error {
