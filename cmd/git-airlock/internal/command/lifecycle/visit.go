@@ -166,12 +166,10 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 		return err
 	}
 	defer box.Close()
-	state, err := s.Prisons().Launched(ctx, r)
+	state, err := launchedIn(ctx, s, r)
 	switch {
 	case err != nil:
 		return err
-	case state == nil:
-		return notLaunched()
 	case state.Exited:
 		s.Report.Say("the command has ended with status %d", state.Status)
 		s.Report.Hint("git airlock visit --log")
@@ -212,25 +210,24 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 	case err != nil && !errors.Is(err, prison.ErrNotLaunched):
 		return err
 	}
-	return afterJoin(ctx, s, r)
-}
-
-// afterJoin returns the result of the joined command.
-func afterJoin(ctx context.Context, s *session.Session, r airlock.Record) error {
-	state, err := s.Prisons().Launched(ctx, r)
-	switch {
+	switch state, err = launchedIn(ctx, s, r); {
 	case err != nil:
 		return err
-	case state == nil:
-		return notLaunched()
 	case !state.Exited:
 		return environment.Advise(errors.New("this terminal could not keep up with the command's output"), "git airlock visit --attach")
 	}
 	return cmdline.EndedWith(state.Status)
 }
 
-func notLaunched() error {
-	return environment.Advise(errors.New("no command was launched here"), "git airlock start -- COMMAND")
+var errNotLaunched = environment.Advise(errors.New("no command was launched here"), "git airlock start -- COMMAND")
+
+// launchedIn returns the state of the launched command of an airlock. It fails with errNotLaunched if there is none.
+func launchedIn(ctx context.Context, s *session.Session, r airlock.Record) (*prison.Launched, error) {
+	state, err := s.Prisons().Launched(ctx, r)
+	if err == nil && state == nil {
+		err = errNotLaunched
+	}
+	return state, err
 }
 
 // detaching reads input up to the key that detaches.
@@ -255,7 +252,7 @@ func (d *detaching) Read(p []byte) (int, error) {
 func showLog(ctx context.Context, s *session.Session, r airlock.Record, out io.Writer) error {
 	shown, err := s.Prisons().Shown(ctx, r)
 	if errors.Is(err, prison.ErrNotLaunched) {
-		return notLaunched()
+		return errNotLaunched
 	}
 	if err != nil {
 		return err
