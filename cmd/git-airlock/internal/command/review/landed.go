@@ -55,23 +55,28 @@ func onCommits(wanted func(*cli.Context) (verdict.Request, error)) cli.ActionFun
 // onList makes an action of a function that shows commits. With airlock.review=push it also works without an airlock.
 func onList(act func(*cli.Context, *session.Session, airlock.Record) error) cli.ActionFunc {
 	return cmdline.InRepository(func(c *cli.Context, s *session.Session) error {
-		if _, err := s.Here(c.Context); errors.Is(err, session.ErrNoAirlock) {
-			if asks, bad := pushcheck.Asks(s); bad == nil && asks {
-				return act(c, s, airlock.Record{})
-			}
+		if r, err := hereOrNone(c.Context, s); err == nil && r.ID == "" {
+			return act(c, s, r)
 		}
 		return cmdline.WithAirlock(c, s, act)
 	})
 }
 
+// hereOrNone returns the airlock here. With airlock.review=push it returns a record without an id if there is none.
+func hereOrNone(ctx context.Context, s *session.Session) (airlock.Record, error) {
+	r, err := s.Here(ctx)
+	if errors.Is(err, session.ErrNoAirlock) {
+		if asks, bad := pushcheck.Asks(s); bad == nil && asks {
+			err = nil
+		}
+	}
+	return r, err
+}
+
 // landedOf lists the landed commits that some names stand for. If there are no names, it lists the landed commits that may not be
 // pushed yet. rest are the names that stand for no landed commit.
 func landedOf(ctx context.Context, s *session.Session, names []string) (list []reviewed, rest []string, err error) {
-	asks, err := pushcheck.Asks(s)
-	if err != nil || !asks {
-		return nil, names, err
-	}
-	found, left, err := landedIn(ctx, s, verdict.Request{Names: names, All: len(names) == 0})
+	found, left, err := landedPart(ctx, s, verdict.Request{Names: names, All: len(names) == 0})
 	if err != nil || len(found) == 0 {
 		return nil, left.Names, err
 	}
@@ -82,9 +87,8 @@ func landedOf(ctx context.Context, s *session.Session, names []string) (list []r
 	stats, err := s.Repo.AllStats(ctx, ids)
 	for _, x := range found {
 		last := x.Last()
-		r := verdict.Reviewable{State: x.State(), Commit: x.ID, Inner: gitops.OID(x.Note["Inner-Commit"]), Subject: x.Subject.String(), Files: stats[x.ID],
-			Reason: gitops.Text(last.Reason).String(), By: gitops.Text(last.By).String(), At: last.At}
-		shown := reviewedOf(r)
+		shown := reviewedOf(verdict.Reviewable{State: x.State(), Commit: x.ID, Inner: gitops.OID(x.Note["Inner-Commit"]), Subject: x.Subject.String(),
+			Files: stats[x.ID], Reason: gitops.Text(last.Reason).String(), By: gitops.Text(last.By).String(), At: last.At})
 		shown.landed = true
 		list = append(list, shown)
 	}

@@ -50,20 +50,18 @@ func (l listing) print(ctx context.Context, out io.Writer, more func(context.Con
 		_, err := fmt.Fprintln(out, "nothing waits for a review")
 		return err
 	}
+	if more != nil {
+		l.width = 0 // a commit that is shown in full has its whole subject
+	}
 	for i, r := range l.Commits {
 		if i > 0 && more != nil {
 			fmt.Fprintln(out)
 		}
-		if more != nil {
-			l.width = 0 // a commit that is shown in full has its whole subject
+		err := l.commit(out, r)
+		if err == nil && more != nil {
+			err = more(ctx, out, l.paint, r)
 		}
-		if err := l.commit(out, r); err != nil {
-			return err
-		}
-		if more == nil {
-			continue
-		}
-		if err := more(ctx, out, l.paint, r); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package review
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -72,10 +70,7 @@ func reviewCommand() *cli.Command {
 
 // readList reads the list once.
 func readList(ctx context.Context, s *session.Session) (ui.Printed, error) {
-	r, err := s.Here(ctx)
-	if asks, bad := pushcheck.Asks(s); errors.Is(err, session.ErrNoAirlock) && bad == nil && asks {
-		err = nil
-	}
+	r, err := hereOrNone(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +114,9 @@ func showUnseen(c *cli.Context, s *session.Session, r airlock.Record, d document
 	}
 	whole, err := cmdline.ShowWhole(c, s, func(out io.Writer, p ui.Paint) (err error) {
 		if len(list) > 0 {
-			shown.inter, err = verdict.Interdiffs(c.Context, engine, list, bool(p))
-		}
-		if err != nil {
-			return err
+			if shown.inter, err = verdict.Interdiffs(c.Context, engine, list, bool(p)); err != nil {
+				return err
+			}
 		}
 		return newListing(d, p).print(c.Context, out, shown.show)
 	})
