@@ -57,7 +57,7 @@ var behaviours = map[string][]string{
 	"identity":                 {"NewGhost", "NewPhantom"},                                          // the invented author, the phantom's number
 	sessionRoom:                {"Session.Start", "Session.Stop", "Session.Clear"},                  // the workflow
 	prisonsRoom:                {"Prisons.Backend", "Prisons.Spec", "Prisons.OpenExporter"},         // an airlock's prison
-	environmentRoom:            {"Builder.Agree", "Check", "Builder.Include", "Builder.RunStartup"}, // consent, missing tools, files, startup
+	environmentRoom:            {"Builder.Agree", "Check", "Builder.Include", "Builder.runStartup"}, // consent, missing tools, files, startup
 	uiRoom:                     {"Reporter", "Document.Print"},                                      // messages, the text of status
 	manualRoom:                 {"Book.Pages", "Complete"},                                          // manual pages, completion
 	requestRoom:                {"Of", "Flags"},                                                     // options and settings of start

@@ -74,10 +74,14 @@ func (b Builder) Consents(ctx context.Context, s Setup, wishes []string) (bool, 
 	return yes, b.Repo.Change(ctx, gitops.Call{Args: []string{"config", "--local", "--add", consentKey, answer}})
 }
 
-// refused reports whether the user has refused consent.
-func (b Builder) refused(ctx context.Context, s Setup) (bool, error) {
+// sayUnused prints that a setup is not used without the user's consent, unless the user has refused it. about is added to the message.
+func (b Builder) sayUnused(ctx context.Context, s Setup, about string) error {
 	given, err := b.Repo.Values(ctx, consentKey)
-	return slices.Contains(given, "!"+s.Digest), err
+	if err == nil && !slices.Contains(given, "!"+s.Digest) {
+		b.Report.Say("%s is not used without your consent%s", s.File, about)
+		b.Report.Hint(s.consentHint())
+	}
+	return err
 }
 
 // consentHint returns the command that gives consent.
@@ -110,19 +114,14 @@ func (b Builder) Obey(ctx context.Context, tree gitops.OID, insist bool) (Setup,
 	case err != nil:
 		return s, err
 	case yes:
-		if len(s.Ignored) > 0 {
-			b.Report.Say("%s: ignored: %s", s.File, gitops.Text(strings.Join(s.Ignored, ", ")))
+		if len(s.ignored) > 0 {
+			b.Report.Say("%s: ignored: %s", s.File, gitops.Text(strings.Join(s.ignored, ", ")))
 		}
 		return s, nil
 	case insist:
 		return s, s.noConsent(wishes)
 	}
-	if refused, err := b.refused(ctx, s); err != nil || refused {
-		return Setup{}, err
-	}
-	b.Report.Say("%s is not used without your consent", s.File)
-	b.Report.Hint(s.consentHint())
-	return Setup{}, nil
+	return Setup{}, b.sayUnused(ctx, s, "")
 }
 
 // Agree returns an error unless the user consents to the wishes of a setup.

@@ -28,7 +28,7 @@ func (b Builder) Image(ctx context.Context, s Setup) (name string, err error) {
 // the base images.
 func (b Builder) plannedBuild(ctx context.Context, w image.Build) (image.Build, error) {
 	w.Network = b.Config.String("airlock.buildNetwork", "")
-	list := Digest(w.Dockerfile) + "\n"
+	list := digestOf(w.Dockerfile) + "\n"
 	for _, ref := range recipe.BasesOf(w.Dockerfile) {
 		id, err := b.Containers.ImageID(ctx, ref)
 		if err != nil {
@@ -37,14 +37,14 @@ func (b Builder) plannedBuild(ctx context.Context, w image.Build) (image.Build, 
 		list += fmt.Sprintf("%s %s\n", ref, id)
 	}
 	for _, f := range w.Files {
-		list += fmt.Sprintf("%s %q %q %o\n", Digest(f.Content), f.Name, f.Link, f.Mode)
+		list += fmt.Sprintf("%s %q %q %o\n", digestOf(f.Content), f.Name, f.Link, f.Mode)
 	}
-	w.Name = image.BuiltName(b.imageOwner(), Digest([]byte(list))[:24])
+	w.Name = image.BuiltName(b.imageOwner(), digestOf([]byte(list))[:24])
 	return w, nil
 }
 
 // imageOwner returns the part of image names that identifies this repository.
-func (b Builder) imageOwner() string { return Digest([]byte(b.Repo.CommonDir))[:8] }
+func (b Builder) imageOwner() string { return digestOf([]byte(b.Repo.CommonDir))[:8] }
 
 // built returns the name of a build's image, and builds the image if it is missing.
 func (b Builder) built(ctx context.Context, w image.Build) (name string, err error) {

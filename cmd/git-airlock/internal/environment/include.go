@@ -45,18 +45,13 @@ func (b Builder) Include(ctx context.Context) ([]inner.UserFile, error) {
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
-	s := Setup{File: IncludeName, Digest: Digest([]byte(sumLine(list, IncludeName)))}
+	s := Setup{File: IncludeName, Digest: digestOf([]byte(sumLine(list, IncludeName)))}
 	wish := fmt.Sprintf("%s are copied into the workspace, such as %s", words.Count(len(files), "untracked file"), gitops.Text(files[0].Path))
 	yes, err := b.Consents(ctx, s, []string{wish})
 	if err != nil || yes {
 		return files, err
 	}
-	if no, err := b.refused(ctx, s); err != nil || no {
-		return nil, err
-	}
-	b.Report.Say("%s is not used without your consent: %s", IncludeName, wish)
-	b.Report.Hint(s.consentHint())
-	return nil, nil
+	return nil, b.sayUnused(ctx, s, ": "+wish)
 }
 
 // readIncluded reads regular files. A ".env" file is left out, because its variables are passed by name.

@@ -27,7 +27,7 @@ type Setup struct {
 	dockerfile []byte // the content of the Dockerfile that it names
 	context    []image.File
 	Names      []string // paths that it names, for the gate
-	Ignored    []string // its fields that are ignored
+	ignored    []string // its fields that are ignored
 }
 
 // Devcontainer reports whether a devcontainer.json replaces the recipe.
@@ -56,12 +56,12 @@ func (b Builder) Read(ctx context.Context, tree gitops.OID) (Setup, error) {
 		if content, err = t.read(s.File); err != nil || content == nil {
 			return Setup{}, err
 		}
-		s.Recipe, s.Ignored, err = recipe.ParseDevcontainer(content)
+		s.Recipe, s.ignored, err = recipe.ParseDevcontainer(content)
 	}
 	if err != nil {
 		return s, err
 	}
-	s.Digest, s.plain = Digest(content), Digest(unixLines(content))
+	s.Digest, s.plain = digestOf(content), digestOf(unixLines(content))
 	if s.OS.Dockerfile == "" {
 		return s, nil
 	}
@@ -73,8 +73,8 @@ func (b Builder) Read(ctx context.Context, tree gitops.OID) (Setup, error) {
 
 func unixLines(content []byte) []byte { return bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")) }
 
-// Digest returns the SHA-256 of content, in hexadecimal digits.
-func Digest(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
+// digestOf returns the SHA-256 of content, in hexadecimal digits.
+func digestOf(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
 // sumLine returns the line of sha256sum(1) for a file. A name with a newline or a backslash is escaped, and the line then begins
 // with a backslash, so that no name looks like several lines.
@@ -84,7 +84,7 @@ func sumLine(content []byte, name string) string {
 	if escaped != name {
 		begin = `\`
 	}
-	return fmt.Sprintf("%s%s  %s\n", begin, Digest(content), escaped)
+	return fmt.Sprintf("%s%s  %s\n", begin, digestOf(content), escaped)
 }
 
 // contextList returns the lines for the files of a build: those of sha256sum(1), with the mode after the name, or "link" for a
@@ -157,7 +157,7 @@ func (s *Setup) readDockerfile(t treeFiles) (err error) {
 		return err
 	}
 	list := fmt.Sprintf("%s  %s\n", s.Digest, s.File) + sumLine(s.dockerfile, s.OS.Dockerfile) + contextList(s.context)
-	s.Digest = Digest([]byte(list))
+	s.Digest = digestOf([]byte(list))
 	return nil
 }
 
@@ -283,7 +283,7 @@ func (b Builder) WarnUncommitted(s Setup) {
 	}
 	content, err := io.ReadAll(io.LimitReader(file, recipe.MaxSize+1))
 	// Git may have changed the ends of lines.
-	if err != nil || s.File == recipe.FileName && Digest(unixLines(content)) == s.plain {
+	if err != nil || s.File == recipe.FileName && digestOf(unixLines(content)) == s.plain {
 		return
 	}
 	if s.File == recipe.FileName {

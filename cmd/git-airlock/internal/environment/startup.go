@@ -57,8 +57,8 @@ func (e *CommandError) Error() string {
 	return fmt.Sprintf("%s command %d, %q, ended with exit status %d", e.kind, e.number, e.command, e.status)
 }
 
-// RunStartup runs the startup commands one after the other, up to the first that fails.
-func (b Builder) RunStartup(ctx context.Context, box prison.Prison, commands []string) error {
+// runStartup runs the startup commands one after the other, up to the first that fails.
+func (b Builder) runStartup(ctx context.Context, box prison.Prison, commands []string) error {
 	for i, command := range commands {
 		b.Report.Say("startup %d of %d: %s", i+1, len(commands), gitops.Text(command))
 		status, err := b.inShell(ctx, box, command)
@@ -120,28 +120,28 @@ func (b Builder) Complete(ctx context.Context, box prison.Prison, setup Setup, s
 		running = 0
 	}
 	if running < len(setup.Prestart) {
-		running, err := b.Serve(ctx, box, setup.Prestart, running)
+		running, err := b.serve(ctx, box, setup.Prestart, running)
 		if p.Running = &running; err != nil {
 			return store(err)
 		}
 	}
 	p.Running, p.Failed = nil, ""
-	digest := Digest([]byte(fmt.Sprintf("%q", setup.Startup)))
+	digest := digestOf([]byte(fmt.Sprintf("%q", setup.Startup)))
 	if len(setup.Startup) == 0 || p.Finished == digest {
 		return store(nil)
 	}
 	if err := store(nil); err != nil {
 		return err
 	}
-	if err := b.RunStartup(ctx, box, setup.Startup); err != nil {
+	if err := b.runStartup(ctx, box, setup.Startup); err != nil {
 		return store(err)
 	}
 	p.Finished = digest
 	return store(nil)
 }
 
-// Serve starts the services of [prestart], except the first ones, which run already. It returns the number of services that run.
-func (b Builder) Serve(ctx context.Context, box prison.Prison, commands []string, running int) (int, error) {
+// serve starts the services of [prestart], except the first ones, which run already. It returns the number of services that run.
+func (b Builder) serve(ctx context.Context, box prison.Prison, commands []string, running int) (int, error) {
 	b.Report.Say("starting %s", words.Count(len(commands)-running, "service"))
 	which := prison.Capped{Max: maxSaid} // a service may write to it, too
 	out, flush := b.Report.Quoted()
