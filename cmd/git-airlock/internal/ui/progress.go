@@ -46,13 +46,11 @@ func newProgress(what string) *progress {
 	if after == 0 {
 		p.draw()
 	}
-	p.ended.Add(1)
-	go p.run(after)
+	p.ended.Go(func() { p.run(after) })
 	return p
 }
 
 func (p *progress) run(after time.Duration) {
-	defer p.ended.Done()
 	for next := time.After(after); ; next = time.After(progressEvery) {
 		select {
 		case <-p.end:

@@ -127,12 +127,15 @@ func (p *statusText) pending(d Document) {
 
 // String returns the numbers that are not zero, in words. Without a mode nothing waits for a verdict.
 func (r Review) String() string {
+	if r.Mode == "off" {
+		r.Waiting = 0
+	}
 	var parts []string
 	for _, n := range []struct {
 		n    int
 		text string
 	}{{r.Waiting, "to review"}, {r.Approved, "approved"}, {r.Asked, "asked for a fix"}, {r.Blocked, "blocked"}, {r.Rejected, "rejected"}, {r.Undone, "undone"}} {
-		if n.n > 0 && (r.Mode != "off" || n.n != r.Waiting || n.text != "to review") {
+		if n.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n.n, n.text))
 		}
 	}

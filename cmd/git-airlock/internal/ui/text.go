@@ -23,13 +23,7 @@ func PlainText(shown string) string {
 	for line := range strings.Lines(shown) {
 		line = strings.TrimRight(line, "\r\n")
 		line = line[strings.LastIndexByte(line, '\r')+1:]
-		for i, cell := range strings.Split(line, "\t") {
-			if i > 0 {
-				b.WriteByte('\t')
-			}
-			b.WriteString(gitops.Text(cell).String())
-		}
-		b.WriteByte('\n')
+		b.WriteString(strings.Join(gitops.Escaped(strings.Split(line, "\t")), "\t") + "\n")
 	}
 	return b.String()
 }

@@ -48,8 +48,7 @@ func (v *View) Show(d Printed, said string) error {
 	if err := d.Print(&b, false, v.began); err != nil {
 		return err
 	}
-	changed := b.String() != v.shown
-	first := v.shown == ""
+	changed, first := b.String() != v.shown, v.shown == ""
 	v.shown, v.last = b.String(), d
 	if v.size != nil {
 		v.said = said
