@@ -17,11 +17,7 @@ var completionFiles = map[string]string{"bash": "git-airlock", "zsh": "_git-airl
 
 // CompletionScript returns the completion script for a shell: bash, zsh or fish.
 func CompletionScript(shell string) (script []byte, ok bool) {
-	name, ok := completionFiles[shell]
-	if !ok {
-		return nil, false
-	}
-	script, err := completionScripts.ReadFile("completion/" + name)
+	script, err := completionScripts.ReadFile("completion/" + completionFiles[shell])
 	return script, err == nil
 }
 

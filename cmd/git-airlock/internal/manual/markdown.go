@@ -12,8 +12,13 @@ func (s *sheet) markdownText(pages map[string]bool) string {
 	if len(s.usage) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", indentedLines(s.usage))
 	}
+	depth := 0
 	for i, p := range s.parts {
 		switch p.kind {
+		case deeper:
+			depth++
+		case shallow:
+			depth--
 		case section:
 			fmt.Fprintf(&b, "\n## %s\n", sentenceCase(p.text))
 		case paragraph:
@@ -24,34 +29,17 @@ func (s *sheet) markdownText(pages map[string]bool) string {
 			if i == 0 || s.parts[i-1].kind != p.kind && s.parts[i-1].kind != deeper && s.parts[i-1].kind != shallow {
 				b.WriteByte('\n')
 			}
-			b.WriteString(strings.Repeat("  ", s.depth(i)) + "- ")
+			b.WriteString(strings.Repeat("  ", depth) + "- ")
+			if p.value != "" {
+				p.term += " `" + p.value + "`"
+			}
 			if p.kind == item {
-				b.WriteString(linked(strings.TrimSpace(p.term+" "+italic(p.value)), pages) + ": ")
+				b.WriteString(linked(p.term, pages) + ": ")
 			}
 			b.WriteString(linked(p.text, pages) + "\n")
 		}
 	}
 	return b.String()
-}
-
-// depth returns the nesting depth of the part at i.
-func (s *sheet) depth(i int) (depth int) {
-	for _, p := range s.parts[:i] {
-		switch p.kind {
-		case deeper:
-			depth++
-		case shallow:
-			depth--
-		}
-	}
-	return depth
-}
-
-func italic(value string) string {
-	if value == "" {
-		return ""
-	}
-	return "`" + value + "`"
 }
 
 func indentedLines(lines []string) string {
