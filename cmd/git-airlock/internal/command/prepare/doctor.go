@@ -36,11 +36,16 @@ func doctorCommand() *cli.Command {
 			}
 			config := session.CurrentConfig(c.Context)
 			session.KeepEnvironment(config)
-			d, err := diagnose(c.Context, prisons.Backends(), containerWish(c.Context))
+			var wish string
+			var proxy *ui.FailingProxy
+			if s := session.Peek(c.Context, session.Options{Report: ui.Reporter{To: io.Discard}, Now: ui.Now}); s != nil {
+				wish, proxy = containerWish(c.Context, s), failingProxy(s)
+			}
+			d, err := diagnose(c.Context, prisons.Backends(), wish)
 			if err != nil {
 				return err
 			}
-			d.FailingProxy = failingProxy(c.Context)
+			d.FailingProxy = proxy
 			if c.Bool(cmdline.JSONFlag.Name) {
 				err = ui.PrintJSON(c.App.Writer, d)
 			} else {
@@ -83,11 +88,7 @@ type diagnosis struct {
 }
 
 // failingProxy describes the proxy of the network of this worktree's airlock, if the last connection through it failed.
-func failingProxy(ctx context.Context) *ui.FailingProxy {
-	s := session.Peek(ctx, session.Options{Report: ui.Reporter{To: io.Discard}, Now: ui.Now})
-	if s == nil {
-		return nil
-	}
+func failingProxy(s *session.Session) *ui.FailingProxy {
 	r, err := s.Store.Here()
 	if err != nil || r == nil {
 		return nil
@@ -122,12 +123,8 @@ type autoDiagnosis struct {
 	Reason  string `json:"reason"`
 }
 
-// containerWish returns the reason why auto would choose a container here, or an empty string. Outside of a repository there is none.
-func containerWish(ctx context.Context) string {
-	s := session.Peek(ctx, session.Options{Report: ui.Reporter{To: io.Discard}, Now: ui.Now})
-	if s == nil {
-		return ""
-	}
+// containerWish returns the reason why auto would choose a container here, or an empty string.
+func containerWish(ctx context.Context, s *session.Session) string {
 	if s.Config.String("airlock.image", "") != "" {
 		return "airlock.image is set"
 	}
