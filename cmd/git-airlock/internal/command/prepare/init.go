@@ -22,7 +22,6 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
@@ -291,7 +290,7 @@ func writeOwn(path string, had, content []byte) error {
 		if err != nil {
 			return err
 		}
-		return durable.WriteFile(path, content, info.Mode().Perm())
+		return cmdline.ReplaceFile(path, content, info.Mode().Perm())
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {

@@ -1,7 +1,6 @@
 package records
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -87,14 +86,14 @@ func writePage(c *cli.Context, s *session.Session, view report.View, file string
 		s.Report.Say("would write the report of run %d into %s", view.Run.Number, gitops.Text(file))
 		return nil
 	}
-	if err := replace(file, content); err != nil {
+	if err := cmdline.ReplaceFile(file, content, 0o644); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	s.Report.Say("the report of run %d is in %s", view.Run.Number, gitops.Text(file))
 	return nil
 }
 
-// checkPlace returns an error if replace could not write a file. It changes nothing.
+// checkPlace returns an error if [cmdline.ReplaceFile] could not write a file. It changes nothing.
 func checkPlace(file string) error {
 	if info, err := os.Lstat(file); err == nil && info.IsDir() {
 		return &fs.PathError{Op: "replace", Path: file, Err: syscall.EISDIR}
@@ -105,22 +104,6 @@ func checkPlace(file string) error {
 		return &fs.PathError{Op: "write", Path: dir, Err: err}
 	}
 	return nil
-}
-
-// replace replaces a file, and follows no link: the work tree may have links that an agent made.
-func replace(file string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(file), ".report-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }
 
 // pageFolder is the folder of opened pages in the git folder. Browsers in a sandbox see no folder of temporary files but their own.
@@ -144,7 +127,7 @@ func openPage(s *session.Session, run record.Run) error {
 	err = os.MkdirAll(dir, 0o700)
 	if err == nil {
 		removePages(dir, s.Now().Add(-pageKept))
-		err = replace(file, content)
+		err = cmdline.ReplaceFile(file, content, 0o644)
 	}
 	if err != nil {
 		return environment.Advise(fmt.Errorf("write the report: %w", err), "git airlock report --html FILE")
