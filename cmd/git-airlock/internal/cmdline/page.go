@@ -11,22 +11,15 @@ import (
 
 // ProgramPage describes the program.
 func ProgramPage(app *cli.App) manual.Page {
-	p := manual.Page{Name: app.Name, Summary: app.Usage, Synopsis: lines(app.UsageText), About: paragraphs(app.Description), Options: options(app.VisibleFlags())}
-	for _, c := range app.VisibleCommands() {
-		if c.Name != "help" {
-			p.Commands = append(p.Commands, commandPage(app.Name, c))
-		}
-	}
-	return p
+	return commandPage("", &cli.Command{Name: app.Name, Usage: app.Usage, UsageText: app.UsageText, Description: app.Description, Flags: app.Flags,
+		Subcommands: app.Commands})
 }
 
-// commandPage describes a command of the program, or of another command.
+// commandPage describes the program, or a command of the program or of another command.
 func commandPage(parent string, c *cli.Command) manual.Page {
-	p := manual.Page{Name: parent + " " + c.Name, Summary: c.Usage, Synopsis: lines(c.UsageText), About: paragraphs(c.Description), Options: options(c.VisibleFlags())}
+	p := manual.Page{Name: strings.TrimSpace(parent + " " + c.Name), Summary: c.Usage, Synopsis: lines(c.UsageText), About: paragraphs(c.Description), Options: options(c.VisibleFlags())}
 	for _, sub := range c.VisibleCommands() {
-		if sub.Name != "help" {
-			p.Commands = append(p.Commands, commandPage(p.Name, sub))
-		}
+		p.Commands = append(p.Commands, commandPage(p.Name, sub))
 	}
 	return p
 }
