@@ -184,32 +184,31 @@ func (s *Session) ChangeNetwork(ctx context.Context, r airlock.Record, change fu
 	return n, err
 }
 
-// RulesHere returns the rules of the airlock here, or those of the settings if there is no airlock.
-func (s *Session) RulesHere(ctx context.Context) (network.Rules, error) {
+// networkHere returns the network of the airlock here, or the one that the settings describe if there is no airlock.
+func (s *Session) networkHere(ctx context.Context) (n Network, err error) {
 	r, err := s.Here(ctx)
 	if errors.Is(err, ErrNoAirlock) {
-		rules, err := network.Compile(ctx, s.Repo, s.Config, nil, airlock.Rules{})
-		return network.Rules{Rules: rules, Open: s.Config.String("airlock.network", "") == prison.NetworkOpen.String()}, err
+		n.Open = s.Config.String("airlock.network", "") == prison.NetworkOpen.String()
+		n.Rules, err = network.Compile(ctx, s.Repo, s.Config, nil, airlock.Rules{})
+		return n, err
 	}
 	if err != nil {
-		return network.Rules{}, err
+		return n, err
 	}
-	n, err := s.Network(ctx, r)
+	return s.Network(ctx, r)
+}
+
+// RulesHere returns the rules of the airlock here, or those of the settings if there is no airlock.
+func (s *Session) RulesHere(ctx context.Context) (network.Rules, error) {
+	n, err := s.networkHere(ctx)
 	return network.Rules{Rules: n.Rules, Open: n.Open}, err
 }
 
 // Credential returns the network of the airlock here, or the one that the settings describe if there is no airlock. The credential of
 // that name is the only one in its rules. problem is the error of reading the credential's value.
 func (s *Session) Credential(ctx context.Context, name string) (n Network, problem, err error) {
-	rules, err := s.RulesHere(ctx)
-	if err != nil {
+	if n, err = s.networkHere(ctx); err != nil {
 		return n, nil, err
-	}
-	n.Rules = rules.Rules
-	if r, err := s.Here(ctx); err == nil {
-		if n, err = s.Network(ctx, r); err != nil {
-			return n, nil, err
-		}
 	}
 	n.Rules.Credentials = slices.DeleteFunc(n.Rules.Credentials, func(c control.Credential) bool { return c.Name != name })
 	if len(n.Rules.Credentials) != 1 {
