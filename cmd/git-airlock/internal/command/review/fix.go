@@ -4,9 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/review"
-	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 func fixCommand() *cli.Command {
@@ -15,12 +13,7 @@ func fixCommand() *cli.Command {
 		UsageText: "git airlock fix -m TEXT REV",
 		Description: "REV is as for approve. Records the reason, which the agent will read in git log, and lands nothing. The commit stays pending, and what does not\n" +
 			"apply without it is blocked. Once the agent has amended it, the new commit is shown as changed.",
-		Flags: []cli.Flag{messageFlag("; required")},
-		Action: onCommits(func(c *cli.Context) (verdict.Request, error) {
-			if c.String("message") == "" {
-				return verdict.Request{}, ui.Usagef("fix: the reason is missing: -m TEXT")
-			}
-			return verdict.Request{Word: review.Fix, Reason: c.String("message"), Names: cmdline.Words(c)}, nil
-		}),
+		Flags:  []cli.Flag{messageFlag("; required")},
+		Action: onCommits(reasoned(review.Fix)),
 	}, cmdline.Takes{Least: 1, Most: 1})
 }
