@@ -148,6 +148,13 @@ func (b Book) page(p Page) *sheet {
 	return s
 }
 
+// settings returns the settings that are explained on the page of a command.
+func (p Page) settings() []Setting {
+	return slices.DeleteFunc(slices.Clone(Settings), func(s Setting) bool {
+		return !slices.Contains(strings.Fields(s.Commands), p.CommandName())
+	})
+}
+
 func (s *sheet) options(of []Option) {
 	s.add(section, "OPTIONS")
 	for _, o := range of {
