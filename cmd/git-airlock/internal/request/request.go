@@ -73,7 +73,7 @@ func read(c *cli.Context, s *session.Session, command []string, agent *session.A
 		options["airlock.network"] = prison.NetworkAllowlist.String()
 	}
 	r = session.Request{Command: command, Overrides: fixed, Image: options.String("airlock.image", ""), Runtime: options.String("airlock.runtime", ""),
-		BackendGiven: c.IsSet("backend"), ImageGiven: c.IsSet("image") || c.IsSet("runtime"), EnvKey: envKey}
+		BackendGiven: c.IsSet("backend"), ImageGiven: c.IsSet("image") || c.IsSet("runtime")}
 	for _, f := range Flags() {
 		if name := f.Names()[0]; c.IsSet(name) {
 			r.Given = append(r.Given, "--"+name)
@@ -91,8 +91,8 @@ func read(c *cli.Context, s *session.Session, command []string, agent *session.A
 	if r.Env, err = session.OptionVariables(c.StringSlice("env"), r.Dotenv); err != nil {
 		return r, err
 	}
-	if !r.EnvGiven && s.Config.Has(envKey) {
-		if r.UsualEnv, err = s.Repo.Values(c.Context, envKey); err != nil {
+	if !r.EnvGiven && s.Config.Has(session.EnvKey) {
+		if r.UsualEnv, err = s.Repo.Values(c.Context, session.EnvKey); err != nil {
 			return r, err
 		}
 	}
@@ -136,9 +136,6 @@ func typed(c *cli.Context, f cli.Flag) (words []string) {
 	}
 	return []string{"--" + name, gitops.Pasteable(fmt.Sprint(c.Value(name)))}
 }
-
-// envKey is the setting of the option --env. It can have several values.
-const envKey = "airlock.env"
 
 // ruleOption returns the rules of an option, and nil if it was not given. As with settings, an empty value removes those before it,
 // which are those of earlier starts.
@@ -193,7 +190,7 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") || key == envKey })
+	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") || key == session.EnvKey })
 	for key := range given {
 		if !airlock.IsMany(key) {
 			continue

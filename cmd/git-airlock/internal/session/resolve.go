@@ -400,8 +400,7 @@ type Request struct {
 
 	Env      []environment.Variable // from options
 	EnvGiven bool                   // an option was given, possibly to drop all variables
-	EnvKey   string                 // the setting of UsualEnv
-	UsualEnv []string               // from a setting, as NAME or NAME=VALUE; ignored if the prison is running
+	UsualEnv []string               // from the setting [EnvKey], as NAME or NAME=VALUE; ignored if the prison is running
 	Dotenv   map[string]string      // the user's .env file
 
 	Inside       bool              // the workspace is a folder of the work tree

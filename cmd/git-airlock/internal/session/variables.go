@@ -8,6 +8,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
+// EnvKey is the setting of the option --env. It can have several values.
+const EnvKey = "airlock.env"
+
 // OptionVariables reads what the option --env lists.
 func OptionVariables(listed []string, dotenv map[string]string) ([]environment.Variable, error) {
 	all, unset, err := environment.ListedVariables("--env", environment.FromOption, listed, dotenv)
@@ -32,13 +35,13 @@ func (c *resolved) readVariables() error {
 		c.setVariables(c.Env)
 		return nil
 	}
-	all, unset, err := environment.ListedVariables(c.EnvKey, environment.FromSetting, c.UsualEnv, c.Dotenv)
+	all, unset, err := environment.ListedVariables(EnvKey, environment.FromSetting, c.UsualEnv, c.Dotenv)
 	if err != nil {
 		return &RequestError{err.Error()}
 	}
 	for _, name := range unset {
 		if !slices.ContainsFunc(before, func(v airlock.Variable) bool { return v.Name == name }) {
-			return notSet(c.EnvKey, name)
+			return notSet(EnvKey, name)
 		}
 	}
 	var lost []environment.Variable
