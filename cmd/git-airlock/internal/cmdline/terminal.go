@@ -35,11 +35,11 @@ func ConnectTerminal(p *prison.Process) (restore func(), err error) {
 		for {
 			select {
 			case <-resized:
-				select {
-				case sizes <- sizeOf(out):
-				case <-done:
-					return
-				}
+			case <-done:
+				return
+			}
+			select {
+			case sizes <- sizeOf(out):
 			case <-done:
 				return
 			}

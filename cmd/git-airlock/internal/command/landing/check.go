@@ -201,25 +201,17 @@ func (k *checker) one(commit gitops.OID, subject string) (passed bool, err error
 	if k.c.Bool(cmdline.JSONFlag.Name) {
 		return r.Passed(), nil
 	}
-	if !k.ran {
-		if err := k.showLog(r); err != nil {
+	if !k.ran && !r.Passed() { // the output of an earlier check that failed, if there is one
+		text, err := checking.Log(k.s.Store, k.record.ID, r)
+		if err == nil {
+			_, err = io.WriteString(k.out, text)
+		}
+		if err != nil {
 			return false, err
 		}
 	}
 	_, err = fmt.Fprintln(k.out, k.line(r, commit, subject))
 	return r.Passed(), err
-}
-
-// showLog prints the output of an earlier check that failed, if there is one.
-func (k *checker) showLog(r checks.Result) error {
-	if r.Passed() {
-		return nil
-	}
-	text, err := checking.Log(k.s.Store, k.record.ID, r)
-	if err == nil {
-		_, err = io.WriteString(k.out, text)
-	}
-	return err
 }
 
 // line describes a result.
