@@ -228,7 +228,9 @@ func (c resolved) fillWorkspace(ctx context.Context, r *airlock.Record, box pris
 	if err := s.Prisons().CheckInside(ctx, *r, c.setup); err != nil {
 		return err
 	}
-	marked := inBackground(func() (any, error) { return nil, markBase(ctx, s.Repo, *r) })
+	marked := inBackground(func() (any, error) {
+		return nil, s.Repo.UpdateRefs(ctx, "airlock: start", gitops.RefUpdate{Ref: r.Ref("base"), New: r.Base}, gitops.RefUpdate{Ref: r.Ref("promoted"), New: r.Base})
+	})
 	introduced := inBackground(func() (any, error) { return nil, box.Introduce(ctx, r.Ghost) })
 	if !filled {
 		err = box.Fill(ctx, snap, c.include)
@@ -245,12 +247,6 @@ func inBackground[T any](do func() (T, error)) func() (T, error) {
 	result := sync.OnceValues(do)
 	go result() //nolint:errcheck // a later call returns the same error
 	return result
-}
-
-// markBase creates the refs of an airlock's base.
-func markBase(ctx context.Context, repo *gitops.Repository, r airlock.Record) error {
-	return repo.UpdateRefs(ctx, "airlock: start",
-		gitops.RefUpdate{Ref: r.Ref("base"), New: r.Base}, gitops.RefUpdate{Ref: r.Ref("promoted"), New: r.Base})
 }
 
 // announce prints a summary of a new airlock, and anything that the user may not expect.

@@ -12,9 +12,6 @@ import (
 // shaped returns a copy of a document that is encoded as all documents are: a list without entries is [], and not null, and the version comes
 // first.
 func shaped(document any) any {
-	if document == nil {
-		return nil
-	}
 	document = withLists(reflect.ValueOf(document)).Interface()
 	if m, ok := document.(map[string]any); ok {
 		return versionFirst(m)

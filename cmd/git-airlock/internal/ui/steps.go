@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -27,11 +25,6 @@ type steps struct {
 	terminal bool
 	last     quotedStep
 	shown    time.Time
-}
-
-// newSteps returns steps that writes to to.
-func newSteps(to io.Writer) *steps {
-	return &steps{to: to, terminal: term.IsTerminal(int(os.Stderr.Fd()))}
 }
 
 // stepsEvery is the minimum interval between updates of a step's line.

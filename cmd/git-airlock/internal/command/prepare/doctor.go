@@ -141,7 +141,8 @@ func containerWish(ctx context.Context, s *session.Session) string {
 
 // diagnose checks git and the backends.
 func diagnose(ctx context.Context, backends []prison.Backend, wish string) (diagnosis, error) {
-	d := diagnosis{Version: ui.DocumentVersion, Host: readHostSide()}
+	led, unknown := hostenv.Taken()
+	d := diagnosis{Version: ui.DocumentVersion, Host: hostSide{cmdline.LeftOut(led), unknown, secret.Kinds()}}
 	var err error
 	if d.Git.Version, err = gitops.Version(ctx); err == nil {
 		err = gitops.CheckVersion(ctx)
@@ -233,11 +234,6 @@ type hostSide struct {
 	LeftOut []string `json:"left_out"` // leads into the work tree
 	Unknown []string `json:"unknown"`  // variables that are not passed on
 	Sources []string `json:"sources"`  // of credentials, that can be used here
-}
-
-func readHostSide() hostSide {
-	led, unknown := hostenv.Taken()
-	return hostSide{cmdline.LeftOut(led), unknown, secret.Kinds()}
 }
 
 // print prints it as text.

@@ -34,8 +34,8 @@ func runsCommand() *cli.Command {
 	}, cmdline.Takes{})
 	c.Subcommands = []*cli.Command{
 		cmdline.Subcommand("runs", "prune", "remove the oldest records, beyond airlock.runs.keep for each session", cmdline.Takes{}, pruneRuns),
-		cmdline.Subcommand("runs", "push [REMOTE]", "push all records to a remote (origin)", cmdline.Takes{Most: 1}, pushRuns),
-		cmdline.Subcommand("runs", "fetch [REMOTE]", "fetch all records of a remote (origin)", cmdline.Takes{Most: 1}, fetchRuns),
+		cmdline.Subcommand("runs", "push [REMOTE]", "push all records to a remote (origin)", cmdline.Takes{Most: 1}, onRemote(pushRuns)),
+		cmdline.Subcommand("runs", "fetch [REMOTE]", "fetch all records of a remote (origin)", cmdline.Takes{Most: 1}, onRemote(cmdline.FetchRuns)),
 	}
 	return c
 }
@@ -154,22 +154,19 @@ func pruneRuns(c *cli.Context, s *session.Session, _ []string) error {
 	return nil
 }
 
-// pushRuns pushes all records.
-func pushRuns(c *cli.Context, s *session.Session, names []string) error {
-	remote, err := cmdline.RemoteOf(c, names)
-	if err != nil {
-		return err
+// onRemote makes an action of a function that needs the remote that the command line names.
+func onRemote(act func(c *cli.Context, s *session.Session, remote string) error) cmdline.SubAction {
+	return func(c *cli.Context, s *session.Session, names []string) error {
+		remote, err := cmdline.RemoteOf(c, names)
+		if err != nil {
+			return err
+		}
+		return act(c, s, remote)
 	}
-	return cmdline.Push(c, s, remote, cmdline.RunRefs)
 }
 
-// fetchRuns fetches the records that a remote has and this repository has not.
-func fetchRuns(c *cli.Context, s *session.Session, names []string) error {
-	remote, err := cmdline.RemoteOf(c, names)
-	if err != nil {
-		return err
-	}
-	return cmdline.FetchRuns(c, s, remote)
+func pushRuns(c *cli.Context, s *session.Session, remote string) error {
+	return cmdline.Push(c, s, remote, cmdline.RunRefs)
 }
 
 // find returns the run with a name, and all records.

@@ -67,20 +67,16 @@ func sayDecided(s *session.Session, word review.Word, id gitops.OID, subject str
 // get it, too.
 func sayAll(s *session.Session, word review.Word, decided []verdict.Decided, landed int) {
 	for _, d := range decided {
-		sayDecided(s, word, d.Commit, marked(d))
+		subject := d.Subject
+		if d.Unlisted {
+			subject += " (no review has listed it)"
+		}
+		sayDecided(s, word, d.Commit, subject)
 	}
 	if len(decided)+landed == 0 {
 		s.Report.Say("no pending commit waits for an approval")
 		s.Report.Hint("git airlock review  # a rejected or undone commit is approved by its number")
 	}
-}
-
-// marked returns the subject of a commit, with a mark if no review has listed the commit.
-func marked(d verdict.Decided) string {
-	if d.Unlisted {
-		return d.Subject + " (no review has listed it)"
-	}
-	return d.Subject
 }
 
 // decide records a verdict, and makes a promotion cycle with it. landed is the number of landed commits that get it, too.
