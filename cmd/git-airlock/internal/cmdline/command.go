@@ -206,7 +206,7 @@ func asUsageError(err error) error {
 
 // asOwnFailure marks failures of visit and run as their own, as opposed to the status of the command that they ran.
 func asOwnFailure(err error) error {
-	if err == nil || is[*childStatus](err) || is[shown](err) {
+	if isSaid(err) {
 		return err
 	}
 	return ownFailure{err}

@@ -42,6 +42,9 @@ func (e shown) Unwrap() error { return e.error }
 // Shown marks an error that the command's output has shown already. Only its exit status is needed.
 func Shown(err error) error { return shown{err} }
 
+// isSaid reports whether no message may follow an error: it is nil, or only an exit status.
+func isSaid(err error) bool { return err == nil || is[*childStatus](err) || is[shown](err) }
+
 // EndedWith returns the error of a command that ran another one, which ended with a status. It is nil for status 0.
 func EndedWith(status int) error {
 	if status == 0 {
@@ -129,7 +132,7 @@ func is[T error](err error) bool {
 
 // report prints an error, unless the user has seen it already, and returns the exit status.
 func report(w io.Writer, err error) int {
-	if err == nil || is[*childStatus](err) || is[shown](err) {
+	if isSaid(err) {
 		return ExitStatus(err)
 	}
 	if broken, ok := errors.AsType[*prisons.BrokenPromise](err); ok {
@@ -151,10 +154,9 @@ func next(err error) []string {
 	return usage.Hints()
 }
 
-// orWriteError returns the write error if output was lost and no message would follow: err is nil, or only an exit status. Otherwise it
-// returns err.
+// orWriteError returns the write error if output was lost and no message would follow. Otherwise it returns err.
 func orWriteError(err error) error {
-	if lost := ui.Stdout.Lost(); lost != nil && (err == nil || is[*childStatus](err) || is[shown](err)) {
+	if lost := ui.Stdout.Lost(); lost != nil && isSaid(err) {
 		return lost
 	}
 	return err

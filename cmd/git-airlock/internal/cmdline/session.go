@@ -93,7 +93,7 @@ func WithAirlock(c *cli.Context, s *session.Session, act func(*cli.Context, *ses
 		return err
 	}
 	err = act(c, s, r)
-	if err == nil || is[*childStatus](err) || is[shown](err) || c.Err() != nil {
+	if isSaid(err) || c.Err() != nil {
 		return err
 	}
 	if _, gone := s.Current(r); errors.Is(gone, session.ErrCleared) {

@@ -19,10 +19,10 @@ import (
 // ConnectTerminal gives a process a terminal inside if standard input and output are a terminal. All keys are passed on, including
 // ^C, and the size follows the outer terminal. restore restores the outer terminal, with the modes that the process has changed.
 func ConnectTerminal(p *prison.Process) (restore func(), err error) {
-	in, out := int(os.Stdin.Fd()), int(os.Stdout.Fd())
-	if !term.IsTerminal(in) || !term.IsTerminal(out) {
+	if !ui.IsTerminal(os.Stdin) || !ui.IsTerminal(os.Stdout) {
 		return func() {}, nil
 	}
+	in := int(os.Stdin.Fd())
 	before, err := term.MakeRaw(in)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func ConnectTerminal(p *prison.Process) (restore func(), err error) {
 				return
 			}
 			select {
-			case sizes <- sizeOf(out):
+			case sizes <- SizeOf(os.Stdout):
 			case <-done:
 				return
 			}
@@ -47,7 +47,7 @@ func ConnectTerminal(p *prison.Process) (restore func(), err error) {
 	}()
 	shown := &ui.Modes{Out: os.Stdout}
 	p.Stdout, p.Stderr = shown, nil
-	p.Terminal = &prison.Terminal{Size: sizeOf(out), Resize: sizes, Term: ui.Variable("TERM")}
+	p.Terminal = &prison.Terminal{Size: SizeOf(os.Stdout), Resize: sizes, Term: ui.Variable("TERM")}
 	return func() {
 		signal.Stop(resized)
 		close(done)
@@ -116,17 +116,14 @@ func (k *Keys) RunEndedWith(status int) error {
 // terminalLikeOurs returns the terminal for a launched command, with the type and size of the outer terminal if there is one.
 func terminalLikeOurs() *prison.Terminal {
 	t := &prison.Terminal{}
-	if out := int(os.Stderr.Fd()); term.IsTerminal(out) {
-		t.Size, t.Term = sizeOf(out), ui.Variable("TERM")
+	if ui.IsTerminal(os.Stderr) {
+		t.Size, t.Term = SizeOf(os.Stderr), ui.Variable("TERM")
 	}
 	return t
 }
 
-// TerminalSize returns the size of the terminal of standard output.
-func TerminalSize() prison.Size { return sizeOf(int(os.Stdout.Fd())) }
-
-// sizeOf returns the size of the terminal fd.
-func sizeOf(fd int) prison.Size {
-	rows, cols := ui.TerminalSize(fd)
+// SizeOf returns the size of a terminal.
+func SizeOf(terminal *os.File) prison.Size {
+	rows, cols := ui.TerminalSize(terminal)
 	return prison.Size{Rows: uint16(rows), Cols: uint16(cols)} //nolint:gosec // a terminal's size fits, TIOCGWINSZ(2)
 }

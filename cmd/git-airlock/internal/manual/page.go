@@ -57,7 +57,7 @@ const (
 // WidthOf returns the width of a help text that is written to w.
 func WidthOf(w io.Writer) int {
 	if f, ok := w.(*ui.Output); ok && ui.IsTerminal(w) {
-		return max(LeastHelpWidth, min(HelpWidth, ui.Columns(int(f.Fd()))-1))
+		return max(LeastHelpWidth, min(HelpWidth, ui.Columns(f.File)-1))
 	}
 	return HelpWidth
 }

@@ -8,14 +8,10 @@ import (
 	"io"
 	"os"
 	"strings"
-
-	"golang.org/x/term"
 )
 
 // CanAsk reports whether standard input and standard error are terminals, so that a user can answer questions.
-func CanAsk() bool {
-	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
-}
+func CanAsk() bool { return IsTerminal(os.Stdin) && IsTerminal(os.Stderr) }
 
 // ask asks a question. No answer means no.
 func ask(ctx context.Context, w io.Writer, question string) (bool, error) {

@@ -29,17 +29,17 @@ func (o *Output) Write(p []byte) (int, error) {
 // Lost returns the first error of a write, nil if all was written.
 func (o *Output) Lost() error { return o.failed }
 
-// TerminalSize returns the size of the terminal fd, or 24 rows of 80 columns if the size cannot be read.
-func TerminalSize(fd int) (rows, cols int) {
-	cols, rows, err := term.GetSize(fd)
+// TerminalSize returns the size of a terminal, or 24 rows of 80 columns if the size cannot be read.
+func TerminalSize(f *os.File) (rows, cols int) {
+	cols, rows, err := term.GetSize(int(f.Fd()))
 	if err != nil || rows <= 0 || cols <= 0 {
 		return 24, 80
 	}
 	return rows, cols
 }
 
-// Columns returns the number of columns of the terminal fd.
-func Columns(fd int) int {
-	_, cols := TerminalSize(fd)
+// Columns returns the number of columns of a terminal.
+func Columns(f *os.File) int {
+	_, cols := TerminalSize(f)
 	return cols
 }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // The time after which a step gets a progress line on a terminal, and the interval of its updates.
@@ -32,7 +30,7 @@ type progress struct {
 // newProgress starts a line if standard error is a terminal. As in git, GIT_PROGRESS_DELAY is the number of seconds before
 // the line is shown.
 func newProgress(what string) *progress {
-	if !term.IsTerminal(int(os.Stderr.Fd())) {
+	if !IsTerminal(os.Stderr) {
 		return nil
 	}
 	after := progressAfter

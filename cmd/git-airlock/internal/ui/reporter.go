@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"golang.org/x/term"
 )
 
 // Reporter shows the user the events of a long call: messages on a writer, and progress on the terminal.
@@ -36,7 +35,7 @@ func (r Reporter) Begin(what string) (step func(what string, done, all int), end
 
 // Steps starts the progress line of another program that works in several steps.
 func (r Reporter) Steps() (step func(what string, number, of int, said string), end func()) {
-	s := &steps{to: r.To, terminal: term.IsTerminal(int(os.Stderr.Fd()))}
+	s := &steps{to: r.To, terminal: IsTerminal(os.Stderr)}
 	return func(what string, number, of int, said string) { s.show(quotedStep{what, number, of, said}) }, s.end
 }
 

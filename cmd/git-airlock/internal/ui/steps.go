@@ -62,7 +62,7 @@ func (s *steps) line(now quotedStep, said string) {
 	if said != "" {
 		text += ": " + gitops.Text(said).String()
 	}
-	fmt.Fprintf(s.to, "\r\x1b[K%s", words.Shorten(text, Columns(int(os.Stderr.Fd()))-1))
+	fmt.Fprintf(s.to, "\r\x1b[K%s", words.Shorten(text, Columns(os.Stderr)-1))
 }
 
 // end ends the line of the last step.

@@ -7,8 +7,6 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // Printed is the content of a [View]: it prints itself as text, with the times that have passed until now.
@@ -33,8 +31,8 @@ type View struct {
 // NewView returns a view that shows a status on out, and other messages on message.
 func NewView(out, message io.Writer, p Paint) *View {
 	v := &View{out: out, message: message, began: Now(), colour: p}
-	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) && Variable("TERM") != "dumb" {
-		v.size = func() (rows, cols int) { return TerminalSize(fd) }
+	if IsTerminal(os.Stdout) && Variable("TERM") != "dumb" {
+		v.size = func() (rows, cols int) { return TerminalSize(os.Stdout) }
 		v.ticker = time.NewTicker(time.Second) // updates the relative times
 		v.Tick = v.ticker.C
 		fmt.Fprint(v.out, "\x1b[?1049h\x1b[?25l") // alternate screen, no cursor (xterm's control sequences)

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
@@ -178,13 +177,13 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 		s.Report.Say("would join the terminal of the launched command of %s", r.ID)
 		return nil
 	}
-	interactive := term.IsTerminal(int(os.Stdin.Fd()))
+	interactive := ui.IsTerminal(os.Stdin)
 	if interactive {
 		s.Report.Say("^] detaches")
 	}
 	noteSize := func() {
-		if interactive && term.IsTerminal(int(os.Stdout.Fd())) {
-			_ = launched.Resize(ctx, s.Store, r.ID, cmdline.TerminalSize()) // only visit --log needs the size
+		if interactive && ui.IsTerminal(os.Stdout) {
+			_ = launched.Resize(ctx, s.Store, r.ID, cmdline.SizeOf(os.Stdout)) // only visit --log needs the size
 		}
 	}
 	noteSize() // may wait: ^C still ends visit

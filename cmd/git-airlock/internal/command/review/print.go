@@ -29,7 +29,7 @@ type listing struct {
 func newListing(d document, p ui.Paint) listing {
 	l := listing{document: d, paint: p}
 	if ui.IsTerminal(ui.Stdout) {
-		l.width = ui.Columns(int(os.Stdout.Fd()))
+		l.width = ui.Columns(os.Stdout)
 	}
 	for _, r := range d.Commits {
 		l.number = max(l.number, len(r.numeral()))
