@@ -18,7 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// RemoteOf returns the remote that the words of a command name.
+// RemoteOf returns the remote that the words of a command name, or else origin.
 func RemoteOf(c *cli.Context, names []string) (string, error) {
 	remote := "origin"
 	if len(names) > 0 {

@@ -43,7 +43,7 @@ func optionsOf(c *cli.Context, messages io.Writer) session.Options {
 }
 
 // InAnyRepository is like [InRepository], but also opens a bare repository, and a copy of a repository whose airlock is in use. inert reports that
-// it is one of them: act must leave airlocks alone.
+// the repository is a bare one or such a copy. Then act must leave airlocks alone.
 func InAnyRepository(act func(c *cli.Context, s *session.Session, inert bool) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		s, err := Open(c)

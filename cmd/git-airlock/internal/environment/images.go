@@ -124,7 +124,7 @@ type ImageState struct {
 	Size    int64  `json:"size"`
 	Created string `json:"created"`
 	Used    bool   `json:"used"`    // a container uses it
-	Current bool   `json:"current"` // what is committed here asks for it
+	Current bool   `json:"current"` // the committed setup here needs it
 }
 
 // Images lists the built images, and marks those that the setup here needs. With all, it includes those of other repositories.

@@ -45,7 +45,7 @@ func Next(err error) []string {
 	var locked *gitops.LockedError
 	var unreadable *teams.PolicyError
 	var rule *network.RuleError
-	var own interface { // an error that knows them itself
+	var own interface { // an error with commands of its own
 		error
 		Next() []string
 	}

@@ -63,8 +63,8 @@ func (s *Session) attesting(ctx context.Context, r airlock.Record, do func(attes
 	return err
 }
 
-// attestRest makes the missing statements before an airlock is removed, because nobody can make them later. If they cannot be made, it returns
-// a refusal, and with discard it only says so. It also goes on if the disk is full, since clear may be what frees it.
+// attestRest makes the missing statements before an airlock is removed, because nobody can make them later. If they cannot be made, attestRest
+// returns a refusal. With discard, or if the disk is full, it only prints a message: the clear may be what frees the disk.
 func (s *Session) attestRest(ctx context.Context, r airlock.Record, discard bool) error {
 	if landed, err := ledger.TotalLanded(s.Store.Dir(r.ID)); err == nil && landed == 0 {
 		return nil

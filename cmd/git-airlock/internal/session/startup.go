@@ -214,7 +214,7 @@ func (s *Session) startedWithout(r airlock.Record, a *Agent, typed []string) err
 		return nil
 	}
 	next := "git airlock stop && " + strings.Join(append([]string{"git airlock start", a.Name}, typed...), " ")
-	if a.Asks { // run starts what is stopped
+	if a.Asks { // run starts a stopped airlock
 		next = "git airlock stop  # and type the command again"
 	}
 	return &environment.Refusal{Text: fmt.Sprintf("the prison of %s was started without %s", r.ID, a.Name), Next: []string{next}}

@@ -20,7 +20,7 @@ var Stdout = &Output{File: os.Stdout}
 // Write implements [io.Writer].
 func (o *Output) Write(p []byte) (int, error) {
 	n, err := o.File.Write(p)
-	if err != nil && o.failed == nil && !errors.Is(err, syscall.EPIPE) { // a reader who has seen enough
+	if err != nil && o.failed == nil && !errors.Is(err, syscall.EPIPE) { // the reader may have seen enough
 		o.failed = err
 	}
 	return n, err

@@ -162,7 +162,7 @@ func readStatus(ctx context.Context, s *session.Session) (ui.Printed, error) {
 	}
 	status, err := s.Status(ctx, r)
 	if err = cmp.Or(err, ctx.Err()); err != nil {
-		return nil, err // an interrupted status has gaps, and says so
+		return nil, err // an interrupted status is not complete, and has messages about the rest
 	}
 	return documentOf(ctx, s, status)
 }

@@ -51,7 +51,7 @@ func runCommand() *cli.Command {
 			}
 			wanted.Anew = hostenv.Anew
 			if hostenv.IsAnew() {
-				wanted.Given = nil // they have been obeyed
+				wanted.Given = nil // the process before this one has used them
 			}
 			most, err := maxTime(c)
 			if err != nil {

@@ -206,7 +206,8 @@ func sayDeniedMethods(s *session.Session, rules control.Rules, allowed control.R
 	}
 }
 
-// endDenial takes a rule that allows something for the end of denials in an open network, which needs no permission.
+// endDenial returns the rules of an open network after a rule that allows something: without the denials that the rule ends, and without
+// the rule itself, since an open network needs none. It refuses a rule that ends no denial.
 func endDenial(before, after control.Rules) (control.Rules, error) {
 	if len(after.Deny) == len(before.Deny) {
 		return before, &environment.Refusal{Text: "the network of this airlock is open: it reaches all public hosts that no rule denies", Next: []string{"git airlock net"}}

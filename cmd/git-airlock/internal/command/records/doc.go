@@ -1,4 +1,4 @@
-// Package records has the commands about what is kept of an airlock's past.
+// Package records has the commands for the records of an airlock: checkpoints, events, runs and programs.
 package records
 
 import (

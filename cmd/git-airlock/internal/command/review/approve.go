@@ -109,7 +109,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ve
 	if s.Dry {
 		return nil
 	}
-	outcome, err := engine.Drain(ctx, promote.Options{Known: true}) // the daemon takes out what is new
+	outcome, err := engine.Drain(ctx, promote.Options{Known: true}) // the daemon exports new commits
 	if err != nil {
 		return err
 	}

@@ -97,8 +97,8 @@ func (c *changes) show(ctx context.Context, out io.Writer, p ui.Paint, x reviewe
 	return to.failed
 }
 
-// message prints the message of a commit below its subject, unless it has nothing but the subject. part reports that the end is left out, which
-// message says.
+// message prints the message of a commit below its subject, unless it has nothing but the subject. part reports that the end is left out. The
+// text then says so.
 func (c *changes) message(ctx context.Context, out io.Writer, x reviewed) (part bool, err error) {
 	err = c.s.Repo.Messages(ctx, []gitops.OID{x.Commit}, verdict.MessageLimit, func(_ int, message []byte, left int) error {
 		body := bytes.TrimLeft(message, "\n")

@@ -43,7 +43,7 @@ type reviewed struct {
 	Reason   string       `json:"reason"`
 	By       string       `json:"by"`
 	At       *time.Time   `json:"at"`
-	Replaces gitops.OID   `json:"replaces"` // the commit with a verdict in whose place it is
+	Replaces gitops.OID   `json:"replaces"` // the earlier commit with a verdict that this one replaces
 
 	of     verdict.Reviewable
 	landed bool
