@@ -119,13 +119,19 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 	if err != nil {
 		return outcome, err
 	}
-	if facts, err = e.carryVerdicts(ctx, facts, taken); err != nil {
+	if facts, err = e.carryVerdicts(ctx, facts, taken); err == nil {
+		err = e.recognize(ctx, facts, taken, bridge)
+	}
+	if err != nil {
 		held, err := refused(err)
 		return held.added(outcome), err
 	}
 	plan, built, judged, err := e.choose(ctx, facts, taken, bridge)
 	if plan.Plan != nil {
 		outcome = plan.entered(outcome)
+	}
+	if err == nil {
+		outcome.Rebased, err = facts.reader().Rebased(ctx, facts.ledger, plan.Found())
 	}
 	if err != nil {
 		held, err := refused(err)

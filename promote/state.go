@@ -28,6 +28,7 @@ type State struct {
 	Operation    string // of the agent's git, such as "rebase", if OtherRefs has an entry; empty if none is in progress
 	LastLandedAt *time.Time
 	Flagged      []ledger.Flagged // landed commits with findings
+	Rebased      []ledger.Rebased // see [ledger.Outcome]
 	Failure      string           // why the last cycle failed, escaped; empty if it worked
 }
 
@@ -43,7 +44,7 @@ func (e *Engine) Foresee(ctx context.Context, options Options) (State, error) {
 		return State{}, err
 	}
 	s := State{Promoted: f.refs.promoted, InnerTip: f.before.Inner, Holds: slices.Clone(f.before.Holds), Landed: len(f.ledger.Landed),
-		Pending: len(f.ledger.Tail), Named: len(f.ledger.Tail), Newest: f.ledger.Newest(), LastLandedAt: f.before.LastLandedAt, Flagged: results.Flagged(f.ledger), OtherRefs: []hold.OtherRef{}, Failure: f.before.Failure}
+		Pending: len(f.ledger.Tail), Named: len(f.ledger.Tail), Newest: f.ledger.Newest(), LastLandedAt: f.before.LastLandedAt, Flagged: results.Flagged(f.ledger), Rebased: f.before.Rebased, OtherRefs: []hold.OtherRef{}, Failure: f.before.Failure}
 	f.options = options
 	begun := time.Now()
 	s, err = e.inside(ctx, f, s)

@@ -5,7 +5,8 @@
 //
 // Let F be the newest landed commit of the inner first-parent history, or the root if none of its commits has landed.
 // The commits after F are new. If F is not the commit that landed last, the agent has rewritten its history. The
-// first new commit then still goes on top of the last landed one, and supersedes the landed commits that it undoes.
+// first new commit then still goes on top of the last landed one, and supersedes the landed commits that it undoes. If it has only left out
+// commits with which the landed ones did not land, the rebased forms of those count as landed, too: see [ledger.Ledger.AddRebased].
 //
 // # Partial landing
 //

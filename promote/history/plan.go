@@ -65,14 +65,14 @@ type Plan struct {
 // New makes a plan. It orders the links so that each commit of Chain directly follows the commits that only it adds
 // to the commits before it. The commits that land with a commit of Chain are therefore the links before it.
 func New(ctx context.Context, f Facts, inner, outer Graph) (p *Plan, err error) {
-	p = &Plan{Facts: f, Last: f.Ledger.Last()}
-	p.Since = p.Last.Inner
+	p = &Plan{Facts: f}
 	p.Earlier = p.kept(f.Earlier)
 	p.Aside = p.Earlier
 	p.Links = p.Beside(f.Links)
 	links := p.Links
 	chain, found := p.newChain(f.Tip)
-	p.found = found
+	p.found, p.Last = found, f.Ledger.LastAs(found)
+	p.Since = p.Last.Inner
 	p.arrange(chain)
 	p.Waits += len(p.Aside)
 	switch {
@@ -117,6 +117,9 @@ func (p *Plan) undo(ctx context.Context, links []quarantine.Link, inner Graph, s
 	beside, err := p.setOnTop(ctx, inner)
 	undone = append(beside, undone...)
 	left := p.Ledger.LeftOut()
+	if err == nil {
+		undone, err = p.withoutForms(ctx, inner, undone)
+	}
 	if err != nil || len(left) == 0 {
 		return undone, err
 	}
@@ -129,6 +132,26 @@ func (p *Plan) undo(ctx context.Context, links []quarantine.Link, inner Graph, s
 	}
 	return undone, err
 }
+
+// withoutForms returns undone commits without those of which Chain[0] reaches another form.
+func (p *Plan) withoutForms(ctx context.Context, inner Graph, undone []gitops.OID) ([]gitops.OID, error) {
+	forms := p.Ledger.OtherForms(undone)
+	if len(forms) == 0 {
+		return undone, nil
+	}
+	gone, err := inner.Unreached(ctx, ledger.Inners(forms), p.Chain[:1])
+	kept := gitops.Set[gitops.OID]{}
+	for _, form := range forms {
+		kept[form.Outer] = kept[form.Outer] || !slices.Contains(gone, form.Inner)
+	}
+	return slices.DeleteFunc(undone, func(id gitops.OID) bool {
+		image, landed := p.Ledger.Image(id)
+		return landed && kept[image.Outer]
+	}), err
+}
+
+// Found returns the newest commit of the agent's first-parent history that is not new.
+func (p *Plan) Found() gitops.OID { return p.found }
 
 // Beside returns links without the commits that were left out and that landed commits follow.
 func (f Facts) Beside(links []quarantine.Link) []quarantine.Link {
@@ -145,10 +168,11 @@ func (p *Plan) Exact() ledger.Pair {
 	if len(p.Lost) == 0 {
 		return p.Ledger.Exact(len(p.Ledger.Landed))
 	}
-	if image, _ := p.Ledger.Image(p.found); image.Synced && !image.Merged {
+	image, _ := p.Ledger.Image(p.found)
+	if image.Synced && !image.Merged {
 		return image
 	}
-	return p.Ledger.Exact(1 + slices.IndexFunc(p.Ledger.Landed, func(l ledger.Pair) bool { return l.Inner == p.found }))
+	return p.Ledger.Exact(1 + slices.IndexFunc(p.Ledger.Landed, func(l ledger.Pair) bool { return l.Outer == image.Outer }))
 }
 
 // newChain lists the new commits of a commit's first-parent history, oldest first, and returns the commit before them.

@@ -4,6 +4,7 @@
 //	outcome.json    the result of the last cycle: holds, counts, times
 //	gate.json       the policy gate's findings in waiting commits, and in landed commits with a flag
 //	decisions.json  the commits that the user accepted or dropped
+//	rebased         the inner commits that are rebased forms of landed ones, with these
 //	facts           what the notes on commits without evidence said when they were written
 //
 // Each file has a version and is replaced as a whole. The ledger and the facts are exceptions: each cycle appends one synced

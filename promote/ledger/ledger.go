@@ -26,6 +26,7 @@ type Ledger struct {
 	pairs      map[gitops.OID]Pair    // the base, the landed and the synced pairs, by inner commit
 	outer      gitops.Set[gitops.OID] // landed outer commits
 	superseded gitops.Set[gitops.OID]
+	rebased    []Pair // see [Ledger.AddRebased]; also those whose outer commits are not landed at present
 }
 
 // ledgerFile returns the name of the ledger's file in a host state.
@@ -64,7 +65,7 @@ func Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) 
 	l.stored = len(l.Landed) + len(l.Tail)
 	l.whole = whole && l.stored == len(entries)
 	l.index(l.Landed)
-	return l, l.readSynced(dir)
+	return l, errors.Join(l.readSynced(dir), l.readRebased(dir))
 }
 
 // index adds landed pairs to the lookup tables.
@@ -94,14 +95,35 @@ func (l *Ledger) HasOuter(outer gitops.OID) bool { return l.outer[outer] }
 func (l *Ledger) Superseded(outer gitops.OID) bool { return l.superseded[outer] }
 
 // Last returns the pair from which the agent's next commits count: the last landed pair, or the base. If the last
-// landed commits were set aside, its inner commit is the one that landed before them.
+// landed commits were set aside, its inner commit is the one that landed before them. If the agent has rebased that one, it is the newest
+// form of it.
 func (l *Ledger) Last() Pair {
-	for i, p := range slices.Backward(l.Landed) {
-		if !p.Aside {
-			return l.with(p, i+1)
+	p, after := l.newest()
+	for _, form := range l.rebased {
+		if form.Outer == p.Outer && l.Has(form.Inner) {
+			p = form
 		}
 	}
-	return l.with(l.Base, 0)
+	return l.with(p, after)
+}
+
+// LastAs is Last, with an inner commit in the place of the last one if it is another form of that.
+func (l *Ledger) LastAs(inner gitops.OID) Pair {
+	p, after := l.newest()
+	if form, there := l.pairs[inner]; there && form.Outer == p.Outer && !form.Synced {
+		return l.with(form, after)
+	}
+	return l.Last()
+}
+
+// newest returns the newest landed pair that was not set aside, or the base, and the number of landed pairs up to it.
+func (l *Ledger) newest() (p Pair, after int) {
+	for i, p := range slices.Backward(l.Landed) {
+		if !p.Aside {
+			return p, i + 1
+		}
+	}
+	return l.Base, 0
 }
 
 // with returns a pair whose image also has the changes of the landed pairs after it.
@@ -292,7 +314,7 @@ func (c *Cache) Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledg
 	c.ledger = nil
 	if l != nil && l.Base.Inner == base.Inner && l.Base.Outer == base.Outer && l.Last().Outer == promoted && l.PendingTip() == pending {
 		if now, err := os.Stat(l.file); err == nil && os.SameFile(now, c.stamp) && now.Size() == c.stamp.Size() && now.ModTime().Equal(c.stamp.ModTime()) {
-			return l, l.readSynced(dir)
+			return l, errors.Join(l.readSynced(dir), l.readRebased(dir))
 		}
 	}
 	return Read(dir, base, promoted, pending)

@@ -25,13 +25,15 @@ type Outcome struct {
 	Apart    bool       `json:"apart"` // the pending commits were built without the user's commits, because they conflict with them
 	// Aside lists the inner commits that were set aside because they may not land, Unbuilt those that could not be built
 	// on the branch, and Lacking those that did not apply without commits that had been left out before.
-	Aside        []gitops.OID `json:"aside,omitempty"`
-	Unbuilt      []gitops.OID `json:"unbuilt,omitempty"`
-	Lacking      []gitops.OID `json:"lacking,omitempty"`
-	LastLandedAt *time.Time   `json:"last_landed_at"`
-	Dropped      int          `json:"dropped"` // new commits that the user leaves out
-	Waits        int          `json:"waits"`   // commits up to Inner that have not landed
-	Total        int          `json:"total"`   // commits landed since the airlock was created
+	Aside   []gitops.OID `json:"aside,omitempty"`
+	Unbuilt []gitops.OID `json:"unbuilt,omitempty"`
+	Lacking []gitops.OID `json:"lacking,omitempty"`
+	// Rebased are the newest commits of the agent's history that have landed in another form, oldest first.
+	Rebased      []Rebased  `json:"rebased,omitempty"`
+	LastLandedAt *time.Time `json:"last_landed_at"`
+	Dropped      int        `json:"dropped"` // new commits that the user leaves out
+	Waits        int        `json:"waits"`   // commits up to Inner that have not landed
+	Total        int        `json:"total"`   // commits landed since the airlock was created
 	// Failure is the error of the last cycle, escaped; empty if it worked.
 	Failure string `json:"failure,omitempty"`
 

@@ -187,12 +187,13 @@ func (s *standing) remoteWith(ctx context.Context, o operation.Operation) (strin
 // undone returns the decisions with the verdict that the commits of a landing are left out.
 func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.Decisions, error) {
 	d := s.Decisions
-	landed := ledger.Inners(o.Landed)
+	pairs := withForms(s.Ledger, o.Landed)
+	landed := ledger.Inners(pairs)
 	all, err := s.Inside.About(ctx, landed...)
 	if err != nil {
 		return d, err
 	}
-	for i, p := range o.Landed {
+	for i, p := range pairs {
 		r := all[i]
 		parent, err := s.Inside.Parent(ctx, p.Inner)
 		if err != nil {
@@ -210,6 +211,17 @@ func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.De
 		_ = n.Write(s.e.Dir())
 	}
 	return d, nil
+}
+
+// withForms returns landed pairs, and those of the commits into which the agent has rebased them.
+func withForms(l *ledger.Ledger, landed []ledger.Pair) (all []ledger.Pair) {
+	for _, p := range landed {
+		all = append(all, p)
+		for _, form := range l.FormsOf(p.Outer) {
+			all = append(all, ledger.Pair{Inner: form, Outer: p.Outer})
+		}
+	}
+	return all
 }
 
 // Redo makes the landing that was undone last once more, and returns it. The error is [operation.ErrNothing] if no landing can be redone, and
@@ -258,7 +270,7 @@ func redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 	if err := s.land(ctx, forward, o.After, notes); err != nil {
 		return o, errors.Join(err, s.Ledger.SetTail(waiting), s.Ledger.Save())
 	}
-	for _, p := range o.Landed {
+	for _, p := range withForms(s.Ledger, o.Landed) {
 		if r := s.Decisions.ReviewOf(p.Inner); r != nil && r.Word == review.Undone {
 			s.Decisions = s.Decisions.Forget(p.Inner)
 		}

@@ -26,6 +26,18 @@ func (e *ReplacedError) Error() string {
 
 func (e *ReplacedError) Unwrap() error { return history.ErrNotPending }
 
+// LandedError reports that a named commit is a rebased form of a landed one, so that nothing of it lands again.
+type LandedError struct {
+	Name string     // a number, or a quoted name
+	As   gitops.OID // the landed commit
+}
+
+func (e *LandedError) Error() string {
+	return fmt.Sprintf("commit %s has landed before it was rebased, as %.12s: %s", e.Name, e.As, history.ErrNotPending)
+}
+
+func (e *LandedError) Unwrap() error { return history.ErrNotPending }
+
 // named is find, with a [*ReplacedError] for a commit that another one has replaced.
 func (q *request) named(ctx context.Context, name string) (gitops.OID, error) {
 	id, err := q.find(ctx, name)
@@ -59,7 +71,12 @@ func (q *request) replaced(ctx context.Context, list []Reviewable, name string, 
 	if numberOf(name) == 0 {
 		shown = fmt.Sprintf("%q", gitops.Text(name))
 	}
-	if inner := q.formerly(n, name, revision); inner != "" && !q.Ledger.Has(inner) {
+	inner := q.formerly(n, name, revision)
+	if q.Ledger.IsRebased(inner) {
+		image, _ := q.Ledger.Image(inner)
+		return &LandedError{shown, image.Outer}
+	}
+	if inner != "" && !q.Ledger.Has(inner) {
 		r, err := q.successor(ctx, list, n, inner)
 		if err != nil {
 			return err
@@ -86,7 +103,7 @@ func (q *request) formerly(n ledger.Numbers, name string, revision gitops.OID) g
 			found[r.Inner] = true
 		}
 	}
-	for id := range n.Of {
+	for _, id := range slices.AppendSeq(q.Ledger.Rebased(), maps.Keys(n.Of)) {
 		if history.Abbreviates(name, id) {
 			found[id] = true
 		}

@@ -174,6 +174,7 @@ var StatusFields = []Explained{
 	{"waiting", "a list of inner refs other than main that have commits of their own: the `ref` and the number of `commits`. Beyond fifty refs, `ref` is `other refs`"},
 	{"landed", "the number of commits that have landed since the airlock was made"},
 	{"flagged", "a list of landed commits that a rule flagged: the `commit` and the `rules`"},
+	{"rebased", "a list of the newest commits of the agent that landed before the agent rebased them without commits that were left out, so that nothing of them lands again: the new commit `inner`, the landed `commit`, and its `subject`"},
 	{"last_landed_at", "when the last commit landed, or null"},
 	{"landing_since", "when the landing that is at work began, if it takes longer than ten seconds; otherwise absent"},
 	{"failure", "the error, if promotion fails; otherwise absent"},

@@ -40,6 +40,7 @@ type Document struct {
 	Waiting       []Waiting  `json:"waiting"`
 	Landed        int        `json:"landed"`
 	Flagged       []Flagged  `json:"flagged"`
+	Rebased       []Rebased  `json:"rebased"`
 	LastLandedAt  *time.Time `json:"last_landed_at"`
 	LandingSince  *time.Time `json:"landing_since,omitempty"`
 	Failure       string     `json:"failure,omitempty"`
@@ -108,6 +109,13 @@ type Waiting struct {
 type Flagged struct {
 	Commit gitops.OID `json:"commit"`
 	Rules  []string   `json:"rules"`
+}
+
+// Rebased is a commit that the agent has rebased after it landed, so that nothing of it lands again.
+type Rebased struct {
+	Inner   gitops.OID `json:"inner"`
+	Commit  gitops.OID `json:"commit"`  // the landed commit
+	Subject string     `json:"subject"` // escaped
 }
 
 // Daemon is the state of the daemon.

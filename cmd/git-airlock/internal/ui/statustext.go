@@ -83,6 +83,13 @@ func (p *statusText) promotion(d Document) {
 	if len(d.Flagged) > 0 {
 		p.line("flagged", "%s", flags(d.Flagged))
 	}
+	for i, x := range d.Rebased {
+		if i == pathsShown {
+			p.line("", "and %d more", len(d.Rebased)-i)
+			break
+		}
+		p.line("rebased", "landed before, as %.12s, and does not land again: %s", x.Commit, x.Subject)
+	}
 	p.pending(d)
 	if text := d.Review.String(); text != "" {
 		p.line("review", "%s: git airlock review", text)

@@ -112,6 +112,9 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 	for _, f := range p.Flagged {
 		d.Flagged = append(d.Flagged, ui.Flagged(f))
 	}
+	for _, x := range p.Rebased {
+		d.Rebased = append(d.Rebased, ui.Rebased(x))
+	}
 	startup, err := of.Store.Startup(r.ID)
 	if err != nil {
 		return d, err

@@ -139,6 +139,9 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ve
 
 // adviseOn adds to an error about the name of a commit the commands that help. wanted is the request for a verdict, or empty.
 func adviseOn(err error, wanted verdict.Request) error {
+	if landed, ok := errors.AsType[*verdict.LandedError](err); ok {
+		return environment.Advise(err, fmt.Sprintf("git show %.12s", landed.As))
+	}
 	gone := (*verdict.ReplacedError)(nil)
 	if !errors.As(err, &gone) {
 		return environment.Advise(err, "git airlock review")

@@ -30,6 +30,9 @@ func diffCommand() *cli.Command {
 				return err
 			}
 			whole, err := cmdline.ShowWhole(c, s, func(out io.Writer, p ui.Paint) error {
+				if err := d.printRebased(out, p); err != nil {
+					return err
+				}
 				for _, x := range d.Commits {
 					if _, err := fmt.Fprintf(out, "%s %s\n", p.Yellow("commit "+x.name()), x.Subject); err != nil {
 						return err

@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/verdict"
 )
@@ -23,7 +24,8 @@ type document struct {
 	Version int         `json:"version"`
 	Mode    review.Mode `json:"mode"`
 	review.Counts
-	Commits []reviewed `json:"commits"`
+	Commits []reviewed       `json:"commits"`
+	Rebased []ledger.Rebased `json:"rebased"` // nothing of these commits lands again
 }
 
 // reviewed is a commit of the document. Its text is escaped.
@@ -97,6 +99,13 @@ func (d document) pending(ctx context.Context, s *session.Session, r airlock.Rec
 		return d, err
 	}
 	d.Counts = verdict.Count(list)
+	if len(names) == 0 {
+		last, err := ledger.ReadOutcome(engine.Dir())
+		if err != nil {
+			return d, err
+		}
+		d.Rebased = append(d.Rebased, last.Rebased...)
+	}
 	var wanted []gitops.OID
 	for _, name := range names {
 		one, err := verdict.Find(ctx, engine, list, name)

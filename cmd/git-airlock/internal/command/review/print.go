@@ -44,8 +44,21 @@ func (d document) Print(out io.Writer, p ui.Paint, _ time.Time) error {
 	return newListing(d, p).print(context.Background(), out, nil)
 }
 
+// printRebased prints the commits that have landed before the agent rebased them, and of which nothing lands again.
+func (d document) printRebased(out io.Writer, p ui.Paint) (err error) {
+	for _, x := range d.Rebased {
+		if err == nil {
+			_, err = fmt.Fprintf(out, "landed before it was rebased, as %s: %s\n", p.Yellow(fmt.Sprintf("%.12s", x.Commit)), x.Subject)
+		}
+	}
+	return err
+}
+
 // print prints the commits. After each one it calls more, unless it is nil.
 func (l listing) print(ctx context.Context, out io.Writer, more func(context.Context, io.Writer, ui.Paint, reviewed) error) error {
+	if err := l.printRebased(out, l.paint); err != nil {
+		return err
+	}
 	if len(l.Commits) == 0 {
 		_, err := fmt.Fprintln(out, "nothing waits for a review")
 		return err

@@ -98,6 +98,7 @@ func showList(c *cli.Context, s *session.Session, r airlock.Record, d document) 
 
 // showUnseen shows what the user has not seen of the commits that wait for a verdict.
 func showUnseen(c *cli.Context, s *session.Session, r airlock.Record, d document) error {
+	d.Rebased = nil
 	d.Commits = slices.DeleteFunc(d.Commits, func(x reviewed) bool { return !x.State.Waits() || len(x.of.Unseen()) == 0 && x.Replaces == "" })
 	engine := s.Engine(r)
 	defer engine.Close()
