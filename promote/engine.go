@@ -54,6 +54,7 @@ type Engine struct {
 	refused   refusal    // the last tip that the quarantine refused, if that took long
 	fetched   time.Time  // time of the last attempt to fetch promised objects
 	filter    pause.Filter
+	recovery  pause.Filter    // after a recovery for which git used up its processor time
 	blocker   pause.Blocker   // the paths in the way of the last landing
 	command   pause.Command   // the user's git command that the last landing waited for
 	overtaken bool            // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
@@ -246,7 +247,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 	}
 	var collision *land.CollisionError
 	if errors.As(err, &collision) || errors.Is(err, land.ErrIndexLocked) || errors.Is(err, land.ErrUnfinished) ||
-		errors.Is(err, context.DeadlineExceeded) {
+		errors.Is(err, context.DeadlineExceeded) || gitops.Spent(err) {
 		return nil
 	}
 	return err
@@ -272,7 +273,11 @@ func (e *Engine) RecoverOrHold(ctx context.Context) (*ledger.Hold, error) {
 func (e *Engine) recover(ctx context.Context, before ledger.Outcome, now time.Time) (remarks, error) {
 	e.quarantine().Sweep()
 	_ = os.RemoveAll(e.bridgeDir()) // opening a bridge would remove it as well, but this cycle may open none
+	if e.recovery.Pauses(now, nil) {
+		return remarks{}, e.recovery.Err
+	}
 	err := land.Recover(ctx, e.Repo, e.Dir())
+	e.recovery = e.recovery.After(err, time.Now(), nil)
 	var collision *land.CollisionError
 	var command *land.CommandError
 	switch {

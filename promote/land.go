@@ -162,7 +162,7 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 		}
 	}
 	done, err := s.move(ctx, at, to)
-	e.filter = e.filter.After(err, s.facts.now, s.facts.config)
+	e.filter = e.filter.After(err, time.Now(), s.facts.config) // git may have been at work for minutes
 	e.command = e.command.After(err, s.facts.now)
 	if err == nil {
 		return done, nil

@@ -12,10 +12,8 @@ import (
 // Check returns a *[CollisionError] if moving the working tree from Old to New would overwrite the user's changes. New can also be a tree.
 // Check changes nothing, and can be used in a dry run.
 func Check(ctx context.Context, r *gitops.Repository, request Landing) error {
-	own := *r
-	own.Git = r.With()
-	own.Dry = false // the copy of the index is refreshed
-	r = &own
+	r = bounded(r, 0)
+	r.Dry = false // the copy of the index is refreshed
 	scratch, err := os.MkdirTemp(request.Dir, ScratchPrefix)
 	if err != nil {
 		return err
@@ -29,6 +27,7 @@ func Check(ctx context.Context, r *gitops.Repository, request Landing) error {
 	if err != nil {
 		return err
 	}
+	r = bounded(r, len(changes))
 	filters, err := filtersOf(ctx, r, nil, request.Config, cmp.Or(request.Begun, request.Old), request.Old)
 	if err != nil {
 		return err

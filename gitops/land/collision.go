@@ -85,7 +85,11 @@ func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Cha
 	for _, c := range changes {
 		touched[c.Path] = c
 	}
-	found := gitops.SetOf(g.changed(ctx, append(unstaged, hidden...), touched)...)
+	changed, err := g.changed(ctx, append(unstaged, hidden...), touched)
+	if err != nil {
+		return err
+	}
+	found := gitops.SetOf(changed...)
 	above := foldersAbove(changes)
 	for _, p := range g.staged {
 		if inTheWay(p, touched, above) {
@@ -107,24 +111,27 @@ func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Cha
 
 // changed returns those of the touched paths whose files differ from what a checkout of the index writes. Git reports a file as changed
 // also where the clean filter does not restore what is committed, such as CRLF line ends of a text file. If git cannot write the files,
-// all are regarded as the user's changes.
-func (g *guard) changed(ctx context.Context, paths []string, touched map[string]gitops.Change) []string {
+// all are regarded as the user's changes. If git has used up its processor time, it is an error.
+func (g *guard) changed(ctx context.Context, paths []string, touched map[string]gitops.Change) ([]string, error) {
 	paths = slices.DeleteFunc(paths, func(p string) bool { _, ok := touched[p]; return !ok })
 	if len(paths) == 0 {
-		return nil
+		return nil, nil
 	}
 	tree, err := os.MkdirTemp(filepath.Dir(g.copy), "same-")
 	if err != nil {
-		return paths
+		return paths, nil
 	}
 	git := stagingGit(g.r, g.copy, tree, g.filters)
 	err = lendAttributes(ctx, g.r, git, attributesAbove(g.r, paths), slices.Collect(maps.Values(touched)))
-	if err != nil || checkoutIndex(ctx, git, paths) != nil {
-		return paths
+	if err == nil {
+		err = checkoutIndex(ctx, git, paths)
+	}
+	if err != nil && !gitops.Spent(err) {
+		return paths, nil
 	}
 	return slices.DeleteFunc(paths, func(p string) bool {
 		return g.r.There(p) && sameContent(filepath.Join(g.r.Top, p), filepath.Join(tree, p))
-	})
+	}), err
 }
 
 // foldersAbove returns the set of folders that must exist for the new files.

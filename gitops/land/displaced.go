@@ -15,17 +15,20 @@ import (
 
 // find looks for the files that the interrupted landing has displaced. former are its folder and those of earlier recoveries. A file of
 // an earlier recovery counts only if it is the user's.
-func (c *recovery) find(ctx context.Context, former []string) {
+func (c *recovery) find(ctx context.Context, former []string) error {
 	c.untouched, c.displaced = map[string]bool{}, map[string]string{}
 	for _, change := range c.changes {
 		_ = os.Remove(waitingName(c.r, c.scratch, change.Path)) // a copy that was not complete
 		for n, dir := range former {
 			for _, k := range c.places(dir, change.Path) {
-				switch c.classify(ctx, change, k.name) {
-				case c.new.commit:
+				commit, err := c.classify(ctx, change, k.name)
+				switch {
+				case err != nil:
+					return err
+				case commit == c.new.commit:
 					c.untouched[k.path] = c.untouched[k.path] || n == 0
 					continue
-				case c.old.commit:
+				case commit == c.old.commit:
 					c.kept = append(c.kept, k)
 				default:
 					c.saved = append(c.saved, k)
@@ -40,6 +43,7 @@ func (c *recovery) find(ctx context.Context, former []string) {
 			c.untouched[change.Path] = true
 		}
 	}
+	return nil
 }
 
 // places returns the files that a mover with a folder may have displaced from a path, or has prepared for it.
@@ -57,27 +61,31 @@ func (c *recovery) places(dir, p string) (found []keptFile) {
 }
 
 // classify returns which of the two commits has the content of a file at a changed path, or none.
-func (c *recovery) classify(ctx context.Context, change gitops.Change, name string) gitops.OID {
+func (c *recovery) classify(ctx context.Context, change gitops.Change, name string) (gitops.OID, error) {
 	for _, s := range []staged{c.new, c.old} {
-		if c.has(ctx, s, change, name) {
-			return s.commit
+		if same, err := c.has(ctx, s, change, name); same || err != nil {
+			return s.commit, err
 		}
 	}
-	return ""
+	return "", nil
 }
 
-// has reports whether a file has the content of a changed path in a commit, byte for byte as a checkout writes it or according to git.
-func (c *recovery) has(ctx context.Context, s staged, change gitops.Change, name string) bool {
+// has reports whether a file has the content of a changed path in a commit, byte for byte as a checkout writes it or according to git. A clean
+// filter of the user may fail, and then the file is the user's. If git has used up its processor time, it is an error.
+func (c *recovery) has(ctx context.Context, s staged, change gitops.Change, name string) (bool, error) {
 	e := c.entry(s.commit, change)
 	if e.Present() && sameContent(name, filepath.Join(treeOf(s.dir), change.Path)) {
-		return true
+		return true, nil
 	}
 	info, err := os.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() || !e.Regular() || (e.Mode == gitops.ModeExecutable) != (info.Mode()&0o100 != 0) {
-		return false
+		return false, nil
 	}
 	id, err := c.git(s).Output(ctx, "hash-object", "--path="+change.Path, "--", name)
-	return err == nil && gitops.OID(strings.TrimSpace(id)) == e.OID
+	if gitops.Spent(err) {
+		return false, err
+	}
+	return err == nil && gitops.OID(strings.TrimSpace(id)) == e.OID, nil
 }
 
 // keep returns files to the user that were displaced and that neither commit has. Such a file gets its place if the file there, or the

@@ -109,7 +109,7 @@ func Land(ctx context.Context, r *gitops.Repository, request Landing) error {
 	if err != nil {
 		return err
 	}
-	l := &landing{Landing: request, r: r, index: filepath.Join(r.GitDir, "index"), scratch: scratch, copied: func() error { return nil }}
+	l := &landing{Landing: request, r: bounded(r, 0), index: filepath.Join(r.GitDir, "index"), scratch: scratch, copied: func() error { return nil }}
 	defer l.discard()
 	if err := l.prepare(ctx); err != nil {
 		return err
@@ -141,6 +141,7 @@ func (l *landing) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.r = bounded(l.r, len(l.changes))
 	if l.filters, err = filtersOf(ctx, l.r, l.Inspector, l.Config, cmp.Or(l.Begun, l.Old), l.Old); err != nil {
 		return err
 	}

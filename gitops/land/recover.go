@@ -46,7 +46,7 @@ func Recover(ctx context.Context, r *gitops.Repository, dir string) error {
 	if err := j.lockIndex(r, dir, token, lock); err != nil {
 		return fmt.Errorf("recover the landing of %s: %w", j.New, err)
 	}
-	rec := &recovery{journal: *j, r: r, scratch: filepath.Join(dir, j.Scratch)}
+	rec := &recovery{journal: *j, r: bounded(r, 0), scratch: filepath.Join(dir, j.Scratch)}
 	err = rec.run(ctx)
 	if err == nil {
 		err = removeJournal(r, dir)
@@ -112,6 +112,7 @@ func (c *recovery) run(ctx context.Context) error {
 	if err := c.readChanges(ctx); err != nil {
 		return err
 	}
+	c.r = bounded(c.r, len(c.changes))
 	if err := os.MkdirAll(c.scratch, 0o700); err != nil {
 		return err
 	}
@@ -122,7 +123,9 @@ func (c *recovery) run(ctx context.Context) error {
 	if c.new, err = c.stageCommit(ctx, c.New); err != nil {
 		return err
 	}
-	c.find(ctx, former)
+	if err := c.find(ctx, former); err != nil {
+		return err
+	}
 	direction := c.back
 	if c.hasMoved(ctx, tip) {
 		direction = c.forward

@@ -18,9 +18,16 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// buildTime and pathTime bound git's processor time for a landing. Git writes 2 GiB in ten seconds, on a slow machine in forty, and can match
-// patterns of attributes for years.
+// buildTime and pathTime bound the processor time of each git command of a landing, of the check before it, and of a recovery. Git writes 2 GiB
+// in ten seconds, on a slow machine in forty, and can match patterns of attributes for years.
 var buildTime, pathTime = 2 * time.Minute, 5 * time.Millisecond
+
+// bounded returns the repository with this limit for a number of changed paths.
+func bounded(r *gitops.Repository, changes int) *gitops.Repository {
+	own := *r
+	own.Git = r.WithProcessor(buildTime + time.Duration(changes)*pathTime)
+	return &own
+}
 
 // build makes the next index, and the new files as a checkout would write them, with the user's own smudge filters,
 // in a separate working tree. The files are later renamed into place, so that each is either old or new at any
@@ -29,7 +36,7 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 	if err := os.Mkdir(l.staged(), 0o700); err != nil {
 		return err
 	}
-	g := stagingGit(l.r, l.next(), l.staged(), l.filters).WithProcessor(buildTime + time.Duration(len(l.changes))*pathTime)
+	g := stagingGit(l.r, l.next(), l.staged(), l.filters)
 	g = g.Configured("core.fsync=none") // refresh syncs the index
 	way := l.byTrees
 	if !flags && l.separable() {
