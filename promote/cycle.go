@@ -31,13 +31,14 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (ledger.Outcome, er
 		return before, err
 	}
 	now := time.Now()
+	e.spent = slices.Clone(before.Spent)
 	outcome, err := e.promote(ctx, options, before, now, lock.facts)
 	e.Settings = nil // the next cycle obeys the settings of its own time
 	if ctx.Err() == nil {
 		outcome, err = e.holdOrError(outcome, err, before, now)
 	}
 	if err != nil {
-		failed := before.Fail(ctx, e.Dir(), err)
+		failed := before.Fail(ctx, e.Dir(), err, e.spent)
 		if e.unwritable() != nil {
 			failed = nil // the failure cannot be written either
 		}
@@ -104,6 +105,7 @@ func (e *Engine) promote(ctx context.Context, options Options, before ledger.Out
 		outcome = outcome.With(e.heldBesides(ctx, facts, outcome)...)
 	}
 	outcome.Pending, outcome.Total = len(facts.ledger.Tail), len(facts.ledger.Landed)
+	outcome.Spent = slices.DeleteFunc(e.spent, func(id gitops.OID) bool { return len(facts.ledger.WaitingFor(id)) == 0 })
 	e.ledgers.Keep(facts.ledger) // for the next cycle
 	return outcome, err
 }

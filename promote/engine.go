@@ -56,6 +56,7 @@ type Engine struct {
 	filter    pause.Filter
 	recovery  pause.Filter    // after a recovery for which git used up its processor time
 	blocker   pause.Blocker   // the paths in the way of the last landing
+	spent     []gitops.OID    // see [ledger.Outcome]; what it will be after this cycle
 	command   pause.Command   // the user's git command that the last landing waited for
 	overtaken bool            // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
 	teams     teams.Teams     // the policies as they were read last
@@ -88,6 +89,10 @@ type Options struct {
 	// is about such commits, and the prison in which git reads the workspace takes longer than the rest of the cycle. Known is ignored if the
 	// last cycle could not take out everything.
 	Known bool
+
+	// Spared does not try again to land up to a commit of [ledger.Outcome.Spent]: each try takes minutes, and ends in the same way unless the
+	// user changes something.
+	Spared bool
 
 	// Unchecked runs no check. Commits that need one without a stored result wait.
 	Unchecked bool
@@ -200,7 +205,7 @@ func (e *Engine) Drain(ctx context.Context, options Options) (ledger.Outcome, er
 	checked := gitops.OID("")
 	for end := time.Now().Add(drainTime); ; {
 		o, err := e.Cycle(ctx, options)
-		options.target = cmp.Or(o.Target, options.target)
+		options.target, options.Spared = cmp.Or(o.Target, options.target), true
 		if o.Landed > 0 || o.Pending > total.Pending { // there is progress
 			end = time.Now().Add(drainTime)
 		}

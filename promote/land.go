@@ -125,6 +125,30 @@ func (s lander) move(ctx context.Context, at refs, to gitops.OID) (landed, error
 	return done, nil
 }
 
+// errSpent means that git used up its processor time when a landing was tried, now or before.
+var errSpent = errors.New("git needs more processor time than allowed to land it")
+
+func spent(err error) bool { return gitops.Spent(err) || errors.Is(err, errSpent) }
+
+// try is move, unless the options spare a landing for which git used up its processor time. It remembers each such landing.
+func (s lander) try(ctx context.Context, at refs, to gitops.OID) (landed, error) {
+	e, tail := s.engine, s.facts.ledger.Tail
+	i := slices.IndexFunc(tail, func(p ledger.Pair) bool { return p.Outer == to })
+	if i < 0 {
+		return s.move(ctx, at, to)
+	}
+	inner := tail[i].Inner
+	known := func(id gitops.OID) bool { return id == inner }
+	if s.facts.options.Spared && slices.ContainsFunc(e.spent, known) {
+		return landed{}, errSpent
+	}
+	done, err := s.move(ctx, at, to)
+	if e.spent = slices.DeleteFunc(e.spent, known); gitops.Spent(err) {
+		e.spent = append(e.spent, inner)
+	}
+	return done, err
+}
+
 // since returns the branch's tip before the landings whose commits [Engine.redeliver] must copy when the ref pending is removed.
 func (s lander) since(at refs) gitops.OID {
 	if s.facts.before.Onto == at.tip {
@@ -161,8 +185,10 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 			return landed{}, err
 		}
 	}
-	done, err := s.move(ctx, at, to)
-	e.filter = e.filter.After(err, time.Now(), s.facts.config) // git may have been at work for minutes
+	done, err := s.try(ctx, at, to)
+	if !errors.Is(err, errSpent) { // it was tried
+		e.filter = e.filter.After(err, time.Now(), s.facts.config) // git may have been at work for minutes
+	}
 	e.command = e.command.After(err, s.facts.now)
 	if err == nil {
 		return done, nil
@@ -175,7 +201,7 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 	var locked *gitops.LockedError
 	var failed *land.FilterError
 	switch {
-	case errors.As(err, &failed), gitops.Spent(err):
+	case errors.As(err, &failed), spent(err):
 		return s.landBeforeFilter(ctx, at, to, err)
 	case e.command.Lasts(s.facts.now):
 		return landed{remarks: locking(hold.CommandAtWork(e.command.CommandError), s.facts.before, s.facts.now)}, nil
@@ -199,18 +225,21 @@ func (s lander) landBeforeFilter(ctx context.Context, at refs, to gitops.OID, ca
 	for end := len(steps) / 2; end > 0 && err == nil; end /= 2 {
 		done, failed := landed{}, cause
 		if !s.refused[steps[end-1]] {
-			done, failed = s.move(ctx, at, steps[end-1])
+			done, failed = s.try(ctx, at, steps[end-1])
 		}
 		if failed == nil {
 			s.engine.filter, done.retry = pause.Filter{}, retrySoon
 			return done, nil
 		}
-		if _, again := errors.AsType[*land.FilterError](failed); !again && !gitops.Spent(failed) {
+		if _, again := errors.AsType[*land.FilterError](failed); !again && !spent(failed) {
 			return retried(failed)
 		}
 	}
 	if err != nil || len(steps) == 0 {
 		return landed{}, errors.Join(err, cause)
+	}
+	if spent(cause) {
+		cause = errSpent // the same words after each cycle, whether it has tried again or not
 	}
 	named := fmt.Errorf("commit %.12s: %w (to leave it out: git airlock promote --drop %.12s)", steps[0], cause, steps[0])
 	s.engine.filter.Err = named // the cycles of the pause return it, too

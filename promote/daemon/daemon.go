@@ -113,7 +113,7 @@ func (d *daemon) cycle(ctx context.Context) {
 		d.inner, _ = d.engine.Watch(ctx) // the cycle reports the same error
 	}
 	d.seen = d.outer.signature(d.last.Holds)
-	outcome, err := d.engine.Cycle(ctx, promote.Options{CheckFailure: d.checks.failure})
+	outcome, err := d.engine.Cycle(ctx, promote.Options{CheckFailure: d.checks.failure, Spared: d.failing == 0})
 	d.outer.rules = d.engine.RuleFiles() // new files are in the signature from the next cycle on
 	if ctx.Err() != nil {
 		return

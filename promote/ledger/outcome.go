@@ -28,6 +28,8 @@ type Outcome struct {
 	Aside   []gitops.OID `json:"aside,omitempty"`
 	Unbuilt []gitops.OID `json:"unbuilt,omitempty"`
 	Lacking []gitops.OID `json:"lacking,omitempty"`
+	// Spent are the inner commits up to which no landing came to its end, because git used up its processor time.
+	Spent []gitops.OID `json:"spent,omitempty"`
 	// Rebased are the newest commits of the agent's history that have landed in another form, oldest first.
 	Rebased      []Rebased  `json:"rebased,omitempty"`
 	LastLandedAt *time.Time `json:"last_landed_at"`
@@ -117,14 +119,14 @@ func Forget(dir string) error {
 // failureLimit is the number of bytes stored of a failure: enough for git's own message.
 const failureLimit = 2000
 
-// Fail stores the failure of a cycle in o, the outcome of the last cycle that succeeded. An interruption is not a
-// failure.
-func (o Outcome) Fail(ctx context.Context, dir string, cause error) error {
+// Fail stores the failure of a cycle in o, the outcome of the last cycle that succeeded, and what is in [Outcome.Spent] now. An interruption
+// is not a failure.
+func (o Outcome) Fail(ctx context.Context, dir string, cause error, spent []gitops.OID) error {
 	text := words.Clip(gitops.Text(words.OneLine(cause)).String(), failureLimit)
-	if ctx.Err() != nil || text == o.Failure {
+	if ctx.Err() != nil || text == o.Failure && slices.Equal(spent, o.Spent) {
 		return nil
 	}
-	o.Failure = text
+	o.Failure, o.Spent = text, spent
 	return o.Write(dir)
 }
 

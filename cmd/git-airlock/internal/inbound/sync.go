@@ -133,7 +133,7 @@ func (q Request) once(ctx context.Context, w inner.Workspace) (*incoming.Change,
 		if err := finishWithin(ctx, w, q.Engine.Dir(), inner.DefaultLimits.Time); err != nil {
 			return nil, err
 		}
-		if _, err := q.Engine.Drain(ctx, promote.Options{Unchecked: true}); err != nil {
+		if _, err := q.Engine.Drain(ctx, promote.Options{Unchecked: true, Spared: true}); err != nil {
 			return nil, err
 		}
 	}

@@ -269,7 +269,7 @@ func (s *Session) endCycle(ctx context.Context, r airlock.Record) error {
 func (l landing) landFirst(ctx context.Context) (lost string) {
 	soon, cancel := context.WithTimeout(ctx, landFirstTime)
 	defer cancel()
-	outcome, err := l.drain(soon, promote.Options{Unchecked: true})
+	outcome, err := l.drain(soon, promote.Options{Unchecked: true, Spared: true})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, airlock.ErrBusy):
 		l.session.Report.Say("nothing more is landed: that takes longer than %s", landFirstTime)
@@ -352,7 +352,7 @@ func (s *Session) repairLanding(ctx context.Context, r *airlock.Record) error {
 func (s *Session) losses(ctx context.Context, r airlock.Record) error {
 	l := s.landing(r)
 	defer l.engine.Close()
-	outcome, err := l.drain(ctx, promote.Options{Unchecked: true})
+	outcome, err := l.drain(ctx, promote.Options{Unchecked: true, Spared: true})
 	var state promote.State
 	if err == nil {
 		state, err = l.engine.State(ctx) // a missing workspace is not an error: nothing can be lost

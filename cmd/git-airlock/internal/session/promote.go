@@ -197,7 +197,7 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	if !s.Dry {
-		if _, err := l.drain(ctx, promote.Options{Unchecked: true}); err != nil {
+		if _, err := l.drain(ctx, promote.Options{Unchecked: true, Spared: true}); err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,7 @@ func (s *Session) promoteAndStop(ctx context.Context, r airlock.Record, before i
 	if err != nil {
 		return err
 	}
-	return s.landRest(ctx, r, before, promote.Options{})
+	return s.landRest(ctx, r, before, promote.Options{Spared: true})
 }
 
 // land lands pending commits, and prints the number of commits landed since before, and which commits do not land.
