@@ -64,7 +64,8 @@
 // Git's time for a pattern with many stars grows exponentially with their number. Such a pattern in a .gitattributes file
 // keeps the landing itself at work, and one in a .gitignore file the user's next git status. The rule slow-pattern holds
 // a file if an upper bound of git's steps for one path is too large ([ignore.Steps]). The bound counts the stars and
-// does not depend on the paths in the tree, since another commit can add the path. Git's time below the limit still grows with the number of paths.
+// does not depend on the paths in the tree, since another commit can add the path. Git's time below the limit still grows with the number of paths, so the rule also holds a file
+// whose patterns take too long with all paths that the same commit changes.
 //
 // # False alarms
 //

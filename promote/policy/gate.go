@@ -176,7 +176,7 @@ func newRules(s Settings, f Facts) []rule {
 		{documented("phantom", Flag, "a placeholder that the prison has in place of a key, in an added line, a name or the message"), phantom.change, phantom.commit},
 		{documented(protectedPathID, Hold, "a path that the team's policy ("+TeamRef+") protects"), protectedPath{s.protected}.change, nil},
 		{documented(IgnoredPath, Hold, "a new file in a folder that your own ignore rules cover, such as .venv/ or node_modules/"), nil, ignoredPath{f.Ignores}.commit},
-		{documented("slow-pattern", Hold, "an ignore or attribute file with patterns that git can take longer than a few seconds to match with one path"), slowPattern, converted(hasPatterns)},
+		{documented("slow-pattern", Hold, "an ignore or attribute file with patterns that git can take longer than a few seconds to match with one path, or than two minutes with all paths of the commit"), slowPattern, converted(hasPatterns)},
 		{documented(Fetched, Off, "a commit made after something came from a host that no rule of the network names (airlock.network=open, airlock.networkLearn)"), nil, fetched},
 		{documented(budgetID, Hold, "a commit whose check takes more work than "+workKey+" allows, or more time than "+timeKey+"; the rest of the commit is not checked"),
 			nil, nil}, // [Gate.over] makes its findings

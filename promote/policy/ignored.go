@@ -98,6 +98,11 @@ const stepLimit = 1 << 32
 
 var stepLimits = ignore.Limits{Bytes: float64(inner.DefaultLimits.Path), Component: float64(inner.DefaultLimits.Component), Slashes: float64(inner.DefaultLimits.Depth)}
 
+// totalLimit is the number of steps for all files of patterns that a commit changes and all paths that it changes below their folders, which
+// takes two minutes, as long as git may compute for a landing. 200 usual patterns with 200,000 usual paths need half of it. Paths and patterns of
+// different commits are not added up: a landing that takes longer ends and names the commit. The user's git status has no such bound.
+const totalLimit = 1 << 38
+
 // slowPattern finds ignore and attribute files that can keep git at work without end. A landing, git status and git add
 // match all their patterns with each path.
 func slowPattern(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
@@ -109,11 +114,45 @@ func slowPattern(ctx context.Context, in *inspection, c gitops.Change, r *report
 		return err
 	}
 	attributes := pathname.Means(pathname.Base(c.Path), ".gitattributes")
-	before, _ := patternSteps(old, attributes)
-	if after, line := patternSteps(content, attributes); after > max(before, stepLimit) {
+	before, _ := patternSteps(old, attributes, stepLimits)
+	after, line := patternSteps(content, attributes, stepLimits)
+	if after > max(before, stepLimit) {
 		r.at(c.Path, "git can take too long to match its patterns with a path, most of the time for line %d: write fewer * and **/ in one pattern", line)
+		return nil
 	}
-	return nil
+	if after*float64(len(in.Changes)) <= totalLimit || after <= before {
+		return nil
+	}
+	here, err := in.pathSteps(path.Dir(c.Path), content, attributes)
+	if in.steps += here; err == nil && here > 0 && in.steps > totalLimit {
+		r.at(c.Path, "git can take too long to match its patterns with all paths of the commit, most of the time for line %d: write fewer * and **/ in one pattern", line)
+	}
+	return err
+}
+
+// pathSteps returns the steps for all patterns of a file in a folder and all changed paths below the folder. Paths of about the same size count
+// as equal, so that the patterns are read a few times, and not for each path.
+func (in *inspection) pathSteps(folder string, content []byte, attributes bool) (steps float64, err error) {
+	sizes := map[ignore.Limits]int{}
+	for _, c := range in.Changes {
+		rest, below := strings.CutPrefix(c.Path, folder+"/")
+		if below = below || folder == "."; !below || c.New.Mode == 0 {
+			continue
+		}
+		longest := 0
+		for name := range strings.SplitSeq(rest, "/") {
+			longest = max(longest, len(name))
+		}
+		sizes[ignore.Limits{Bytes: float64(len(rest) | 63), Component: float64(longest | 31), Slashes: float64(strings.Count(rest, "/") | 7)}]++
+	}
+	if err = in.meter.spend(entryCost*int64(len(in.Changes)) + patternCost*int64(len(content)*len(sizes))); err != nil {
+		return 0, err
+	}
+	for size, paths := range sizes {
+		each, _ := patternSteps(content, attributes, size)
+		steps += each * float64(paths)
+	}
+	return steps, nil
 }
 
 func hasPatterns(path string) bool {
@@ -121,8 +160,8 @@ func hasPatterns(path string) bool {
 	return pathname.Means(name, ".gitignore") || pathname.Means(name, ".gitattributes")
 }
 
-// patternSteps returns the steps for all patterns of an ignore or attribute file, and the line that needs most of them.
-func patternSteps(content []byte, attributes bool) (steps float64, line int) {
+// patternSteps returns the steps for all patterns of an ignore or attribute file with a path within limits, and the line that needs most of them.
+func patternSteps(content []byte, attributes bool, limits ignore.Limits) (steps float64, line int) {
 	most := 0.0
 	count := func(here float64, number int) {
 		if steps += here; here > most {
@@ -131,14 +170,14 @@ func patternSteps(content []byte, attributes bool) (steps float64, line int) {
 	}
 	if attributes {
 		for _, l := range parseAttributes(content, true) {
-			count(ignore.AttributeSteps(l.pattern, stepLimits), l.number)
+			count(ignore.AttributeSteps(l.pattern, limits), l.number)
 		}
 		return steps, line
 	}
 	number := 0
 	for text := range bytes.Lines(bytes.TrimPrefix(content, byteOrderMark)) {
 		number++
-		count(ignore.Steps(strings.TrimRight(string(text), "\r\n"), stepLimits), number)
+		count(ignore.Steps(strings.TrimRight(string(text), "\r\n"), limits), number)
 	}
 	return steps, line
 }

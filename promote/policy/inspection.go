@@ -32,6 +32,7 @@ type inspection struct {
 	had     map[gitops.OID]bool // contents of the changed paths in the parent
 	seen    map[gitops.OID]file // contents that were read, without their bytes
 	left    int64               // the rest of textBudget
+	steps   float64             // of git, for all changed patterns so far with all changed paths, where these matter
 	file    file
 	host    hostgit.Programs
 	parsed  map[attributeKey]attributeFile // the attribute files that were read

@@ -1,6 +1,12 @@
 package policy
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
+
+// slowLines are patterns that git matches fast enough with one path.
+var slowLines = strings.Repeat(strings.Repeat("**/a/", 3)+"b text\n", 16)
 
 // slowCases are the cases of the rule slow-pattern.
 var slowCases = []ruleCase{
@@ -13,6 +19,18 @@ var slowCases = []ruleCase{
 	{name: "one is added", before: files{".gitignore": strings.Repeat("*a", 9)}, change: files{".gitignore": strings.Repeat("*a", 9) + "\n*.o\n"}, want: "hold", path: ".gitignore"},
 	{name: "one is removed", before: files{".gitignore": strings.Repeat("*a", 9) + "\n*.o\n"}, change: files{".gitignore": strings.Repeat("*a", 9)}},
 	{name: "usual patterns", change: files{".gitignore": strings.Repeat("**/node_modules/**\n*.log\n/build/\n**/a/**/*.o\n", 50) + "report.[0-9]*.[0-9]*.[0-9]*.[0-9]*.json\n", ".gitattributes": "*.[ch] text\n**/x/** -diff\n"}},
+	{name: "many deep paths", change: deepPaths(1600, files{".gitattributes": slowLines}), want: "hold", path: ".gitattributes"},
+	{name: "many deep paths below several files", change: deepPaths(400, files{".gitattributes": slowLines, "a/.gitattributes": slowLines, "a/a/.gitattributes": slowLines, "a/a/a/.gitattributes": slowLines}), want: "hold", path: "a/a/a/.gitattributes"},
+	{name: "many deep paths elsewhere", change: deepPaths(1600, files{"src/.gitattributes": slowLines})},
+	{name: "many deep paths and usual patterns", change: deepPaths(300, files{".gitignore": strings.Repeat("**/node_modules/**\n*.log\n/build/\n**/a/**/*.o\n", 50)})},
 	{name: "another file", change: files{"ignore.txt": strings.Repeat("a/**/", 14)}},
 	{name: "in another encoding", before: files{"a/.gitignore": "x\n"}, change: files{"a/.gitattributes": "*ignore working-tree-encoding=UTF-16\n"}, want: "hold", path: "a/.gitignore"},
+}
+
+// deepPaths adds files to some, each 120 folders deep.
+func deepPaths(n int, some files) files {
+	for i := range n {
+		some[strings.Repeat("a/", 100)+strings.Repeat("b/", 20)+strconv.Itoa(i)] = "x"
+	}
+	return some
 }
