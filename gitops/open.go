@@ -84,11 +84,7 @@ func (r *Repository) named() *Repository {
 // OpenBare finds the bare repository that git would use in dir, in this environment, for commands that need no work tree. Its Top is its own
 // folder.
 func OpenBare(ctx context.Context, dir string) (*Repository, error) {
-	g := newUserGit(dir)
-	if named := os.Getenv(gitDirVariable); named != "" {
-		g = g.With(gitDirVariable + "=" + named)
-	}
-	answers, err := ask(ctx, g, places[:3])
+	answers, err := ask(ctx, CurrentGit(dir), places[:3])
 	if err != nil {
 		return nil, noRepository(err, dir)
 	}
@@ -113,13 +109,8 @@ func OpenWithSettings(ctx context.Context, dir string) (r *Repository, settings 
 // Environment returns the caller's environment for a process that outlives the caller's command. It leaves out git's variables for the current
 // command, and adds those that git needs to find this repository from its work tree.
 func (r *Repository) Environment() []string {
-	var env []string
-	for _, v := range callerEnvironment() {
-		if !strings.HasPrefix(v, configParameters+"=") {
-			env = append(env, v)
-		}
-	}
-	return append(env, r.Place...)
+	forCommand := func(v string) bool { return strings.HasPrefix(v, configParameters+"=") }
+	return append(slices.DeleteFunc(callerEnvironment(), forCommand), r.Place...)
 }
 
 // Identity returns a string that distinguishes the repository from every other, including its copies, and that

@@ -82,7 +82,7 @@ type Head struct {
 
 // Branch returns the full name of the checked-out branch, empty when HEAD is detached.
 func (r *Repository) Branch(ctx context.Context) (string, error) {
-	if ref, ok := r.headFile(); ok {
+	if ref, ok := headFile(r.GitDir); ok {
 		return ref, nil
 	}
 	branch, err := r.Output(ctx, "symbolic-ref", "-q", "HEAD")
@@ -92,11 +92,9 @@ func (r *Repository) Branch(ctx context.Context) (string, error) {
 	return branch, err
 }
 
-// headFile returns the branch that the file HEAD names. Where refs are files it is enough to read HEAD. With other ref storage,
-// this file names a branch that cannot exist.
-func (r *Repository) headFile() (branch string, ok bool) { return headIn(r.GitDir) }
-
-func headIn(gitDir string) (branch string, ok bool) {
+// headFile returns the branch that the file HEAD of a git directory names. Where refs are files it is enough to read HEAD. With other ref
+// storage, this file names a branch that cannot exist.
+func headFile(gitDir string) (branch string, ok bool) {
 	content, err := os.ReadFile(filepath.Join(gitDir, "HEAD"))
 	ref, ok := strings.CutPrefix(string(content), "ref: ")
 	return strings.TrimSpace(ref), err == nil && ok && !strings.HasSuffix(ref, "/.invalid\n")
@@ -104,7 +102,7 @@ func headIn(gitDir string) (branch string, ok bool) {
 
 // SymbolicRef returns the target of a branch that is a symbolic ref, empty if the branch is not one (git-symbolic-ref(1)).
 func (r *Repository) SymbolicRef(ctx context.Context, branch string) (string, error) {
-	if _, files := r.headFile(); files { // a packed ref is never symbolic
+	if _, files := headFile(r.GitDir); files { // a packed ref is never symbolic
 		content, err := os.ReadFile(filepath.Join(r.CommonDir, branch))
 		if target, symbolic := strings.CutPrefix(string(content), "ref: "); symbolic {
 			return strings.TrimSpace(target), nil
@@ -214,7 +212,7 @@ func (r *Repository) Heads() []string {
 
 // mayHave reports whether a worktree with a HEAD file may have a branch checked out.
 func mayHave(head, branch string) bool {
-	if name, plain := headIn(filepath.Dir(head)); plain {
+	if name, plain := headFile(filepath.Dir(head)); plain {
 		return name == branch
 	}
 	content, _ := os.ReadFile(head)

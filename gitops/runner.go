@@ -34,11 +34,8 @@ type Error struct {
 
 func (e *Error) Error() string {
 	verb := "git"
-	for _, a := range e.Args {
-		if !strings.HasPrefix(a, "-") {
-			verb = "git " + a
-			break
-		}
+	if i := slices.IndexFunc(e.Args, func(a string) bool { return !strings.HasPrefix(a, "-") }); i >= 0 {
+		verb += " " + e.Args[i]
 	}
 	ended := fmt.Sprintf("exit status %d", e.Status)
 	switch {
@@ -150,14 +147,10 @@ func isConfigVariable(name string) bool {
 
 // callerEnvironment returns the caller's environment without git's variables, except those for configuration.
 func callerEnvironment() []string {
-	var env []string
-	for _, v := range os.Environ() {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		if !strings.HasPrefix(name, "GIT_") || isConfigVariable(name) {
-			env = append(env, v)
-		}
-	}
-	return env
+		return strings.HasPrefix(name, "GIT_") && !isConfigVariable(name)
+	})
 }
 
 // userEnvironment returns callerEnvironment with FixedEnv.
@@ -184,14 +177,13 @@ func NewClosed(dir, empty string) *Git {
 			"GIT_ALLOW_PROTOCOL=none",
 		}, FixedEnv...)
 	}
-	config := append(append([]string(nil), durableConfig...), alwaysConfig...)
-	return &Git{Dir: dir, base: base, config: config}
+	return &Git{Dir: dir, base: base, config: slices.Concat(durableConfig, alwaysConfig)}
 }
 
 // With returns a Git that also has the given variables.
 func (g *Git) With(env ...string) *Git {
 	c := *g
-	c.env = append(append([]string(nil), g.env...), env...)
+	c.env = slices.Concat(g.env, env)
 	return &c
 }
 
@@ -213,7 +205,7 @@ func (g *Git) WithProcessor(busy time.Duration) *Git {
 // Configured returns a Git that also has the given configuration ("key=value").
 func (g *Git) Configured(pairs ...string) *Git {
 	c := *g
-	c.config = append(append([]string(nil), g.config...), pairs...)
+	c.config = slices.Concat(g.config, pairs)
 	return &c
 }
 
@@ -457,11 +449,7 @@ func (h *Stderr) Write(p []byte) (int, error) {
 
 // Lines returns the lines, escaped.
 func (h *Stderr) Lines() []string {
-	lines := strings.Split(strings.TrimSpace(string(h.head)+string(h.tail)), "\n")
-	for i := range lines {
-		lines[i] = Text(lines[i]).String()
-	}
-	return lines
+	return Escaped(strings.Split(strings.TrimSpace(string(h.head)+string(h.tail)), "\n"))
 }
 
 // String returns the lines that are not empty, joined into one.
