@@ -45,13 +45,13 @@ func (r *Repository) Past(ctx context.Context, branch string) ([]OID, error) {
 // So our own landings do not count as moves by the user: a commit that was undone and built again in the same second has the same id.
 func (r *Repository) PastBesides(ctx context.Context, branch, prefix string) ([]OID, error) {
 	text, err := r.Output(ctx, "log", "--walk-reflogs", "--max-count="+strconv.Itoa(reflogRead), "--format=%H %gs", "--no-show-signature", branch, "--")
-	var ids strings.Builder
+	var ids []OID
 	for line := range strings.Lines(text) {
 		if id, message, _ := strings.Cut(line, " "); !strings.HasPrefix(message, prefix) {
-			fmt.Fprintln(&ids, id)
+			ids = append(ids, OID(id))
 		}
 	}
-	return oids(ids.String()), err
+	return ids, err
 }
 
 // reflogTail is how much of the end of a reflog is read for its newest entry.

@@ -3,7 +3,6 @@ package gitops
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -41,8 +40,11 @@ func (g *Git) Noted(ctx context.Context, ref string, revisions []string, options
 	records, err := g.Records(ctx, Call{Args: append(args, options...), Limit: notedLimit,
 		Stdin: strings.NewReader(strings.Join(revisions, "\n") + "\n")})
 	const each = 6
-	if err != nil || len(records)%each != 0 {
-		return nil, errors.Join(err, unexpected(len(records)%each != 0, "git log"))
+	if err == nil && len(records)%each != 0 {
+		err = unexpected("git log")
+	}
+	if err != nil {
+		return nil, err
 	}
 	var list []Noted
 	for f := range slices.Chunk(records, each) {
@@ -51,12 +53,7 @@ func (g *Git) Noted(ctx context.Context, ref string, revisions []string, options
 	return list, nil
 }
 
-func unexpected(is bool, command string) error {
-	if !is {
-		return nil
-	}
-	return fmt.Errorf("%s printed something unexpected", command)
-}
+func unexpected(command string) error { return fmt.Errorf("%s printed something unexpected", command) }
 
 // NotedIDs returns the commits that have a note in a ref.
 func (g *Git) NotedIDs(ctx context.Context, ref string) ([]OID, error) {
@@ -133,7 +130,7 @@ func nextObject(out *bytes.Buffer) (id OID, kind, content string, err error) {
 	head, err := out.ReadString('\n')
 	words := strings.Fields(head)
 	if err != nil || len(words) < 2 {
-		return "", "", "", unexpected(true, "git cat-file")
+		return "", "", "", unexpected("git cat-file")
 	}
 	last := words[len(words)-1]
 	if last == "missing" {
@@ -141,7 +138,7 @@ func nextObject(out *bytes.Buffer) (id OID, kind, content string, err error) {
 	}
 	size, err := strconv.Atoi(last)
 	if err != nil || size >= out.Len() || len(words) != 3 {
-		return "", "", "", unexpected(true, "git cat-file")
+		return "", "", "", unexpected("git cat-file")
 	}
 	content = string(out.Next(size))
 	out.Next(1) // a newline follows

@@ -3,6 +3,7 @@ package gitops
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -272,10 +273,9 @@ func (g *Git) BeginRefs(ctx context.Context, message string) (*Transaction, erro
 func (t *Transaction) Prepare(updates []RefUpdate) error {
 	var zero OID
 	for _, u := range updates {
-		if zero = u.New.Zero(); zero != "" {
+		if zero = cmp.Or(u.New, u.Old).Zero(); zero != "" {
 			break
 		}
-		zero = u.Old.Zero()
 	}
 	if err := t.say("start\x00", "start: ok"); err != nil {
 		return err
