@@ -22,11 +22,16 @@ func (r *Repository) Config(ctx context.Context) (Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return recorded(records), nil
+}
+
+// recorded returns the configuration in records of "git config -z".
+func recorded(records []string) Config {
 	c := make(Config, len(records))
 	for _, rec := range records {
-		c.add(rec)
+		c.add(keyAndValue(rec))
 	}
-	return c, nil
+	return c
 }
 
 // listConfig returns the configuration as "git config -z" lists it, without the configuration that this package sets for its own commands.
@@ -46,13 +51,8 @@ func CurrentGit(dir string) *Git {
 }
 
 // Values returns all values of a setting that may have several. As in git, an empty value removes the values before it.
-func (r *Repository) Values(ctx context.Context, key string) ([]string, error) {
+func (r *Repository) Values(ctx context.Context, key string) (values []string, err error) {
 	records, err := r.listConfig(ctx, "--includes")
-	return valuesOf(records, key), err
-}
-
-// valuesOf returns the values of a setting in records of "git config -z".
-func valuesOf(records []string, key string) (values []string) {
 	for _, rec := range records {
 		name, value, _ := strings.Cut(rec, "\n")
 		switch {
@@ -63,7 +63,7 @@ func valuesOf(records []string, key string) (values []string) {
 			values = append(values, value)
 		}
 	}
-	return values
+	return values, err
 }
 
 // CommandValues returns all values of a setting that were given for this one command with "git -c", also empty ones and those before them.
@@ -79,11 +79,8 @@ func (r *Repository) CommandValues(ctx context.Context, key string) (values []st
 
 // CommandConfig reads the configuration that was given for this one command with "git -c".
 func (r *Repository) CommandConfig(ctx context.Context) (Config, error) {
-	c := Config{}
 	records, err := r.commandRecords(ctx)
-	for _, rec := range records {
-		c.add(rec)
-	}
+	c := recorded(records)
 	maps.DeleteFunc(c, func(key, _ string) bool { return strings.Contains(key, earlier) })
 	return c, err
 }
@@ -105,12 +102,17 @@ func (r *Repository) commandRecords(ctx context.Context) (given []string, err er
 	return given, nil
 }
 
-// add adds a key and its value as "git config -z" lists them.
-func (c Config) add(record string) {
+// keyAndValue splits a record of "git config -z".
+func keyAndValue(record string) (key, value string) {
 	key, value, valued := strings.Cut(record, "\n")
 	if !valued {
 		value = "true" // a key without "=" is a true boolean, git-config(1)
 	}
+	return key, value
+}
+
+// add adds a value of a key to those that were listed before it.
+func (c Config) add(key, value string) {
 	if before, again := c[key]; again && before != value {
 		c[key+earlier+before] = before
 	}
@@ -235,14 +237,10 @@ func (g *Git) Settings(ctx context.Context) ([]Setting, error) {
 	var settings []Setting
 	for i := 0; i+2 < len(records); i += 3 {
 		s := Setting{Scope: records[i]}
-		s.File, _ = strings.CutPrefix(records[i+1], "file:")
-		if s.File == records[i+1] {
-			s.File = ""
+		if file, ok := strings.CutPrefix(records[i+1], "file:"); ok {
+			s.File = file
 		}
-		var valued bool
-		if s.Key, s.Value, valued = strings.Cut(records[i+2], "\n"); !valued {
-			s.Value = "true" // a key without "=" is a true boolean, git-config(1)
-		}
+		s.Key, s.Value = keyAndValue(records[i+2])
 		settings = append(settings, s)
 	}
 	return settings, nil
@@ -252,7 +250,7 @@ func (g *Git) Settings(ctx context.Context) ([]Setting, error) {
 func ConfigOf(settings []Setting) Config {
 	c := make(Config, len(settings))
 	for _, s := range settings {
-		c.add(s.Key + "\n" + s.Value)
+		c.add(s.Key, s.Value)
 	}
 	return c
 }
