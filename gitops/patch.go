@@ -140,30 +140,30 @@ type Stat struct {
 
 // Stats lists the files that a commit changes since its first parent, at some paths (all without any).
 func (g *Git) Stats(ctx context.Context, commit OID, paths ...string) ([]Stat, error) {
-	args := append(diffTree("--no-commit-id", "--no-renames", "--raw", "--numstat", "--no-abbrev", "-z"), string(commit), "--")
-	records, err := g.With("GIT_LITERAL_PATHSPECS=0").Records(ctx, Call{Args: append(args, paths...), For: patchTime})
-	if err != nil {
-		return nil, err
-	}
-	all, err := parseStats(records, commit)
+	all, err := g.With("GIT_LITERAL_PATHSPECS=0").stats(ctx, patchTime, []OID{commit}, paths)
 	return all[commit], err
 }
 
 // AllStats lists the files that each of several commits changes since its first parent.
 func (g *Git) AllStats(ctx context.Context, commits []OID) (map[OID][]Stat, error) {
+	return g.stats(ctx, statsTime, commits, nil)
+}
+
+func (g *Git) stats(ctx context.Context, limit time.Duration, commits []OID, paths []string) (map[OID][]Stat, error) {
 	if len(commits) == 0 {
 		return nil, nil
 	}
-	args := []string{"diff-tree", "--stdin", "-r", "--root", "--diff-merges=first-parent", "--no-renames", "--raw", "--numstat", "--no-abbrev", "-z"}
-	records, err := g.Records(ctx, Call{Args: args, For: statsTime, Stdin: strings.NewReader(Lines(commits))})
+	args := append(diffTree("--stdin", "--no-renames", "--raw", "--numstat", "--no-abbrev", "-z", "--"), paths...)
+	records, err := g.Records(ctx, Call{Args: args, For: limit, Stdin: strings.NewReader(Lines(commits))})
 	if err != nil {
 		return nil, err
 	}
-	return parseStats(records, "")
+	return parseStats(records)
 }
 
-// parseStats reads the output of git diff-tree. The name of a commit comes before its files; at is the commit without one.
-func parseStats(records []string, at OID) (map[OID][]Stat, error) {
+// parseStats reads the output of git diff-tree. The name of a commit comes before its files.
+func parseStats(records []string) (map[OID][]Stat, error) {
+	var at OID
 	all := map[OID][]Stat{}
 	blobs := map[string][2]OID{}
 	for i := 0; i < len(records); i++ {
