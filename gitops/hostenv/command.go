@@ -48,10 +48,10 @@ func IsInterpreter(program string) bool {
 func ReadCommand(line string) Command {
 	var c Command
 	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>\"'`={}", r) })
-	for n, word := range words {
-		if n == 0 {
-			c.Program = word
-		}
+	if len(words) > 0 {
+		c.Program = words[0]
+	}
+	for _, word := range words {
 		if !strings.HasPrefix(word, "-") && !isPlaceholder(word) {
 			c.Words = append(c.Words, word)
 		}

@@ -132,10 +132,7 @@ func cleanPath(walk *Walk, value string, trees []Tree) (kept string, gone []stri
 			entries = append(entries, entry)
 		}
 	}
-	if len(entries) == 0 {
-		entries = strings.Fields(strings.ReplaceAll(systemPath, ":", " "))
-	}
-	return strings.Join(entries, ":"), gone
+	return cmp.Or(strings.Join(entries, ":"), systemPath), gone
 }
 
 // lends reports whether one of [Programs] is a link into one of the trees in a folder. (The rule user-driver checks the programs that the user's

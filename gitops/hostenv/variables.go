@@ -22,7 +22,7 @@ const (
 // BASH_ENV and similar ones make a program load the file that the value names. A star at the end of a name matches
 // anything.
 var variables = map[string]kind{
-	"HOME": text, // see Guarded
+	"HOME": text, // see guarded
 	"USER": text, "LOGNAME": text, "SHELL": location, "EMAIL": text, "SUDO_*": text, "MAIL": location,
 	"LANG": text, "LANGUAGE": text, "LC_*": text, "TZ": text, "TERM": text, "COLORTERM": text, "TERM_PROGRAM*": text,
 	"COLUMNS": text, "LINES": text, "NO_COLOR": text, "CLICOLOR*": text, "FORCE_COLOR": text, "CI": text,
