@@ -71,8 +71,11 @@ func (l Limits) TOML(text []byte) error {
 			s.tomlString(c)
 			continue
 		case '#':
-			s.skipTo("\n")
-			s.dots = 0
+			end := bytes.IndexByte(text[s.at:], '\n')
+			if end < 0 {
+				return nil
+			}
+			s.at += end - 1 // the end of the line comes next
 		case '.':
 			s.dots++
 			s.keys++
@@ -104,17 +107,8 @@ func (l Limits) TOML(text []byte) error {
 // header reports whether the next line begins with a bracket, as table headers do. Elements of an array that stand so are
 // counted as well.
 func (s *scan) header() bool {
-	rest := bytes.TrimLeft(s.text[s.at+1:min(len(s.text), s.at+1+64)], " \t")
+	rest := bytes.TrimLeft(s.text[s.at+1:], " \t")
 	return len(rest) > 0 && rest[0] == '['
-}
-
-// skipTo stands on the first byte of end, or behind the document.
-func (s *scan) skipTo(end string) {
-	if i := bytes.Index(s.text[s.at:], []byte(end)); i >= 0 {
-		s.at += i
-	} else {
-		s.at = len(s.text)
-	}
 }
 
 // tomlString stands on the last quote of the string that begins here. A string of one line ends with its line.

@@ -24,6 +24,8 @@ func TestTOML(t *testing.T) {
 		"tables in line":    {strings.Repeat("{a=", 40), "levels of nesting"},
 		"keys":              {strings.Repeat("a=1\n", 6000), "keys"},
 		"headers":           {strings.Repeat(" [[a]]\n", 6000), "keys"},
+		"after comments":    {strings.Repeat("#\n[a]\n", 6000), "keys"},
+		"after spaces":      {strings.Repeat(strings.Repeat(" ", 70)+"[a]\n", 6000), "keys"},
 		"keys of two parts": {strings.Repeat("a.b=1\n", 3000), "keys"},
 		"bytes":             {strings.Repeat("\n", 1<<20+1), "bytes"},
 		"an open string":    {"a = \"\n" + strings.Repeat("a.", 40), "levels of nesting"},
