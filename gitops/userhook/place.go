@@ -161,7 +161,8 @@ func (p Place) create() error {
 	}
 	dir, as := filepath.Dir(p.File), madeMark
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		if as = folderMark; os.MkdirAll(dir, 0o755) != nil {
+		as = folderMark
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make the folder %q: %w", gitops.Text(dir), err)
 		}
 	}

@@ -2,6 +2,10 @@ package userhook
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -33,5 +37,17 @@ func TestUnsuitableHooks(t *testing.T) {
 		if why := unfit([]byte(hook)); (why == "") != fits {
 			t.Errorf("%q: %q", hook, why)
 		}
+	}
+}
+
+// TestFolderThatCannotBeMade checks that the error names the reason: core.hooksPath can be a link that leads nowhere.
+func TestFolderThatCannotBeMade(t *testing.T) {
+	dir := t.TempDir()
+	hooks := filepath.Join(dir, "hooks")
+	if err := os.Symlink("missing", hooks); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Place{File: filepath.Join(hooks, "pre-push"), common: dir}).Install(); !errors.Is(err, fs.ErrExist) {
+		t.Error(err)
 	}
 }
