@@ -32,11 +32,8 @@ func (w Workspace) Operation(ctx context.Context) (string, error) {
 	var stderr gitops.Stderr
 	code, err := w.runUnlessIdle(ctx, Process{Argv: []string{"sh", "-c", "dir=$GIT_DIR\n" + operation + "\noperation || :"}, Env: w.innerEnv(),
 		Stdout: gitops.CapOutput(&out, obstaclePaths), Stderr: &stderr})
-	if err == nil && code != 0 {
-		err = fmt.Errorf("exit status %d %s", code, stderr.String())
-	}
-	if err != nil {
-		return "", fmt.Errorf("read the operation of git in the workspace: %w", err)
+	if err := failure("read the operation of git in the workspace", code, fmt.Sprintf("exit status %d %s", code, stderr.String()), err); err != nil {
+		return "", err
 	}
 	return operations[strings.TrimSuffix(out.String(), "\x00")], nil
 }

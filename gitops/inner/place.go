@@ -3,8 +3,6 @@ package inner
 import (
 	"archive/tar"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -32,26 +30,18 @@ tar -x -k -f - || exit 3`
 // Place writes files into a new workspace, where git ignores them, so that the agent commits them only on purpose.
 func (w Workspace) Place(ctx context.Context, files []UserFile) error {
 	code, said, err := w.unpack(ctx, place, files)
-	if err == nil && code != 0 {
-		err = errors.New(said)
-	}
-	if err != nil {
-		return fmt.Errorf("put files into the workspace: %w", err)
-	}
-	return nil
+	return failure("put files into the workspace", code, said, err)
 }
 
 // PlaceBeside writes files into a workspace that has files already. It does not replace existing files, and reports
 // whether it could write all.
 func (w Workspace) PlaceBeside(ctx context.Context, files []UserFile) (all bool, err error) {
 	code, said, err := w.unpack(ctx, placeBeside, files)
-	if err == nil && code != 0 && code != 3 {
-		err = errors.New(said)
+	if err == nil && code == 3 {
+		return false, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("put files into the workspace: %w", err)
-	}
-	return code == 0, nil
+	err = failure("put files into the workspace", code, said, err)
+	return err == nil, err
 }
 
 // unpack passes files to a script, and returns the exit status and the output of the script.

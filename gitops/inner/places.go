@@ -1,11 +1,9 @@
 package inner
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -90,10 +88,8 @@ func (w Workspace) placesWithin(ctx context.Context, search time.Duration) ([]Pl
 	defer cancel()
 	var places []Place
 	if len(entries) > 0 {
-		var out bytes.Buffer
-		code, err := w.Run(counting, Process{Argv: append([]string{"sh", "-c", placesScript, "sh"}, entries...), Env: w.innerEnv(),
-			Stdout: gitops.CapOutput(&out, lookLimit), Stderr: io.Discard})
-		places, whole = w.parsePlaces(main, out.String()), whole && err == nil && code == 0
+		out, code, err := w.output(counting, placesScript, entries...)
+		places, whole = w.parsePlaces(main, out), whole && err == nil && code == 0
 	}
 	if len(places) > placesLimit {
 		places, whole = places[:placesLimit], false
@@ -113,10 +109,8 @@ func (w Workspace) placesWithin(ctx context.Context, search time.Duration) ([]Pl
 func (w Workspace) searchPlaces(ctx context.Context, atMost time.Duration) (main string, entries []string, whole bool) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
-	var out bytes.Buffer
-	code, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", searchScript, "sh", w.Dir}, Env: w.innerEnv(),
-		Stdout: gitops.CapOutput(&out, lookLimit), Stderr: io.Discard})
-	found := strings.Split(out.String(), "\x00")
+	out, code, err := w.output(ctx, searchScript, w.Dir)
+	found := strings.Split(out, "\x00")
 	found = found[:len(found)-1] // the last one may be incomplete
 	whole = err == nil && ctx.Err() == nil && (code == 0 || code == 1)
 	if len(found) == 0 {
@@ -196,13 +190,12 @@ const shallowScript = `[ ! -f "$1/shallow" ] || head -n 1000 "$1/shallow"`
 // countUnfetched counts the commits of a repository that neither have nor a fetch from a server has brought. A tag usually comes from the server:
 // its commits count only if another ref has them, too. A shallow clone of a tag or of a commit has no ref in refs/remotes.
 func (w Workspace) countUnfetched(ctx context.Context, have []string) (int, error) {
-	var out bytes.Buffer
-	if _, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", shallowScript, "sh", w.common}, Env: w.innerEnv(),
-		Stdout: gitops.CapOutput(&out, lookLimit), Stderr: io.Discard}); err != nil {
+	ends, _, err := w.output(ctx, shallowScript, w.common)
+	if err != nil {
 		return 0, err
 	}
 	have = slices.Clone(have)
-	for line := range strings.Lines(out.String()) {
+	for line := range strings.Lines(ends) {
 		if id, err := gitops.ParseOID(strings.TrimSpace(line)); err == nil {
 			have = append(have, string(id))
 		}

@@ -2,8 +2,6 @@ package inner
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -38,13 +36,7 @@ func (w Workspace) Remark(ctx context.Context, r Remark) error {
 	env := append(w.innerEnv(), "GIT_AUTHOR_NAME="+r.Name, "GIT_AUTHOR_EMAIL="+r.Mail, "GIT_COMMITTER_NAME="+r.Name, "GIT_COMMITTER_EMAIL="+r.Mail)
 	code, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", remark, "sh", string(r.Commit)}, Env: env,
 		Stdin: strings.NewReader(asGitKeeps(r.Text)), Stdout: io.Discard, Stderr: &stderr})
-	if err == nil && code != 0 {
-		err = errors.New(stderr.String())
-	}
-	if err != nil {
-		return fmt.Errorf("add a note to %s: %w", r.Commit, err)
-	}
-	return nil
+	return failure("add a note to "+string(r.Commit), code, stderr.String(), err)
 }
 
 // asGitKeeps removes the white space from a text that git notes would remove (git-stripspace(1)), so that the text is found again.

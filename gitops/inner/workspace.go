@@ -69,6 +69,26 @@ func (w Workspace) argv(args ...string) []string {
 	return append([]string{"git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "pack.threads=1", "-c", gitops.StreamLarge}, args...)
 }
 
+// output runs a script for sh that only reads. It returns at most lookLimit bytes of the script's output, and its exit status.
+func (w Workspace) output(ctx context.Context, script string, args ...string) (printed string, code int, err error) {
+	var out bytes.Buffer
+	code, err = w.Run(ctx, Process{Argv: append([]string{"sh", "-c", script, "sh"}, args...), Env: w.innerEnv(),
+		Stdout: gitops.CapOutput(&out, lookLimit), Stderr: io.Discard})
+	return out.String(), code, err
+}
+
+// failure returns the error of a step whose process inside could not be run, or has ended with an exit status other than zero and said why.
+// It returns nil if there is none.
+func failure(step string, code int, said string, err error) error {
+	if err == nil && code != 0 {
+		err = errors.New(said)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	return nil
+}
+
 // git runs git inside. It returns an *[Error] for an exit status other than zero.
 func (w Workspace) git(ctx context.Context, stdin io.Reader, stdout io.Writer, args ...string) error {
 	var stderr gitops.Stderr
@@ -179,10 +199,8 @@ fi`
 func (w Workspace) brokenMain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	var out bytes.Buffer
-	_, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", seeMain, "sh", w.Dir}, Env: w.innerEnv(),
-		Stdout: gitops.CapOutput(&out, lookLimit), Stderr: io.Discard})
-	if text := strings.TrimSpace(out.String()); text != "" {
+	out, _, err := w.output(ctx, seeMain, w.Dir)
+	if text := strings.TrimSpace(out); text != "" {
 		return Invalidf("the ref %s is broken: it %s", Main, gitops.Text(text))
 	}
 	return err
@@ -280,13 +298,7 @@ func (w Workspace) Fill(ctx context.Context, format, name, mail string, tip gito
 		Env:   append([]string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=", "GIT_DEFAULT_REF_FORMAT=files"}, gitops.FixedEnv...),
 		Stdin: r, Stdout: io.Discard, Stderr: &stderr,
 	})
-	if err == nil && code != 0 {
-		err = errors.New(stderr.String())
-	}
-	if err != nil {
-		return fmt.Errorf("fill the workspace: %w", err)
-	}
-	return nil
+	return failure("fill the workspace", code, stderr.String(), err)
 }
 
 // The extensions of the files that make up a pack.
