@@ -2,6 +2,7 @@ package land
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,27 +78,14 @@ func (l *landing) refresh(ctx context.Context, placed map[string]os.FileInfo) er
 	if x := readIndex(l.next(), l.r.Format, l.changes); x != nil {
 		return x.stamp(l.r, l.next(), l.changes, placed)
 	}
-	return refresh(ctx, l.r, l.next(), l.changes, l.filters)
-}
-
-// refresh writes the stat data of the changed paths into an index with git, and syncs the index.
-func refresh(ctx context.Context, r *gitops.Repository, index string, changes []gitops.Change, filters landingFilters) error {
-	if err := refreshByGit(ctx, r, index, changes, filters); err != nil {
-		return err
-	}
-	return durable.SyncPath(index)
+	return cmp.Or(refreshByGit(ctx, l.r, l.next(), l.changes, l.filters), durable.SyncPath(l.next()))
 }
 
 // refreshByGit lets git write the stat data of the changed paths into an index. Git runs clean filters for this. A refresh that takes too long, or
 // is interrupted, is not an error: the user's next git status reads the files without stat data.
 func refreshByGit(ctx context.Context, r *gitops.Repository, index string, changes []gitops.Change, filters landingFilters) error {
 	g := r.Durable().Configured(filters.config...).With("GIT_INDEX_FILE=" + index)
-	var kept []gitops.Change
-	for _, c := range changes {
-		if c.New.Present() {
-			kept = append(kept, c)
-		}
-	}
+	kept := slices.DeleteFunc(slices.Clone(changes), func(c gitops.Change) bool { return !c.New.Present() })
 	if len(kept) == 0 {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/durable"
 )
 
 // Recover finishes or takes back an interrupted landing, if there is one in dir. It finishes the landing if the
@@ -221,7 +222,7 @@ func (c *recovery) forwardIndex(ctx context.Context) error {
 	if err := enter(ctx, g, rest, c.New.Zero()); err != nil {
 		return err
 	}
-	if err := refresh(ctx, c.r, next, c.changes, c.filters); err != nil {
+	if err := cmp.Or(refreshByGit(ctx, c.r, next, c.changes, c.filters), durable.SyncPath(next)); err != nil {
 		return err
 	}
 	return os.Rename(next, index)

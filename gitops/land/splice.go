@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -30,23 +31,17 @@ func (x *indexFile) entryOf(name string, e gitops.Entry) []byte {
 func (x *indexFile) small(changes []gitops.Change) []byte {
 	entries := map[string][]byte{}
 	for _, a := range x.attributes {
-		entry := bytes.Clone(x.content[a.begin:a.end])
 		name, _, _ := bytes.Cut(x.content[x.afterFlags(a.begin):a.end], []byte{0})
-		entries[string(name)] = entry
+		entries[string(name)] = x.content[a.begin:a.end]
 	}
 	for _, c := range changes {
 		if c.New.Present() {
 			entries[c.Path] = x.entryOf(c.Path, c.New)
 		}
 	}
-	names := make([]string, 0, len(entries))
-	for name := range entries {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	b := bytes.Clone(x.content[:indexHeader])
-	binary.BigEndian.PutUint32(b[8:], uint32(len(names))) //nolint:gosec // there are fewer than in the index and the changes
-	for _, name := range names {
+	binary.BigEndian.PutUint32(b[8:], uint32(len(entries))) //nolint:gosec // there are fewer than in the index and the changes
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		b = append(b, entries[name]...)
 	}
 	h := x.hash()

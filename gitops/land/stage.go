@@ -84,11 +84,7 @@ func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, fo
 	if len(found) == 0 {
 		return nil
 	}
-	args := []string{"ls-files", "-z"}
-	if len(found) <= gitops.PathspecLimit {
-		args = append(append(args, "--"), found...)
-	}
-	tracked, err := g.Records(ctx, gitops.Call{Args: args})
+	tracked, err := g.Records(ctx, call(found, "ls-files", "-z"))
 	if err != nil {
 		return err
 	}
