@@ -57,6 +57,13 @@ func readAccounts(root string) (*accounts, error) {
 	return a, err
 }
 
+// unused returns those of some ids that no account, group or range has.
+func (a *accounts) unused(ids idSet) idSet {
+	_, subUID := split(a.subUID, "", -1)
+	_, subGID := split(a.subGID, "", -1)
+	return ids.minus(a.ids).minus(subUID).minus(subGID)
+}
+
 // eachLine calls f with the fields of each line that has at least the number of fields. Fields are separated by colons.
 func eachLine(root, name string, fields int, f func(fields []string)) error {
 	content, err := os.ReadFile(filepath.Join(root, name))

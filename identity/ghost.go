@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -78,14 +79,8 @@ func (g Ghost) Login() string {
 		}
 		login += word
 	}
-	login = strings.TrimLeft(login, "0123456789")
-	switch {
-	case login == "":
-		return "dev"
-	case len(login) > 32:
-		return login[:32]
-	}
-	return login
+	login = cmp.Or(strings.TrimLeft(login, "0123456789"), "dev")
+	return login[:min(len(login), 32)]
 }
 
 func loginLetters(word string) string {

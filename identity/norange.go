@@ -52,9 +52,7 @@ const rangeSize, rangeStart = 65536, 100000
 
 // freeRange returns the start of the lowest range of rangeSize ids that no account, group or other range contains.
 func (a *accounts) freeRange() int {
-	_, subUID := split(a.subUID, "", -1)
-	_, subGID := split(a.subGID, "", -1)
-	for _, free := range newIDs(span{rangeStart, maxID + 1}).minus(a.ids).minus(subUID).minus(subGID) {
+	for _, free := range a.unused(newIDs(span{rangeStart, maxID + 1})) {
 		if free.end-free.first >= rangeSize {
 			return free.first
 		}

@@ -61,9 +61,7 @@ func (c chooser) choose(taken func(uid int) bool) (Phantom, error) {
 }
 
 func choosePrivileged(a *accounts, busy func(id int) bool) (Phantom, error) {
-	_, subUID := split(a.subUID, "", -1)
-	_, subGID := split(a.subGID, "", -1)
-	id, ok := rootIDs.minus(a.ids).minus(subUID).minus(subGID).pick(busy)
+	id, ok := a.unused(rootIDs).pick(busy)
 	if !ok {
 		return Phantom{}, errNoFreeID
 	}

@@ -87,15 +87,9 @@ func Given(settings []gitops.Setting) gitops.Config {
 // withoutCrud removes the characters that git removes from a name or an address before it writes a commit (ident.c,
 // strbuf_addstr_without_crud): crud at both ends, and characters inside that would break the commit's line.
 func withoutCrud(text string) string {
-	for text != "" && isCrud(text[0]) {
-		text = text[1:]
-	}
-	for text != "" && isCrud(text[len(text)-1]) {
-		text = text[:len(text)-1]
-	}
-	return strings.NewReplacer("\n", "", "<", "", ">", "").Replace(text)
+	return strings.NewReplacer("\n", "", "<", "", ">", "").Replace(strings.TrimFunc(text, isCrud))
 }
 
 // isCrud reports whether git 2.39 counts a character as crud. Newer versions keep a dot at the end, as in "Jr.". The
 // strictest version is used so that landed commits do not depend on the installed git.
-func isCrud(c byte) bool { return c <= ' ' || strings.IndexByte(`.,:;<>"\'`, c) >= 0 }
+func isCrud(c rune) bool { return c <= ' ' || strings.ContainsRune(`.,:;<>"\'`, c) }

@@ -157,7 +157,7 @@ func FuzzWithoutCrud(f *testing.F) {
 		if strings.ContainsAny(got, "<>\n") || withoutCrud(got) != got {
 			t.Errorf("%q becomes %q", text, got)
 		}
-		if got != "" && (isCrud(got[0]) || isCrud(got[len(got)-1])) {
+		if got != "" && (isCrud(rune(got[0])) || isCrud(rune(got[len(got)-1]))) {
 			t.Errorf("%q keeps crud: %q", text, got)
 		}
 	})
