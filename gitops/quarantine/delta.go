@@ -5,12 +5,6 @@ import "encoding/binary"
 // deltaHead is enough for the two sizes at the beginning of a delta.
 const deltaHead = 20
 
-// deltaResult returns the size of the object that a delta makes.
-func deltaResult(delta []byte) (int64, error) {
-	_, size, _, err := deltaSizes(delta)
-	return size, err
-}
-
 // deltaSizes reads the sizes at the beginning of a delta: of its base, and of the object that it makes.
 func deltaSizes(delta []byte) (base, result int64, rest []byte, err error) {
 	if base, rest, err = deltaSize(delta); err != nil {

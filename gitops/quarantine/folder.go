@@ -305,7 +305,8 @@ func (p *pack) result() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return deltaResult(head)
+	_, size, _, err := deltaSizes(head)
+	return size, err
 }
 
 // openLoose opens the file of a loose object and reads its header.

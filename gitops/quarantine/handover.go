@@ -79,8 +79,7 @@ func (h *Handover) install(ctx context.Context, base string) (name string, err e
 			return "", err
 		}
 	}
-	with := h.config.Sharing()
-	if err := h.place(with, h.file, filepath.Join(store, name+".keep")); err != nil {
+	if err := h.place(h.file, filepath.Join(store, name+".keep")); err != nil {
 		return "", err
 	}
 	for _, ext := range installed {
@@ -90,7 +89,7 @@ func (h *Handover) install(ctx context.Context, base string) (name string, err e
 			continue
 		}
 		if err == nil {
-			err = h.place(with, from, filepath.Join(store, name+ext))
+			err = h.place(from, filepath.Join(store, name+ext))
 		}
 		if err != nil {
 			return "", err
@@ -106,8 +105,8 @@ func (h *Handover) half(name string) string {
 }
 
 // place links or copies a file of the host state into the outer store, with the permissions of a file that git makes.
-func (h *Handover) place(with gitops.Sharing, from, to string) error {
-	if err := h.share(with, from); err != nil {
+func (h *Handover) place(from, to string) error {
+	if err := h.share(from); err != nil {
 		return err
 	}
 	err := os.Link(from, to)
@@ -127,7 +126,7 @@ func (h *Handover) place(with gitops.Sharing, from, to string) error {
 	}
 	_, err = io.Copy(out, in)
 	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
-		err = errors.Join(h.share(with, half), os.Rename(half, to))
+		err = errors.Join(h.share(half), os.Rename(half, to))
 	}
 	if err != nil {
 		_ = os.Remove(half)
@@ -136,7 +135,7 @@ func (h *Handover) place(with gitops.Sharing, from, to string) error {
 }
 
 // share gives a pack's file the permissions of a shared repository, and its group where files inherit the group of the folder.
-func (h *Handover) share(with gitops.Sharing, name string) error {
+func (h *Handover) share(name string) error {
 	folder, err := os.Stat(h.store())
 	if err != nil {
 		return err
@@ -148,7 +147,7 @@ func (h *Handover) share(with gitops.Sharing, name string) error {
 	if folder.Mode()&fs.ModeSetgid != 0 {
 		_ = os.Chown(name, -1, groupOf(folder)) // a group that is not the user's cannot be given away
 	}
-	return os.Chmod(name, with.Mode(file.Mode().Perm()))
+	return os.Chmod(name, h.config.Sharing().Mode(file.Mode().Perm()))
 }
 
 // prove reads the index of an installed pack from the store and returns an error if an object is not in it.
@@ -211,10 +210,9 @@ func (h *Handover) Release() error {
 // namesIn returns the names in a folder. There are none if it cannot be read.
 func namesIn(dir string) map[string]bool {
 	names := gitops.Set[string]{}
-	if f, err := os.Open(dir); err == nil {
-		defer f.Close()
-		all, _ := f.Readdirnames(-1)
-		names.Add(all...)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		names.Add(e.Name())
 	}
 	return names
 }

@@ -68,10 +68,7 @@ func (l *leaving) folder(path string, tree gitops.OID) (left gitops.OID, empty b
 			if err != nil {
 				return "", false, err
 			}
-			if empty || id != e.OID {
-				changed = true
-			}
-			if empty {
+			if changed = changed || empty || id != e.OID; empty {
 				continue
 			}
 			e.OID = id

@@ -89,7 +89,7 @@ func (b *Bridge) patchGit(dir string) (*gitops.Git, error) {
 		config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectFormat = " + b.outer.Format + "\n"
 	}
 	for name, content := range map[string]string{
-		"git/HEAD": "ref: refs/heads/patch\n", "git/config": config, "git/refs/heads/.keep": "", "tree/.keep": "",
+		"git/HEAD": "ref: refs/heads/patch\n", "git/config": config, "git/refs/heads/.keep": "",
 		"git/info/attributes": "* -text -ident -filter -working-tree-encoding\n",
 	} {
 		at := filepath.Join(dir, name)
@@ -98,7 +98,7 @@ func (b *Bridge) patchGit(dir string) (*gitops.Git, error) {
 		}
 	}
 	tree := filepath.Join(dir, "tree")
-	if err := os.Remove(filepath.Join(tree, ".keep")); err != nil {
+	if err := os.Mkdir(tree, 0o700); err != nil {
 		return nil, err
 	}
 	g := b.Configured("advice.amWorkDir=false").With("GIT_DIR="+filepath.Join(dir, "git"), "GIT_WORK_TREE="+tree,

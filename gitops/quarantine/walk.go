@@ -1,6 +1,7 @@
 package quarantine
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -138,19 +139,11 @@ func (w *walk) commit(ctx context.Context, l Link) error {
 	if err := w.folder(ctx, tree, parents, 0); err != nil || w.limits.Entries == 0 {
 		return err
 	}
-	_, err = w.sizeBudget.change(ctx, first(parents), tree, 0)
+	_, err = w.sizeBudget.change(ctx, cmp.Or(parents...), tree, 0)
 	if errors.Is(err, errTooLarge) {
 		err = tooManyChanges(w.limits, tree)
 	}
 	return err
-}
-
-// first returns the first name, or empty if there is none.
-func first(ids []gitops.OID) gitops.OID {
-	if len(ids) == 0 {
-		return ""
-	}
-	return ids[0]
 }
 
 func (w *walk) tree(ctx context.Context, commit gitops.OID) (gitops.OID, error) {
@@ -180,13 +173,14 @@ func (w *walk) folder(ctx context.Context, tree gitops.OID, parents []gitops.OID
 	if w.found != nil {
 		w.found(tree)
 	}
-	before := make([][]gitops.TreeEntry, len(parents))
+	before, longest := make([][]gitops.TreeEntry, len(parents)), 0
 	for i, p := range parents {
 		if before[i], err = w.objects.Tree(ctx, p); err != nil {
 			return incomplete("tree", p, err)
 		}
+		longest = max(longest, len(before[i]))
 	}
-	if more := int64(len(entries) - longest(before)); more > w.limits.Paths {
+	if more := int64(len(entries) - longest); more > w.limits.Paths {
 		return inner.Beyondf("tree %s changes more paths than airlock.limit.paths allows (%d)", tree, w.limits.Paths)
 	}
 	// The entries of all folders from the top to this one are in memory.
@@ -214,15 +208,6 @@ func (w *walk) folder(ctx context.Context, tree gitops.OID, parents []gitops.OID
 		}
 	}
 	return nil
-}
-
-// longest returns the number of entries of the largest tree.
-func longest(trees [][]gitops.TreeEntry) int {
-	n := 0
-	for _, t := range trees {
-		n = max(n, len(t))
-	}
-	return n
 }
 
 // beside searches the parents' trees for an entry, and removes the entries up to it from these trees. It returns
