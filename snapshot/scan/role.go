@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // role is the purpose of a file, derived from its path.
@@ -35,40 +37,27 @@ var (
 
 // set returns a function that makes a set of words when it is first called.
 func set(words string) func() map[string]bool {
-	return sync.OnceValue(func() map[string]bool {
-		all := map[string]bool{}
-		for w := range strings.FieldsSeq(words) {
-			all[w] = true
-		}
-		return all
-	})
+	return sync.OnceValue(func() map[string]bool { return gitops.SetOf(strings.Fields(words)...) })
 }
 
 // roleOf derives the role from the components of a path.
 func roleOf(path string) role {
 	components := strings.Split(path, "/")
-	name := components[len(components)-1]
-	if isTemplate(name) {
+	folders, name := components[:len(components)-1], components[len(components)-1]
+	switch {
+	case isTemplate(name):
 		return template
-	}
-	for i, c := range components {
-		folder := i < len(components)-1
-		if folder && foreignFolders()[strings.ToLower(c)] {
-			return foreign
-		}
-	}
-	for i, c := range components {
-		folder := i < len(components)-1
-		if folder && trialFolders()[strings.ToLower(c)] {
-			return trial
-		}
-		for _, w := range wordsOf(c) {
-			if trialWords()[w] {
-				return trial
-			}
-		}
+	case some(folders, foreignFolders()):
+		return foreign
+	case some(folders, trialFolders()), slices.ContainsFunc(components, func(c string) bool { return some(wordsOf(c), trialWords()) }):
+		return trial
 	}
 	return ordinary
+}
+
+// some reports whether a set has one of the words in lower case.
+func some(words []string, set map[string]bool) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return set[strings.ToLower(w)] })
 }
 
 // isTemplate reports whether a name is a template's: ".env.example", "config.sample.yml", "settings.dist".
@@ -80,7 +69,7 @@ func isTemplate(name string) bool {
 		}
 	}
 	words := strings.FieldsFunc(lower, func(r rune) bool { return r == '.' || r == '-' || r == '_' })
-	return slices.ContainsFunc(words, func(w string) bool { return templateWords()[w] })
+	return some(words, templateWords())
 }
 
 // wordsOf splits a name at characters that are neither letters nor digits, and before a capital letter.

@@ -131,7 +131,7 @@ func (s Scanner) Tree(ctx context.Context, tree gitops.OID) (Report, error) {
 	}
 	r := &search.report
 	r.Cursory = s.Certain != nil && search.searched.Load() > s.Guessing
-	if err := s.applySettings(ctx, r); err != nil {
+	if err := s.rateIgnored(ctx, r); err != nil {
 		return Report{}, err
 	}
 	slices.Sort(r.Partial)
@@ -142,8 +142,8 @@ func (s Scanner) Tree(ctx context.Context, tree gitops.OID) (Report, error) {
 	return *r, nil
 }
 
-// applySettings applies ignore files and the user's settings to the findings.
-func (s Scanner) applySettings(ctx context.Context, r *Report) error {
+// rateIgnored marks the findings in files that an ignore file names, and raises their severity.
+func (s Scanner) rateIgnored(ctx context.Context, r *Report) error {
 	var paths []string
 	for _, f := range r.Findings {
 		paths = append(paths, f.Path)

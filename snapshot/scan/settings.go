@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -46,7 +47,7 @@ type (
 	}
 )
 
-// ReadSettings reads the settings of a repository. config tells which settings are set.
+// ReadSettings reads the settings of a repository. Git is only run for those that config has.
 func ReadSettings(ctx context.Context, repo *gitops.Repository, config gitops.Config) (Settings, error) {
 	var s Settings
 	for _, read := range []struct {
@@ -116,12 +117,8 @@ func (s *Settings) addFile(value string) bool {
 func parseOwn(value string) (Severity, string, string, bool) {
 	word, rest, _ := strings.Cut(value, " ")
 	name, text, _ := strings.Cut(rest, " ")
-	for s, w := range severities {
-		if w == word {
-			return Severity(s), name, text, ruleName().MatchString(name+":") && name != "*" && text != ""
-		}
-	}
-	return 0, "", "", false
+	s := slices.Index(severities, word)
+	return Severity(s), name, text, s >= 0 && ruleName().MatchString(name+":") && name != "*" && text != ""
 }
 
 // allowed returns the user's reason to allow a finding. It is empty if the finding is not allowed.
