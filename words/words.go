@@ -59,6 +59,15 @@ func Shorten(text string, most int) string {
 	return string(runes[:most-3]) + "..."
 }
 
+// List joins texts with commas. Of more than most texts it has the first ones and the number of the others: "a, b and 3 more".
+func List(texts []string, most int) string {
+	list := strings.Join(texts[:min(len(texts), most)], ", ")
+	if more := len(texts) - most; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return list
+}
+
 // Matches reports whether a pattern matches a whole text. "*" stands for any text and "?" for one byte. The time is at most proportional
 // to the product of both lengths.
 func Matches(pattern, text string) bool {

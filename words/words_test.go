@@ -79,3 +79,11 @@ func TestIndefinite(t *testing.T) {
 		}
 	}
 }
+
+func TestList(t *testing.T) {
+	for want, texts := range map[string][]string{"": nil, "a": {"a"}, "a, b": {"a", "b"}, "a, b and 2 more": {"a", "b", "c", "d"}} {
+		if got := List(texts, 2); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
@@ -15,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Restore is a request to restore a checkpoint.
@@ -91,14 +91,7 @@ func (o Restore) missing(paths []string) error {
 }
 
 // Paths names the paths of a scope for people.
-func Paths(scope checkpoint.Scope) string {
-	const most = 10
-	text := strings.Join(gitops.Escaped(scope[:min(len(scope), most)]), ", ")
-	if more := len(scope) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
+func Paths(scope checkpoint.Scope) string { return words.List(gitops.Escaped(scope), 10) }
 
 // Foretell shows the plan of a restore, for which it does not freeze or stop a prison. stop reports that the restore would stop it first.
 func (k Keeper) Foretell(ctx context.Context, o Restore, stop bool) error {

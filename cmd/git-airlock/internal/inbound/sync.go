@@ -244,17 +244,8 @@ func obstacle(r *inner.Refused) (text, next string) {
 	default:
 		text = "the agent's git is at work"
 	}
-	var paths []string
-	for _, p := range r.Paths[:min(len(r.Paths), pathsShown)] {
-		if p != "" {
-			paths = append(paths, gitops.Text(p).String())
-		}
-	}
-	if len(paths) > 0 {
-		text += ": " + strings.Join(paths, ", ")
-	}
-	if more := len(r.Paths) - pathsShown; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+	if paths := words.List(gitops.Escaped(r.Paths), pathsShown); paths != "" {
+		text += ": " + paths
 	}
 	return text, next
 }

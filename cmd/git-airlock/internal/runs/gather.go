@@ -241,12 +241,8 @@ func (g *gathering) others(events []record.Event) {
 	if len(others) == 0 {
 		return
 	}
-	const most = 5
-	text := strings.Join(others[:min(len(others), most)], ", ")
-	if more := len(others) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	g.visibility = append(g.visibility, "other commands ran at the same time, and their programs, hosts and commits can be in this record too: "+g.values.Text(text))
+	g.visibility = append(g.visibility, "other commands ran at the same time, and their programs, hosts and commits can be in this record too: "+
+		g.values.Text(words.List(others, 5)))
 }
 
 // hit adds to the manifest that the record has reached a limit.
