@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -100,18 +101,11 @@ func (s *server) ownAll(folder int, name string) error {
 
 // nthName returns the nth name of a path.
 func nthName(path string, n int) string {
-	for ; n > 0; n-- {
-		for len(path) > 0 && path[0] != '/' {
-			path = path[1:]
-		}
-		path = path[min(1, len(path)):]
+	for range n {
+		_, path, _ = strings.Cut(path, "/")
 	}
-	for i := range len(path) {
-		if path[i] == '/' {
-			return path[:i]
-		}
-	}
-	return path
+	name, _, _ := strings.Cut(path, "/")
+	return name
 }
 
 // swapIn makes a file under a temporary name and renames it, so that a file with the final name is always complete.

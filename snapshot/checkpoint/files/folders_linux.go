@@ -66,15 +66,12 @@ func (s *server) place(path string) (folder int, name string, err error) {
 	if path == "" {
 		return s.open[0].fd, ".", nil
 	}
-	parent := ""
-	name = path
-	if i := strings.LastIndexByte(path, '/'); i >= 0 {
-		parent, name = path[:i], path[i+1:]
-	}
+	end := strings.LastIndexByte(path, '/')
+	name = path[end+1:]
 	if err := CheckName(name); err != nil {
 		return -1, "", err
 	}
-	folder, err = s.folder(parent)
+	folder, err = s.folder(path[:max(end, 0)])
 	return folder, name, err
 }
 

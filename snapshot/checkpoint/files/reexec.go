@@ -13,11 +13,11 @@ func Reexec() {
 	if len(os.Args) != 3 || os.Args[1] != argument {
 		return
 	}
-	if err := keepFromSignals(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:forbidigo // this process serves only a folder
+	err := keepFromSignals()
+	if err == nil {
+		err = Serve(os.Args[2], os.Stdin, os.Stdout)
 	}
-	if err := Serve(os.Args[2], os.Stdin, os.Stdout); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1) //nolint:forbidigo // this process serves only a folder
 	}

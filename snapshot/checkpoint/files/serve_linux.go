@@ -232,15 +232,9 @@ func (s *server) dates(fd int, device uint64) bool {
 		return known
 	}
 	var st unix.Statfs_t
-	if err := unix.Fstatfs(fd, &st); err == nil {
-		switch st.Type {
-		case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
-			s.dated[device] = true
-			return true
-		}
-	}
-	s.dated[device] = false
-	return false
+	err := unix.Fstatfs(fd, &st)
+	s.dated[device] = err == nil && (st.Type == unix.EXT4_SUPER_MAGIC || st.Type == unix.XFS_SUPER_MAGIC || st.Type == unix.BTRFS_SUPER_MAGIC)
+	return s.dated[device]
 }
 
 // read sends one file: as many bytes as the file had when it was opened, and then whether the file has changed.

@@ -45,15 +45,9 @@ func newWriter(w io.Writer) writer { return writer{bufio.NewWriterSize(w, 1<<16)
 
 // The functions below ignore errors: a bufio.Writer keeps its first error, and Flush returns it.
 
-func (w writer) number(n uint64) {
-	var b [binary.MaxVarintLen64]byte
-	w.Write(b[:binary.PutUvarint(b[:], n)]) //nolint:errcheck // see Flush
-}
+func (w writer) number(n uint64) { w.Write(binary.AppendUvarint(w.AvailableBuffer(), n)) } //nolint:errcheck // see Flush
 
-func (w writer) signed(n int64) {
-	var b [binary.MaxVarintLen64]byte
-	w.Write(b[:binary.PutVarint(b[:], n)]) //nolint:errcheck // see Flush
-}
+func (w writer) signed(n int64) { w.Write(binary.AppendVarint(w.AvailableBuffer(), n)) } //nolint:errcheck // see Flush
 
 func (w writer) text(s string) {
 	w.number(uint64(len(s)))
