@@ -74,7 +74,8 @@ func openPacked(name string) (p packed, err error) {
 	return p, err
 }
 
-func (s *objects) close() (err error) {
+// Close closes the files of the packs.
+func (s *objects) Close() (err error) {
 	for _, p := range s.packs {
 		err = errors.Join(err, p.file.Close())
 	}

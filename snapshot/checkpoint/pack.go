@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/zlib"
 	"crypto/sha1" //nolint:gosec // the names of git's objects
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
@@ -83,7 +84,7 @@ func (p *pack) quickly() (err error) {
 }
 
 func packHeader(objects uint32) []byte {
-	return []byte{'P', 'A', 'C', 'K', 0, 0, 0, 2, byte(objects >> 24), byte(objects >> 16), byte(objects >> 8), byte(objects)}
+	return binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), objects)
 }
 
 // contains reports whether an object of a size need not be written again. A store can have hundreds of packs, so a quickly written pack

@@ -101,9 +101,6 @@ func (s *Store) Reopen(most int64) error {
 	return s.sweep()
 }
 
-// Close closes the store's files.
-func (s *Store) Close() error { return s.close() }
-
 // last returns the number of the newest checkpoint, or 0 if there is none.
 func (s *Store) last() int {
 	if len(s.known) == 0 {
