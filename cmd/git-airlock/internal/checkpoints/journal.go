@@ -63,10 +63,7 @@ func (k Keeper) write(j journal) error {
 
 // finished removes the journal.
 func (k Keeper) finished() error {
-	if err := os.Remove(k.journalFile()); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return gitops.Unless(os.Remove(k.journalFile()), fs.ErrNotExist)
 }
 
 const (

@@ -190,27 +190,21 @@ func (k Keeper) Show(ctx context.Context, number int, scope checkpoint.Scope) (c
 
 // Diff returns the differences between two checkpoints, or between a checkpoint and the present state if to is 0.
 func (k Keeper) Diff(ctx context.Context, from, to int, scope checkpoint.Scope) (all []checkpoint.Change, err error) {
-	between := func(s *checkpoint.Store, after func() (checkpoint.State, error)) error {
-		before, err := stateOf(s, from)
-		if err != nil {
-			return err
-		}
-		then, err := after()
-		if err == nil {
-			all = checkpoint.Compare(before, then, scope)
-		}
-		return err
-	}
+	var before, then checkpoint.State
 	if to > 0 {
-		return all, k.with(ctx, func(s *checkpoint.Store) error {
-			return between(s, func() (checkpoint.State, error) { return stateOf(s, to) })
+		err = k.with(ctx, func(s *checkpoint.Store) error {
+			if before, err = stateOf(s, from); err == nil {
+				then, err = stateOf(s, to)
+			}
+			return err
 		})
+	} else {
+		before, then, err = k.states(ctx, from, false)
 	}
-	before, now, err := k.states(ctx, from, false)
 	if err != nil {
 		return nil, err // there are no states to compare
 	}
-	return checkpoint.Compare(before, now, scope), nil
+	return checkpoint.Compare(before, then, scope), nil
 }
 
 // states returns the state of a checkpoint and the present one. With opens it reads files that are closed to their owner, too.

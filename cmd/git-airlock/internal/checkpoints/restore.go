@@ -200,11 +200,12 @@ func (k Keeper) keepStill(ctx context.Context, runs bool, number int, act func(s
 	w := still{ctx: context.WithoutCancel(ctx), half: new(bool)}
 	w.open = func() (prisons.Files, error) { return k.openToWrite(ctx, runs) }
 	if runs {
-		unlock, err := k.freeze(ctx, number, &w.frozen)
+		frozen, unlock, err := k.freeze(ctx, number)
 		if err != nil {
 			return err
 		}
 		defer unlock()
+		w.frozen = frozen
 	}
 	err := act(w)
 	if *w.half {
@@ -283,16 +284,16 @@ func (k Keeper) checkIdle(ctx context.Context, o Restore) (runs bool, err error)
 
 // freeze stops all processes in the prison. Until the caller calls unlock, no promotion reads the workspace, so none sees half of a
 // restore.
-func (k Keeper) freeze(ctx context.Context, number int, frozen *prison.Frozen) (unlock func(), err error) {
+func (k Keeper) freeze(ctx context.Context, number int) (frozen prison.Frozen, unlock func(), err error) {
 	if unlock, err = k.Prisons.Store.LockFile(ctx, k.Record.ID, promote.CycleLock); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if *frozen, err = k.Prisons.Freeze(ctx, k.Record); err == nil {
-		return unlock, nil
+	if frozen, err = k.Prisons.Freeze(ctx, k.Record); err == nil {
+		return frozen, unlock, nil
 	}
 	unlock()
 	if ctx.Err() != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return nil, cannotFreeze(number, err)
+	return nil, nil, cannotFreeze(number, err)
 }

@@ -38,8 +38,6 @@ type server struct {
 	timer  *time.Timer
 	saved  bool
 	most   int64 // the bytes that the store may use, from the last request
-
-	removed int // the old checkpoints that the last request removed
 }
 
 // Serve makes checkpoints for other processes until ctx ends. It waits while another process serves.
@@ -121,8 +119,8 @@ func (s *server) answer(ctx context.Context, q resident.Request) resident.Answer
 	begun := s.Now()
 	s.most = q.Most
 	var t checkpoint.Taken
+	var removed int // old checkpoints
 	err := s.locked(ctx, func() (err error) {
-		s.removed = 0
 		if t, err = s.serve(ctx, q); err != nil {
 			return err
 		}
@@ -130,8 +128,8 @@ func (s *server) answer(ctx context.Context, q resident.Request) resident.Answer
 		if s.store.Overfull() {
 			remove = s.store.Trim
 		}
-		s.removed, err = remove()
-		s.noteRemoved(s.removed)
+		removed, err = remove()
+		s.noteRemoved(removed)
 		return err
 	})
 	if err != nil { // the command that has asked makes the checkpoint itself, in a prison of its own
@@ -142,7 +140,7 @@ func (s *server) answer(ctx context.Context, q resident.Request) resident.Answer
 	s.saved = false
 	t.Took = s.Now().Sub(begun)
 	a := resident.AnswerOf(t)
-	a.Removed = s.removed
+	a.Removed = removed
 	return a
 }
 
@@ -154,13 +152,12 @@ func (s *server) locked(ctx context.Context, act func() error) error {
 	}
 	defer unlock()
 	if s.store != nil {
-		if err = s.store.Reopen(s.most); err == nil {
-			return act()
-		}
-		return err
+		err = s.store.Reopen(s.most)
+	} else if s.store, err = checkpoint.OpenStore(s.dir(), s.most); err != nil {
+		err = fmt.Errorf("open the checkpoints: %w", err)
 	}
-	if s.store, err = checkpoint.OpenStore(s.dir(), s.most); err != nil {
-		return fmt.Errorf("open the checkpoints: %w", err)
+	if err != nil {
+		return err
 	}
 	return act()
 }
@@ -187,8 +184,7 @@ func (s *server) serve(ctx context.Context, q resident.Request) (t checkpoint.Ta
 // touched begins to watch them.
 func (s *server) touched(ctx context.Context) (paths []string, known bool) {
 	if s.tree != nil {
-		paths, err := s.tree.Touched()
-		if err == nil {
+		if paths, err := s.tree.Touched(); err == nil {
 			return paths, true
 		}
 		s.unwatch()
@@ -196,11 +192,10 @@ func (s *server) touched(ctx context.Context) (paths []string, known bool) {
 	if s.Now().Sub(s.failed) < watchPause {
 		return nil, false
 	}
-	tree, err := s.Prisons.WatchTree(ctx, s.Record, s.inside)
-	if err != nil {
+	if tree, err := s.Prisons.WatchTree(ctx, s.Record, s.inside); err == nil {
+		s.tree = tree
+	} else {
 		s.failed = s.Now()
-		return nil, false
 	}
-	s.tree = tree
 	return nil, false
 }
