@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -115,10 +116,8 @@ func node(path string) (command string, tools []prison.Tool, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	for _, folder := range system {
-		if strings.HasPrefix(at, folder) {
-			return at, nil, nil
-		}
+	if slices.ContainsFunc(system, func(folder string) bool { return strings.HasPrefix(at, folder) }) {
+		return at, nil, nil
 	}
 	return prison.Tools + "/node", []prison.Tool{{Name: "node", Path: at}}, nil
 }
@@ -141,11 +140,8 @@ func interpreter(at string) (string, error) {
 	name := filepath.Base(words[0])
 	if name == "env" {
 		name = ""
-		for _, w := range words[1:] {
-			if !strings.HasPrefix(w, "-") && !strings.Contains(w, "=") {
-				name = w
-				break
-			}
+		if i := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") && !strings.Contains(w, "=") }); i >= 0 {
+			name = words[1+i]
 		}
 	}
 	return name, nil

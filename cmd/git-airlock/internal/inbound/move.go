@@ -102,9 +102,7 @@ func finishWithin(ctx context.Context, w inner.Workspace, dir string, limit time
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	_, err := finish(bounded, w, dir)
-	if err = endOf(ctx, bounded, err, limit); err == nil {
-		return nil
-	}
+	err = endOf(ctx, bounded, err, limit)
 	if broken, ok := errors.AsType[*brokenOff](err); ok {
 		broken.open = true
 	}

@@ -3,7 +3,6 @@ package launched
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -41,7 +40,7 @@ func Read(dir string) (n Note, ok bool, err error) {
 
 // Write replaces the note.
 func (n Note) Write(ctx context.Context, of airlock.Store, id string) error {
-	return locked(ctx, of, id, func(dir string) error { return n.write(dir) })
+	return locked(ctx, of, id, n.write)
 }
 
 func (n Note) write(dir string) error { return durable.WriteJSON(filepath.Join(dir, fileName), n) }
@@ -66,10 +65,7 @@ func change(ctx context.Context, of airlock.Store, id string, to func(*Note) boo
 		}
 		return n.write(dir)
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return gitops.Unless(err, fs.ErrNotExist)
 }
 
 // Resize notes the present size of the terminal, if there is a note and a size.

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -157,9 +158,7 @@ func (d *draft) credential() (c control.Credential, err error) {
 	case len(d.places()) == 0:
 		return c, errors.New("env is missing: the variable that has a placeholder inside")
 	}
-	if d.header == "" {
-		d.header = authorization
-	}
+	d.header = cmp.Or(d.header, authorization)
 	if d.format == "" {
 		if d.format = "%s"; d.header == authorization {
 			d.format = bearer

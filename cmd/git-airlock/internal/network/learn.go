@@ -86,7 +86,7 @@ func (l *Learned) Rules() (rules []string) {
 		}
 	}
 	rules = slices.AppendSeq(rules, maps.Keys(left))
-	slices.SortFunc(rules, strings.Compare)
+	slices.Sort(rules)
 	return rules
 }
 

@@ -59,11 +59,9 @@ func Next(rules Rules, r control.Record, at time.Time) []string {
 	}
 	for i, rule := range Widenings(r) {
 		allow := "git airlock net allow " + gitops.Pasteable(rule)
-		if i == 0 {
-			next = append(next, allow, allow+" --for 1h", allow+" --save")
-			continue
+		if next = append(next, allow); i == 0 {
+			next = append(next, allow+" --for 1h", allow+" --save")
 		}
-		next = append(next, allow)
 	}
 	return next
 }
