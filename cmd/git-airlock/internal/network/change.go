@@ -25,7 +25,7 @@ func Begin(dir string, rules control.Rules, secrets []secret.Secret, now time.Ti
 		return rules, err
 	}
 	kept := func(of []control.Rule) []control.Rule {
-		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool { return r.Source != Live || !InForce(r, now) })
+		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool { return r.Source != Live || r.Ended(now) })
 	}
 	rules.Allow = append(rules.Allow, kept(before.Allow)...)
 	rules.Deny = append(rules.Deny, kept(before.Deny)...)
@@ -136,7 +136,7 @@ const (
 func seesRequests(spec prison.Spec, rules control.Rules, now time.Time) bool {
 	aboutRequests := func(r control.Rule) bool {
 		parsed, err := egress.ParseRule(r.Text)
-		return err == nil && InForce(r, now) && parsed.Requests()
+		return err == nil && !r.Ended(now) && parsed.Requests()
 	}
 	return spec.Network == prison.NetworkAllowlist &&
 		(len(rules.Credentials) > 0 || slices.ContainsFunc(slices.Concat(rules.Allow, rules.Deny), aboutRequests))

@@ -149,7 +149,7 @@ func DeniedBy(rules control.Rules, allow control.Rule, now time.Time) *control.R
 	}
 	allowed, err := egress.ParseRule(allow.Text)
 	for _, r := range rules.Deny {
-		if denial, wrong := egress.ParseRule(r.Text); err == nil && wrong == nil && InForce(r, now) && denial.DeniesAll(allowed) {
+		if denial, wrong := egress.ParseRule(r.Text); err == nil && wrong == nil && !r.Ended(now) && denial.DeniesAll(allowed) {
 			return &r
 		}
 	}
@@ -186,7 +186,7 @@ func Decides(rules control.Rules, other control.Rule, denies bool, now time.Time
 	connections := err == nil && !strings.ContainsAny(other.Text, "/ ")
 	var longest *control.Rule
 	for _, r := range among {
-		if InForce(r, now) && (same(r.Text, other.Text) || connections && about(r, t)) && (longest == nil || Outlasts(r, *longest)) {
+		if !r.Ended(now) && (same(r.Text, other.Text) || connections && about(r, t)) && (longest == nil || Outlasts(r, *longest)) {
 			longest = &r
 		}
 	}

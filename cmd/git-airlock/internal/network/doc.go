@@ -8,7 +8,6 @@ package network
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress"
@@ -63,6 +62,3 @@ func Warnings(rules []control.Rule) (all []string) {
 
 // Sets returns the names of the sets of rules that ship with the program.
 func Sets() []string { return sets.Names() }
-
-// InForce reports whether a rule has not ended.
-func InForce(r control.Rule, now time.Time) bool { return !r.Ended(now) }

@@ -84,7 +84,7 @@ func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused)
 
 func networkRules(rules network.Rules, some []control.Rule, opaque bool) (all []ui.NetworkRule) {
 	for _, r := range some {
-		if !network.InForce(r, ui.Now()) {
+		if r.Ended(ui.Now()) {
 			continue
 		}
 		shown := ui.NetworkRule{Rule: r.Text, Source: r.Source, Opaque: opaque && network.Opaque(rules, r, ui.Now())}

@@ -66,7 +66,7 @@ func sayChange(s *session.Session, n session.Network, before control.Rules, adde
 // sayOtherPorts names the rules that still allow the host of a denial, at ports that the denial does not cover.
 func sayOtherPorts(s *session.Session, rules control.Rules, denied control.Rule) {
 	for _, allowed := range rules.Allow {
-		if network.InForce(allowed, s.Now()) && strings.HasPrefix(allowed.Text, denied.Text+":") && network.DeniedBy(rules, allowed, s.Now()) == nil {
+		if !allowed.Ended(s.Now()) && strings.HasPrefix(allowed.Text, denied.Text+":") && network.DeniedBy(rules, allowed, s.Now()) == nil {
 			s.Report.Say("%s is still allowed, by %s", gitops.Text(allowed.Text), gitops.Text(allowed.Source))
 			s.Report.Hint("git airlock net deny " + gitops.Text(strings.Fields(allowed.Text)[0]).String())
 		}
