@@ -155,7 +155,7 @@ func canonical(key string) string {
 	return strings.ToLower(key[:first]) + key[first:last] + strings.ToLower(key[last:])
 }
 
-// Bool returns the value of a boolean setting, parsed as git does, or otherwise if the key is not set.
+// Bool returns the value of a boolean setting, parsed as git does, or otherwise if the key is not set. The error is a *[SettingError].
 func (c Config) Bool(key string, otherwise bool) (bool, error) {
 	value, ok := c[canonical(key)]
 	if !ok {
@@ -170,7 +170,7 @@ func (c Config) Bool(key string, otherwise bool) (bool, error) {
 	if n, err := strconv.Atoi(value); err == nil {
 		return n != 0, nil
 	}
-	return false, fmt.Errorf("%s: %q is not a boolean", key, value)
+	return false, &SettingError{Key: key, Value: value, Want: "a boolean"}
 }
 
 // Sharing describes the permissions with which a repository shares its files with other users (core.sharedRepository in git-config(1)).

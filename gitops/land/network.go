@@ -67,10 +67,8 @@ func reaches(c gitops.Config, key string, lfs bool) bool {
 
 // CheckSettings returns an error for a setting of this package that cannot be read.
 func CheckSettings(c gitops.Config) error {
-	if _, err := c.Bool(landingNetwork, false); err != nil {
-		return &gitops.SettingError{Key: landingNetwork, Value: c.String(landingNetwork, ""), Want: "a boolean"}
-	}
-	return nil
+	_, err := c.Bool(landingNetwork, false)
+	return err
 }
 
 // reachesAll reports whether the user's settings give all filters the network.

@@ -32,11 +32,9 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 	if rules.Proxy, _, err = readUpstream(repo, settings); err != nil {
 		return rules, err
 	}
-	learn, err := config.Bool(LearnKey, false)
-	if err != nil {
-		return rules, &gitops.SettingError{Key: LearnKey, Value: config.String(LearnKey, ""), Want: "a boolean"}
+	if rules.Learn, err = config.Bool(LearnKey, false); err != nil {
+		return rules, err
 	}
-	rules.Learn = learn
 	if rules.Allow, err = ofSettings(repo, settings, AllowKey); err != nil {
 		return rules, err
 	}

@@ -68,12 +68,7 @@ func (p Prisons) StartSpec(r airlock.Record, env []string, committed map[string]
 
 // Records reports whether the programs in an airlock's prison are recorded.
 func (p Prisons) Records(r airlock.Record) (bool, error) {
-	config := p.Config.With(r.Settings)
-	on, err := config.Bool(recordKey, true)
-	if err != nil {
-		return false, &gitops.SettingError{Key: recordKey, Value: config.String(recordKey, ""), Want: "a boolean"}
-	}
-	return on, nil
+	return p.Config.With(r.Settings).Bool(recordKey, true)
 }
 
 // CheckShared returns an error if the backend of an airlock cannot share the programs of this machine that the airlock must have.
