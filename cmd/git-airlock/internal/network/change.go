@@ -25,7 +25,7 @@ func Begin(dir string, rules control.Rules, secrets []secret.Secret, now time.Ti
 		return rules, err
 	}
 	kept := func(of []control.Rule) []control.Rule {
-		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool { return r.Source != Live || r.Ended(now) })
+		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool { return r.Source != live || r.Ended(now) })
 	}
 	rules.Allow = append(rules.Allow, kept(before.Allow)...)
 	rules.Deny = append(rules.Deny, kept(before.Deny)...)
@@ -43,7 +43,7 @@ func With(rules control.Rules, text string, deny bool, now, until time.Time) (ch
 		return rules, nil, wrongRule(deny, err)
 	}
 	for _, m := range members {
-		r := control.Rule{Text: m.String(), Source: Live, Until: until}
+		r := control.Rule{Text: m.String(), Source: live, Until: until}
 		if !deny && !until.IsZero() {
 			r.Since = now
 		}
@@ -51,7 +51,7 @@ func With(rules control.Rules, text string, deny bool, now, until time.Time) (ch
 	}
 	without := func(of []control.Rule) []control.Rule {
 		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool {
-			return r.Ended(now) || r.Source == Live && !Outlasts(r, control.Rule{Until: until}) && slices.ContainsFunc(added, func(a control.Rule) bool { return same(a.Text, r.Text) })
+			return r.Ended(now) || r.Source == live && !Outlasts(r, control.Rule{Until: until}) && slices.ContainsFunc(added, func(a control.Rule) bool { return same(a.Text, r.Text) })
 		})
 	}
 	rules.Allow, rules.Deny = without(rules.Allow), without(rules.Deny)

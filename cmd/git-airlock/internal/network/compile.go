@@ -32,7 +32,7 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 	if rules.Proxy, _, err = readUpstream(repo, settings); err != nil {
 		return rules, err
 	}
-	if rules.Learn, err = config.Bool(LearnKey, false); err != nil {
+	if rules.Learn, err = config.Bool(learnKey, false); err != nil {
 		return rules, err
 	}
 	if rules.Allow, err = ofSettings(repo, settings, AllowKey); err != nil {

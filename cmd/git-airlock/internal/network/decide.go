@@ -82,8 +82,8 @@ type Answer struct {
 	Reason  string        // of a refusal, and of a permission without a rule
 }
 
-// Decide returns the answer of rules about a target.
-func Decide(rules Rules, t Target, now time.Time) Answer {
+// decide returns the answer of rules about a target.
+func decide(rules Rules, t Target, now time.Time) Answer {
 	policy, err := policyOf(rules, now)
 	if err != nil {
 		return Answer{Reason: err.Error()}
@@ -102,7 +102,7 @@ func Decide(rules Rules, t Target, now time.Time) Answer {
 	case v.Allowed && v.Rule == nil && rules.Open:
 		v.Reason = "no rule is about it, and the network is open"
 	case v.Allowed && v.Rule == nil:
-		v.Reason = "no rule is about it, and " + LearnKey + " allows all public hosts"
+		v.Reason = "no rule is about it, and " + learnKey + " allows all public hosts"
 	}
 	return v
 }
@@ -230,7 +230,7 @@ type Checked struct {
 // Check decides about a target as the network of a prison does. It looks a name up only if a rule allows the name. If a prison must not be
 // led to the target, or to one of its addresses, Check does not allow the target.
 func Check(ctx context.Context, rules Rules, t Target, now time.Time) Checked {
-	c := Checked{Answer: Decide(rules, t, now)}
+	c := Checked{Answer: decide(rules, t, now)}
 	if !c.Allowed {
 		return c
 	}

@@ -19,7 +19,7 @@ import (
 const (
 	AllowKey    = "airlock.allow" // can be set more than once
 	DenyKey     = "airlock.deny"  // can be set more than once
-	LearnKey    = "airlock.networkLearn"
+	learnKey    = "airlock.networkLearn"
 	UpstreamKey = "airlock.upstreamProxy"
 )
 
@@ -29,8 +29,8 @@ type Rules struct {
 	Open bool // every public host is reached that no rule denies
 }
 
-// Live is the source of rules that were added to a running airlock.
-const Live = "git airlock net"
+// live is the source of rules that were added to a running airlock.
+const live = "git airlock net"
 
 // RuleError reports that a rule cannot be used.
 type RuleError struct {

@@ -42,7 +42,7 @@ func TestLearnedRulesAllowWhatWasReached(t *testing.T) {
 		for _, host := range hosts {
 			for _, port := range ports {
 				target := Target{Host: host, Port: port, IsAddress: host[0] <= '9'}
-				if got := Decide(Rules{Rules: rules}, target, time.Now()).Allowed; got != reached[exact(target)] {
+				if got := decide(Rules{Rules: rules}, target, time.Now()).Allowed; got != reached[exact(target)] {
 					t.Errorf("seed %d: %v is allowed: %v, reached: %v, by %q", seed, target, got, !got, learned.Rules())
 				}
 			}
@@ -96,7 +96,7 @@ func TestRequestsAreDecided(t *testing.T) {
 		{Target{Host: "a.test", Port: 443, Method: "PUT", Path: "/pub/x"}, false, ""}, {Target{Host: "a.test", Port: 443, Method: "GET", Path: "/pub/../x"}, false, ""},
 		{Target{Host: "b.test", Port: 443, Method: "GET", Path: "/x"}, false, "b.test/x"}, {Target{Host: "b.test", Port: 443}, true, "b.test"},
 	} {
-		v := Decide(Rules{Rules: rules}, c.target, time.Now())
+		v := decide(Rules{Rules: rules}, c.target, time.Now())
 		rule := ""
 		if v.Rule != nil {
 			rule = v.Rule.Text
@@ -158,7 +158,7 @@ func TestLiveRules(t *testing.T) {
 		}
 	}
 	for host, want := range map[string]bool{"a.test": true, "b.test": false, "c.test": true, "d.test": false} {
-		if v := Decide(Rules{Rules: rules}, Target{Host: host, Port: 443}, now); v.Allowed != want {
+		if v := decide(Rules{Rules: rules}, Target{Host: host, Port: 443}, now); v.Allowed != want {
 			t.Errorf("%s: %+v", host, v)
 		}
 	}
@@ -214,7 +214,7 @@ func TestRulesThatEnd(t *testing.T) {
 			}
 		}
 		for at, want := range map[time.Time]bool{now: c.then, short.Add(time.Second): c.after} {
-			if v := Decide(Rules{Rules: rules}, Target{Host: "x.sub.test", Port: 443}, at); v.Allowed != want {
+			if v := decide(Rules{Rules: rules}, Target{Host: "x.sub.test", Port: 443}, at); v.Allowed != want {
 				t.Errorf("%s: after %v: %+v", name, at.Sub(now), v)
 			}
 		}
@@ -223,7 +223,7 @@ func TestRulesThatEnd(t *testing.T) {
 	if err == nil {
 		rules, _, err = With(rules, "keep.test", false, now, short)
 	}
-	if v := Decide(Rules{Rules: rules}, Target{Host: "keep.test", Port: 443}, long); err != nil || !v.Allowed {
+	if v := decide(Rules{Rules: rules}, Target{Host: "keep.test", Port: 443}, long); err != nil || !v.Allowed {
 		t.Errorf("a lasting permission: %+v, %v", v, err)
 	}
 }
@@ -236,11 +236,11 @@ func TestClockSetBack(t *testing.T) {
 	if err == nil {
 		rules, err = Write(dir, rules)
 	}
-	if v := Decide(Rules{Rules: rules}, Target{Host: "a.test", Port: 443}, now.Add(time.Minute)); err != nil || !v.Allowed {
+	if v := decide(Rules{Rules: rules}, Target{Host: "a.test", Port: 443}, now.Add(time.Minute)); err != nil || !v.Allowed {
 		t.Fatalf("%+v, %v", v, err)
 	}
 	back := now.AddDate(-1, 0, 0)
-	if v := Decide(Rules{Rules: rules}, Target{Host: "a.test", Port: 443}, back); v.Allowed {
+	if v := decide(Rules{Rules: rules}, Target{Host: "a.test", Port: 443}, back); v.Allowed {
 		t.Errorf("%+v", v)
 	}
 	if changed, _, err := With(rules, "b.test", false, back, back.Add(time.Hour)); err != nil || len(changed.Allow) != 1 || changed.Allow[0].Text != "b.test" {
@@ -294,7 +294,7 @@ func TestNamesAreCompared(t *testing.T) {
 // TestOpenNetwork decides in a network that needs no permission. A refusal of a closed address stays listed, without a command.
 func TestOpenNetwork(t *testing.T) {
 	now := time.Now()
-	rules := Rules{Rules: control.Rules{Deny: []control.Rule{{Text: "*.a.test", Source: Live}, {Text: "b.test", Source: "config"}}}, Open: true}
+	rules := Rules{Rules: control.Rules{Deny: []control.Rule{{Text: "*.a.test", Source: live}, {Text: "b.test", Source: "config"}}}, Open: true}
 	var records []control.Record
 	for i, c := range []struct {
 		record  control.Record
@@ -309,7 +309,7 @@ func TestOpenNetwork(t *testing.T) {
 	} {
 		c.record.Kind, c.record.Port, c.record.Time = control.KindRefusal, 443, now.Add(time.Duration(i)*time.Millisecond)
 		records = append(records, c.record)
-		if v := Decide(rules, TargetOf(c.record), now); v.Allowed != c.allowed || v.Allowed == (v.Rule != nil) {
+		if v := decide(rules, TargetOf(c.record), now); v.Allowed != c.allowed || v.Allowed == (v.Rule != nil) {
 			t.Errorf("%+v: %+v", c.record, v)
 		}
 		if next := Next(rules, c.record, now); !slices.Equal(next, c.next) || next == nil {
@@ -317,7 +317,7 @@ func TestOpenNetwork(t *testing.T) {
 		}
 	}
 	var shown []string
-	for _, r := range Refusals(records, rules, now.Add(-time.Hour), now, 9) {
+	for _, r := range refusals(records, rules, now.Add(-time.Hour), now, 9) {
 		shown = append(shown, r.Name+r.Address)
 	}
 	if want := []string{"169.254.169.254", "c.test", "b.test", "x.a.test"}; !slices.Equal(shown, want) {
@@ -343,7 +343,7 @@ func TestFinalRefusals(t *testing.T) {
 func TestManyRefusedPaths(t *testing.T) {
 	rules := Rules{Rules: control.Rules{Allow: []control.Rule{{Text: "GET a.test/x"}}}}
 	r := control.Record{Kind: control.KindRefusal, Time: time.Now(), Name: "a.test", Port: 443, Method: "GET", Path: control.OtherPaths, Count: 9}
-	if next, shown := Next(rules, r, time.Now()), Refusals([]control.Record{r}, rules, time.Time{}, time.Now(), 5); len(next) > 0 || len(shown) > 0 {
+	if next, shown := Next(rules, r, time.Now()), refusals([]control.Record{r}, rules, time.Time{}, time.Now(), 5); len(next) > 0 || len(shown) > 0 {
 		t.Errorf("%q, %+v", next, shown)
 	}
 }
@@ -352,7 +352,7 @@ func TestManyRefusedPaths(t *testing.T) {
 func TestClosedAddressIsExplained(t *testing.T) {
 	rules := Rules{Rules: control.Rules{Allow: []control.Rule{{Text: "db.test:5432"}}}}
 	r := control.Record{Kind: control.KindRefusal, Time: time.Now(), Name: "db.test", Port: 5432, Address: "10.0.0.5", Reason: "address 10.0.0.5 is not public"}
-	recent := func() int { return len(Refusals([]control.Record{r}, rules, time.Time{}, time.Now(), 5)) }
+	recent := func() int { return len(refusals([]control.Record{r}, rules, time.Time{}, time.Now(), 5)) }
 	if next := Next(rules, r, time.Now()); len(next) == 0 || next[0] != "git airlock net allow 'db.test:5432 =10.0.0.5'" || recent() != 1 {
 		t.Errorf("%q, %d refusals", next, recent())
 	}
@@ -391,7 +391,7 @@ func TestSuggestions(t *testing.T) {
 		for _, text := range got {
 			var rules control.Rules
 			var err error
-			if rules.Allow, err = add(nil, []string{text}, ""); err != nil || !Decide(Rules{Rules: rules}, c.target, time.Now()).Allowed {
+			if rules.Allow, err = add(nil, []string{text}, ""); err != nil || !decide(Rules{Rules: rules}, c.target, time.Now()).Allowed {
 				t.Errorf("%q does not allow %v: %v", text, c.target, err)
 			}
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 )
 
-// Refusals returns one record for each target that was refused after a moment, the newest first, with the number of attempts. It
+// refusals returns one record for each target that was refused after a moment, the newest first, with the number of attempts. It
 // leaves out targets that the rules allow by now, and records of several targets. In an open network these are the targets that a rule
 // denied: the others were refused for their addresses or contents.
-func Refusals(records []control.Record, rules Rules, after, now time.Time, most int) []control.Record {
+func refusals(records []control.Record, rules Rules, after, now time.Time, most int) []control.Record {
 	all := []control.Record{}
 	at := map[Target]int{}
 	for _, r := range slices.Backward(records) {
@@ -26,7 +26,7 @@ func Refusals(records []control.Record, rules Rules, after, now time.Time, most 
 			all[i].Count += r.Count
 			continue
 		}
-		if byRule := !rules.Open || r.Denied(); len(all) == most || byRule && Decide(rules, t, now).Allowed {
+		if byRule := !rules.Open || r.Denied(); len(all) == most || byRule && decide(rules, t, now).Allowed {
 			continue
 		}
 		at[t] = len(all)
@@ -87,14 +87,14 @@ func DecideAgain(rules Rules, r control.Record, at time.Time) Answer {
 	if r.Final() {
 		return Answer{Reason: r.Reason}
 	}
-	return Decide(rules, TargetOf(r), at)
+	return decide(rules, TargetOf(r), at)
 }
 
 // Lift returns the command that ends one of the denials of rules, or shows where it is set.
 func Lift(rules control.Rules, denial control.Rule) string {
 	const stop = "git airlock stop && "
 	switch option, source := origin(denial); source {
-	case Live:
+	case live:
 		return "git airlock net allow " + gitops.Pasteable(denial.Text)
 	case fromCommand: // the airlock keeps it
 		return stop + "git -c " + DenyKey + "= airlock start"
@@ -152,7 +152,7 @@ func RecentRefusals(dir string, open, runs bool, now time.Time) Recent {
 		return Recent{}
 	}
 	rules := Rules{read, open}
-	recent := Recent{Rules: rules, Records: Refusals(records, rules, now.Add(-recentWindow), now, shownRefusals)}
+	recent := Recent{Rules: rules, Records: refusals(records, rules, now.Add(-recentWindow), now, shownRefusals)}
 	if state, err := control.ReadState(dir); err == nil && runs { // a holder that was killed leaves the file
 		recent.Uses, recent.Proxy = state.Credentials, state.Proxy
 	} else {

@@ -13,7 +13,7 @@ import (
 // TestDenialsAreLifted compares the commands that end denials from all sources.
 func TestDenialsAreLifted(t *testing.T) {
 	rules := control.Rules{Deny: []control.Rule{
-		{Text: "a.test", Source: Live}, {Text: "GET b.test/*", Source: denyOption}, {Text: "c.test", Source: denyOption}, {Text: "pypi.org", Source: "@pypi, --deny"},
+		{Text: "a.test", Source: live}, {Text: "GET b.test/*", Source: denyOption}, {Text: "c.test", Source: denyOption}, {Text: "pypi.org", Source: "@pypi, --deny"},
 		{Text: "files.pythonhosted.org", Source: "@pypi, --deny"}, {Text: "d.test", Source: fromCommand}, {Text: "e.test", Source: fromPolicy}, {Text: "f.test", Source: ".git/config"},
 	}}
 	for i, want := range []string{
@@ -47,7 +47,7 @@ func TestDeniedByRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 			asked := Target{Host: host, Port: 443, Method: method, Path: path}
-			allowed, by := Decide(Rules{Rules: with}, asked, now).Allowed, DeniedBy(with, added[0], now)
+			allowed, by := decide(Rules{Rules: with}, asked, now).Allowed, DeniedBy(with, added[0], now)
 			if allowed && by != nil || text == exact && allowed != (by == nil) {
 				t.Errorf("%q next to %q: %v is allowed: %v, denied by %+v", text, rules.Deny[0].Text, asked, allowed, by)
 			}
@@ -90,13 +90,13 @@ func TestHintsAllowOneRequest(t *testing.T) {
 			t.Errorf("%q, and not %q", next, hint)
 		}
 		with, _, err := With(rules.Rules, hint, false, now, time.Time{})
-		if err != nil || !Decide(Rules{Rules: with}, target, now).Allowed {
+		if err != nil || !decide(Rules{Rules: with}, target, now).Allowed {
 			t.Errorf("%+v: %q does not help: %v", target, hint, err)
 		}
 		for range 10 {
 			other := request()
 			same := strings.ReplaceAll(other.Path, "%2A", "*") == strings.ReplaceAll(target.Path, "%2A", "*") && (other.Method == target.Method || target.Method == "-X")
-			if Decide(Rules{Rules: with}, other, now).Allowed && !Decide(rules, other, now).Allowed && !same {
+			if decide(Rules{Rules: with}, other, now).Allowed && !decide(rules, other, now).Allowed && !same {
 				t.Errorf("%q is for %+v, and allows %+v as well", hint, target, other)
 			}
 		}
@@ -123,7 +123,7 @@ func TestEncryptedHelloIsExplained(t *testing.T) {
 	} {
 		rules := Rules{Rules: x.rules}
 		r := control.Record{Kind: control.KindRefusal, Time: now, Name: "a.test", Port: x.port, Address: x.address, Reason: control.ReasonEncrypted}
-		recent := func() int { return len(Refusals([]control.Record{r}, rules, time.Time{}, now, 5)) }
+		recent := func() int { return len(refusals([]control.Record{r}, rules, time.Time{}, now, 5)) }
 		if d := DecideAgain(rules, r, now); d.Allowed != (x.want == "") || recent() != 0 != (x.want != "") {
 			t.Errorf("%+v: %+v, %d refusals", x.rules, d, recent())
 		}
