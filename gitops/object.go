@@ -16,10 +16,8 @@ type OID string
 
 // ParseOID accepts only a full SHA-1 or SHA-256 object name.
 func ParseOID(text string) (OID, error) {
-	if len(text) == 40 || len(text) == 64 {
-		if strings.Trim(text, "0123456789abcdef") == "" {
-			return OID(text), nil
-		}
+	if (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == "" {
+		return OID(text), nil
 	}
 	return "", fmt.Errorf("%q is not an object name", Text(text))
 }

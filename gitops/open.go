@@ -50,13 +50,10 @@ func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 	if gitDir == "" && workTree == "" {
 		return around, err
 	}
-	var env []string
-	for _, name := range []string{gitDirVariable, workTreeVariable} {
-		if value := os.Getenv(name); value != "" {
-			env = append(env, name+"="+value)
-		}
+	g := CurrentGit(dir)
+	if workTree != "" {
+		g = g.With(workTreeVariable + "=" + workTree)
 	}
-	g := newUserGit(dir).With(env...)
 	named, namedErr := locate(ctx, g, dir)
 	if namedErr != nil {
 		return nil, namedErr
