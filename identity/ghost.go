@@ -21,7 +21,7 @@ type Ghost struct {
 // search for these names. If a ghost contains one by chance, NewGhost invents another one.
 func NewGhost() Ghost {
 	var g Ghost
-	hidden := hostNames()
+	hidden := append(UserNames(), HostName())
 	// A one-letter login is part of every name, so after enough tries any ghost is accepted.
 	for range 100 {
 		if g = inventGhost(); !g.mentions(hidden) {
@@ -47,9 +47,6 @@ func (g Ghost) mentions(words []string) bool {
 	shown := strings.ToLower(g.String() + " " + g.Login() + " " + g.Hostname())
 	return slices.ContainsFunc(words, func(word string) bool { return word != "" && strings.Contains(shown, strings.ToLower(word)) })
 }
-
-// hostNames returns the names of the user and the host.
-func hostNames() []string { return append(UserNames(), HostName()) }
 
 // HostName returns the host's name without its domain.
 func HostName() string {
