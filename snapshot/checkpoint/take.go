@@ -113,14 +113,11 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *inde
 	if err == nil {
 		t.Changing, err = fill(ctx, c, found.unread, p)
 	}
-	if err != nil {
-		return t, errors.Join(err, p.drop())
+	var r roots
+	if err == nil {
+		r, err = encode(t.top, p.put)
 	}
-	r, err := encode(t.top, p.put)
-	if err != nil {
-		return t, errors.Join(err, p.drop())
-	}
-	if n := s.last(); o.OnlyNew && n > 0 {
+	if n := s.last(); err == nil && o.OnlyNew && n > 0 {
 		t.Checkpoint, err = s.Find(n)
 	}
 	switch {
