@@ -36,24 +36,25 @@ func (p Prisons) Trust(ctx context.Context, r airlock.Record, now time.Time) err
 
 // WriteTrust writes certificates into the home inside, as the agent.
 func (p Prisons) WriteTrust(ctx context.Context, r airlock.Record, certificates string) {
-	ctx, cancel := context.WithTimeout(ctx, trustPatience)
-	defer cancel()
-	err := func() error {
-		box, err := p.Attach(ctx, r)
-		if err != nil {
-			return err
-		}
-		defer box.Close()
-		complaint := prison.Capped{Max: maxComplaint}
-		status, err := box.Exec(ctx, prison.Process{
-			Argv: []string{"/bin/sh", "-c", network.TrustScript}, Stdin: strings.NewReader(certificates), Stderr: &complaint,
-		})
-		if err == nil && status != 0 {
-			err = fmt.Errorf("exit status %d: %s", status, gitops.Text(strings.TrimSpace(string(complaint.Bytes()))))
-		}
-		return err
-	}()
-	if err != nil {
+	if err := p.writeTrust(ctx, r, certificates); err != nil {
 		p.Report.Say("programs inside do not trust some certificates: write %s: %s", network.TrustFolder, gitops.Text(err.Error()))
 	}
+}
+
+func (p Prisons) writeTrust(ctx context.Context, r airlock.Record, certificates string) error {
+	ctx, cancel := context.WithTimeout(ctx, trustPatience)
+	defer cancel()
+	box, err := p.Attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	complaint := prison.Capped{Max: maxComplaint}
+	status, err := box.Exec(ctx, prison.Process{
+		Argv: []string{"/bin/sh", "-c", network.TrustScript}, Stdin: strings.NewReader(certificates), Stderr: &complaint,
+	})
+	if err == nil && status != 0 {
+		err = fmt.Errorf("exit status %d: %s", status, gitops.Text(strings.TrimSpace(string(complaint.Bytes()))))
+	}
+	return err
 }
