@@ -61,7 +61,7 @@ func maskedText(text []byte, values passed.Values) (out []byte, lines int) {
 	for i, p := range pieces {
 		before := len(out)
 		if hidden[i] {
-			out = append(out, shown(p, true, within)...)
+			out = append(out, maskOf(p, within)...)
 		} else {
 			out = passed.Cover(out, p, at, known)
 		}
@@ -89,12 +89,8 @@ func piecesOf(text []byte) (pieces [][]byte) {
 	return pieces
 }
 
-// shown returns a piece, or the mask if it is hidden, which a line has once.
-func shown(piece []byte, hidden, within bool) []byte {
-	if !hidden {
-		return piece
-	}
-	out := []byte{}
+// maskOf returns what stands for a hidden piece: the mask, which a line has once, and the end of the line.
+func maskOf(piece []byte, within bool) (out []byte) {
 	if !within {
 		out = append(out, masked...)
 	}
@@ -111,7 +107,11 @@ func hide(pieces [][]byte, hidden []bool) {
 		lineOf := make([]int, len(pieces))
 		line := 1
 		for i, p := range pieces {
-			text, lineOf[i] = append(text, shown(p, hidden[i], false)...), line
+			lineOf[i] = line
+			if hidden[i] {
+				p = maskOf(p, false)
+			}
+			text = append(text, p...)
 			if bytes.HasSuffix(p, newline) {
 				line++
 			}
