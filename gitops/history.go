@@ -246,7 +246,7 @@ func (r *Repository) Contained(ctx context.Context, commit OID) bool {
 // revertLine matches the line that git-revert(1) writes into a message.
 var revertLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^This reverts commit ([0-9a-f]{40,64})\b`) })
 
-// Reverts finds the commits in revisions whose message says that they revert other commits. It maps them to these other commits.
+// Reverts finds the commits in revisions that revert other commits, according to their messages. It maps them to these other commits.
 func (g *Git) Reverts(ctx context.Context, revisions []string, options ...string) (map[OID][]OID, error) {
 	args := []string{"log", "-z", "--no-show-signature", "--no-notes", "--no-color", "--format=%H%x00%b", "--basic-regexp", "--grep=^This reverts commit [0-9a-f]", "--ignore-missing", "--stdin"}
 	records, err := g.Records(ctx, Call{Args: append(args, options...), Limit: notedLimit, Stdin: strings.NewReader(strings.Join(revisions, "\n") + "\n")})

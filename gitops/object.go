@@ -152,7 +152,7 @@ func SplitIdent(ident string) (who, when string) {
 }
 
 // UnshownDate returns the date of the author or committer that git cannot show, or empty. Git ends with an error at a date that is before 1970
-// or after the end of its seconds in the zone of the date (gm_time_t in date.c), and fsck says nothing about it.
+// or after the end of its seconds in the zone of the date (gm_time_t in date.c), and git fsck does not report such a date.
 func (c Commit) UnshownDate() string {
 	for _, ident := range []string{c.Author, c.Committer} {
 		_, when := SplitIdent(ident)

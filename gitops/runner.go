@@ -134,7 +134,7 @@ var FixedEnv = []string{
 // configParameters is the variable that contains the configuration of "git -c".
 const configParameters = "GIT_CONFIG_PARAMETERS"
 
-// isConfigVariable reports whether a GIT_ variable says where the user's configuration is. All other GIT_ variables
+// isConfigVariable reports whether a GIT_ variable contains or names the user's configuration. All other GIT_ variables
 // are removed, since hooks and aliases run us with theirs set.
 func isConfigVariable(name string) bool {
 	switch name {

@@ -20,7 +20,7 @@ var Programs = []string{
 	"git", "git-airlock", "sh", "less", "unshare", // by name
 	"newuidmap", "newgidmap", // for prisons
 	"apt-get", "dnf", "zypper", "pacman", "apk", // looked for, to name the command that installs
-	"gpg", "gpgsm", "ssh-keygen", "ssh", "editor", "vi", "pager", "git-lfs", "gh", "cat", "sleep", // by git, or by what a setting says
+	"gpg", "gpgsm", "ssh-keygen", "ssh", "editor", "vi", "pager", "git-lfs", "gh", "cat", "sleep", // by git, or because a setting names them
 	"git-remote-https", "git-remote-http", "git-upload-pack", "git-merge-tree", "git-index-pack",
 }
 

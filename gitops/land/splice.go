@@ -215,7 +215,7 @@ func (f *folder) renewed(entries, id []byte) (count, tree []byte) {
 	return strconv.AppendInt(nil, int64(n+f.more), 10), tree
 }
 
-// has reports whether the index says, in its extension TREE, that its entries are exactly those of a tree.
+// has reports whether the entries of the index are exactly those of a tree, according to its extension TREE.
 func (x *indexFile) has(tree gitops.OID) bool {
 	for rest := x.extensions; len(rest) > 0; {
 		size := 8 + int(binary.BigEndian.Uint32(rest[4:])) // optional has checked it

@@ -30,7 +30,7 @@ var ownName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 // airlock.agent.NAME.env (NAME=VALUE) can have several values.
 func WithOwn(all []Profile, settings []gitops.Setting) ([]Profile, error) {
 	all = slices.Clone(all)
-	// The command comes first, in whatever order the configuration has them: it says what the program is.
+	// The command comes first, in whatever order the configuration has them, since it names the program.
 	settings = slices.Clone(settings)
 	slices.SortStableFunc(settings, func(a, b gitops.Setting) int { return cmp.Compare(isTask(a), isTask(b)) })
 	for _, s := range settings {

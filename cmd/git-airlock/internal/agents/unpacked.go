@@ -15,7 +15,7 @@ import (
 type Unpacked struct {
 	Folder   string // relative to the cache; it can contain versionMark and archMark
 	Mark     string // a file that is in the folder once it is complete
-	Variable string // tells the program where the folder is
+	Variable string // the variable from which the program takes the path of the folder
 }
 
 // versionMark and archMark stand for the version of a program's package, and for Node's name of the processor.

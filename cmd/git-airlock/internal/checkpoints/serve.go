@@ -110,7 +110,7 @@ func (s *server) unwatch() {
 func (s *server) endPrison() {
 	if s.end != nil {
 		s.end()
-		s.inside.Close() // its error only says that the prison was ended
+		s.inside.Close() // its error only reports that the prison was ended
 		s.end = nil
 	}
 }

@@ -26,7 +26,7 @@ func CheckReason(in prisons.Prisons, command, text string) error {
 		Next: []string{"git airlock " + command + " -h"}}
 }
 
-// pendingWork reports whether a sync is not complete, whether reasons wait for the agent, and what else the user wants to bring.
+// pendingWork reports whether a sync is not complete, whether reasons wait for the agent, and which sync the user wants later.
 type pendingWork struct {
 	open, reasons bool
 	wanted        *ledger.Wanted // nil for nothing

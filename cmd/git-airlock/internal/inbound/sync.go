@@ -121,7 +121,7 @@ func (q Request) keep(err error) error {
 	return nil
 }
 
-// passes reports whether another try in a moment should succeed: the error says that the agent is committing.
+// passes reports whether another try in a moment should succeed: the error means that the agent is committing.
 func passes(err error) bool {
 	var refused *inner.Refused
 	return errors.Is(err, incoming.ErrMoved) || errors.As(err, &refused) && (refused.Obstacle == inner.Moved || refused.Obstacle == inner.Locked)

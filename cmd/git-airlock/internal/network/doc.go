@@ -1,5 +1,5 @@
-// Package network has the rules of a prison's network as the user sees them: where they come from, how they change while the
-// prison runs, what they say about a host, and what the ledger says about them. It prints nothing.
+// Package network has the rules of a prison's network as the user sees them: their sources, their changes while the prison runs,
+// their decision about a host, and the records of the ledger about them. It prints nothing.
 //
 // Rules come from the user's git configuration, from options, and from policies, which can only deny. [Compile] turns them into
 // one set once, at a start. Commands change this set later, and the process that holds the prison takes it from there

@@ -51,8 +51,8 @@ func trustVariables(home string) (env []string) {
 }
 
 // WithTrust adds the variables that programs need in a network. If the network sees requests, or this machine has certificates
-// of its own, it also adds those with which programs trust these certificates. Variables that spec already has win, and warning says what
-// follows.
+// of its own, it also adds those with which programs trust these certificates. Variables that spec already has win, and warning names the
+// effect.
 func WithTrust(spec prison.Spec, now time.Time) (with prison.Spec, warning string, err error) {
 	if spec.Network == prison.NetworkNone {
 		return spec, "", nil

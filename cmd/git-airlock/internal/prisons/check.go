@@ -100,7 +100,7 @@ func (p Prisons) ImageID(ctx context.Context, r airlock.Record) (string, error) 
 	}
 	id, err := Containers().ImageID(ctx, r.Image)
 	if err == nil && id == "" {
-		err = Containers().CheckImage(ctx, r.Image) // says what to do
+		err = Containers().CheckImage(ctx, r.Image) // its error names the next command
 	}
 	return id, err
 }

@@ -50,7 +50,7 @@ func (k Keeper) ended(slot int, result Result) error {
 	return durable.WriteJSON(filepath.Join(k.folder(slot), endName), result)
 }
 
-// FinishOver records the runs of this airlock that are over and that no process has recorded. now says that nothing more lands, so that
+// FinishOver records the runs of this airlock that are over and that no process has recorded. now reports that nothing more lands, so that
 // FinishOver need not wait. If there are no such runs, it only reads a folder.
 func (k Keeper) FinishOver(ctx context.Context, now bool) error {
 	if slots, err := k.open(); err != nil || len(slots) == 0 {
@@ -119,7 +119,7 @@ func (k Keeper) directOver(slot int, result Result, known bool) (Result, bool, e
 // launchedOver implements over for the launched command.
 func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known, now bool) (Result, bool, error) {
 	if !known {
-		if !now && k.busy() { // it may be about to launch, and what is known is about the command before
+		if !now && k.busy() { // it may be about to launch, and the known state is that of the command before
 			return result, false, nil
 		}
 		l, err := k.Prisons.Launched(ctx, k.Record)

@@ -25,7 +25,7 @@ const (
 )
 
 // measure measures what the prison uses, and returns a line of [samplesName] for it, or an empty one if that is not possible. The time is
-// when the measurement began: the daemon and a command measure at the same time, and whoever is slower writes last.
+// when the measurement began: the daemon and a command measure at the same time, and the slower one writes last.
 func (k Keeper) measure(ctx context.Context) (line string) {
 	m, ok := k.Prisons.Backend(k.Record).(prison.Measurer)
 	if !ok {
