@@ -357,7 +357,7 @@ func callError(ctx context.Context, c Call, err error, stderr *Stderr) error {
 		return fmt.Errorf("git %s: %w", c.Args[0], ctx.Err())
 	case errors.As(err, &exit):
 		state, _ := exit.Sys().(syscall.WaitStatus)
-		return &Error{c.Args, exit.ExitCode(), stderr.String(), stderr.Lines(), state.Signal()}
+		return &Error{c.Args, exit.ExitCode(), stderr.String(), stderr.lines(), state.Signal()}
 	}
 	return fmt.Errorf("git %s: %w", c.Args[0], err)
 }
@@ -447,12 +447,12 @@ func (h *Stderr) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Lines returns the lines, escaped.
-func (h *Stderr) Lines() []string {
+// lines returns the lines, escaped.
+func (h *Stderr) lines() []string {
 	return Escaped(strings.Split(strings.TrimSpace(string(h.head)+string(h.tail)), "\n"))
 }
 
 // String returns the lines that are not empty, joined into one.
 func (h *Stderr) String() string {
-	return strings.Join(slices.DeleteFunc(h.Lines(), func(line string) bool { return line == "" }), "; ")
+	return strings.Join(slices.DeleteFunc(h.lines(), func(line string) bool { return line == "" }), "; ")
 }

@@ -135,7 +135,7 @@ func cleanPath(walk *Walk, value string, trees []Tree) (kept string, gone []stri
 	return cmp.Or(strings.Join(entries, ":"), systemPath), gone
 }
 
-// lends reports whether one of [Programs] is a link into one of the trees in a folder. (The rule user-driver checks the programs that the user's
+// lends reports whether one of [programs] is a link into one of the trees in a folder. (The rule user-driver checks the programs that the user's
 // configuration names.) It adds a folder without such a link to checked, so that /bin is not read again as /usr/bin.
 func lends(walk *Walk, dir string, trees []Tree, checked *[]fs.FileInfo) bool {
 	info, err := os.Stat(dir)
@@ -143,7 +143,7 @@ func lends(walk *Walk, dir string, trees []Tree, checked *[]fs.FileInfo) bool {
 		return false
 	}
 	target := make([]byte, 1) // every command checks some hundred names: os.Lstat would allocate for each
-	lends := slices.ContainsFunc(Programs, func(name string) bool {
+	lends := slices.ContainsFunc(programs, func(name string) bool {
 		file := dir + "/" + name
 		n, _ := syscall.Readlink(file, target)
 		return n > 0 && touches(walk, file, trees)

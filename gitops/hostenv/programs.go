@@ -14,9 +14,9 @@ var ErrOwnProgram = errors.New("git-airlock is started from a work tree of the r
 // systemPath lists the system's folders for programs.
 const systemPath = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/sbin"
 
-// Programs are all programs that this program starts on the host, and those that git starts for our commands. A
+// programs are all programs that this program starts on the host, and those that git starts for our commands. A
 // test puts a canary for each of them where PATH leads into the work tree.
-var Programs = []string{
+var programs = []string{
 	"git", "git-airlock", "sh", "less", "unshare", // by name
 	"newuidmap", "newgidmap", // for prisons
 	"apt-get", "dnf", "zypper", "pacman", "apk", // looked for, to name the command that installs

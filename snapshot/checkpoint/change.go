@@ -31,8 +31,8 @@ const (
 // Scope selects files by their paths: the files with these paths and everything below them, or all files if it is empty.
 type Scope []string
 
-// Contains reports whether a path is in the scope.
-func (s Scope) Contains(path string) bool {
+// contains reports whether a path is in the scope.
+func (s Scope) contains(path string) bool {
 	if len(s) == 0 {
 		return true
 	}
@@ -68,7 +68,7 @@ func Compare(from, to State, scope Scope) []Change {
 
 // changes appends to found the differences between two files, or two folders with all their entries, at a path.
 func changes(path string, old, recent *node, scope Scope, found []Change) []Change {
-	in := scope.Contains(path) && path != "" || path == "" && len(scope) == 0
+	in := scope.contains(path) && path != "" || path == "" && len(scope) == 0
 	add := func(what What, n *node) {
 		if in && n.kind != files.Special {
 			found = append(found, Change{path, what, n.kind})

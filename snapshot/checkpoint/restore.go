@@ -84,7 +84,7 @@ func (s *Store) planned(c *files.Client, r *Restoring, want *node) (*Restoring, 
 
 // wanted returns the state of a file after a restore, or nil if the restore removes the file. now and saved may be nil.
 func wanted(path string, now, saved *node, o RestoreOptions) *node {
-	in := len(o.Scope) == 0 || path != "" && o.Scope.Contains(path)
+	in := len(o.Scope) == 0 || path != "" && o.Scope.contains(path)
 	var n node
 	switch {
 	case in && saved != nil:

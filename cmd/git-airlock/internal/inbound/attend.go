@@ -131,7 +131,7 @@ func (a *attendant) sync(ctx context.Context, wanted ledger.Wanted) error {
 	if wanted.Secrets {
 		q.Screen = func(scan.Report) error { return nil }
 	}
-	if _, err = q.Held(ctx); errors.Is(err, incoming.ErrNothing) {
+	if _, err = q.held(ctx); errors.Is(err, incoming.ErrNothing) {
 		return nil
 	}
 	return err

@@ -87,11 +87,11 @@ func (q Request) locked(ctx context.Context) (*incoming.Change, error) {
 		return nil, err
 	}
 	defer unlock()
-	return q.Held(ctx)
+	return q.held(ctx)
 }
 
-// Held is like Sync, but the caller holds the store's lock, and Held does not wait. It ends when another command needs that lock.
-func (q Request) Held(ctx context.Context) (*incoming.Change, error) {
+// held is like Sync, but the caller holds the store's lock, and held does not wait. It ends when another command needs that lock.
+func (q Request) held(ctx context.Context) (*incoming.Change, error) {
 	ctx, free := q.Prisons.Store.Yielding(ctx)
 	defer free()
 	w, end, err := q.Prisons.Inside(ctx, q.Record)

@@ -41,7 +41,7 @@ func Propose(ctx context.Context, s *session.Session, base string) (p proposal.P
 	if err != nil {
 		return p, "", err
 	}
-	made, err := outgoing.Find(ctx, s.Repo, s.Store, outgoing.Range{Tips: []gitops.OID{head.Commit}, Without: []gitops.OID{from}}, Reviewers(ctx, s))
+	made, err := outgoing.Find(ctx, s.Repo, s.Store, outgoing.Range{Tips: []gitops.OID{head.Commit}, Without: []gitops.OID{from}}, reviewers(ctx, s))
 	if err != nil {
 		return p, onto, err
 	}

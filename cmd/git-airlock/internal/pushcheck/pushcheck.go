@@ -50,7 +50,7 @@ func Outgoing(ctx context.Context, s *session.Session, in io.Reader, remote stri
 }
 
 func unapproved(ctx context.Context, s *session.Session, in outgoing.Range) (waiting []outgoing.Commit, err error) {
-	who := Reviewers(ctx, s)
+	who := reviewers(ctx, s)
 	all, err := outgoing.Find(ctx, s.Repo, s.Store, in, who)
 	if err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func unapproved(ctx context.Context, s *session.Session, in outgoing.Range) (wai
 	return waiting, err
 }
 
-// Reviewers returns the people whose verdicts count in a repository.
-func Reviewers(ctx context.Context, s *session.Session) outgoing.Reviewers {
+// reviewers returns the people whose verdicts count in a repository.
+func reviewers(ctx context.Context, s *session.Session) outgoing.Reviewers {
 	user, _ := identity.ResolveUser(s.Config) // without an identity, only the team's reviewers count
 	team := sync.OnceValues(func() ([]string, error) { return teams.Reviewers(ctx, s.Repo) })
 	return outgoing.Reviewers{Own: user.Mail, Team: func(context.Context) ([]string, error) { return team() }}
@@ -91,7 +91,7 @@ func MadeOn(ctx context.Context, s *session.Session, tip gitops.OID) ([]outgoing
 	if tip == "" {
 		return nil, nil
 	}
-	return outgoing.Find(ctx, s.Repo, s.Store, outgoing.Range{Tips: []gitops.OID{tip}, Remote: "*"}, Reviewers(ctx, s))
+	return outgoing.Find(ctx, s.Repo, s.Store, outgoing.Range{Tips: []gitops.OID{tip}, Remote: "*"}, reviewers(ctx, s))
 }
 
 // Named returns the commit of an agent that a revision names, if a branch or tag has it. found is false for a pending commit.
@@ -100,7 +100,7 @@ func Named(ctx context.Context, s *session.Session, revision string) (c outgoing
 	if err != nil || !s.Repo.Contained(ctx, id) {
 		return c, false, nil
 	}
-	list, err := outgoing.Find(ctx, s.Repo, s.Store, outgoing.Range{Tips: []gitops.OID{id}, Single: true}, Reviewers(ctx, s))
+	list, err := outgoing.Find(ctx, s.Repo, s.Store, outgoing.Range{Tips: []gitops.OID{id}, Single: true}, reviewers(ctx, s))
 	if len(list) == 0 {
 		return c, false, err
 	}
