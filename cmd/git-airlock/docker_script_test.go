@@ -14,6 +14,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/volume"
 	"github.com/docker/docker/client"
@@ -28,6 +29,7 @@ func init() {
 	scriptCommands["onengine"] = cmdOnEngine
 	scriptCommands["killprison"] = cmdKillPrison
 	scriptCommands["paused"] = cmdPaused
+	scriptCommands["tagimage"] = cmdTagImage
 }
 
 // testImage returns the name of an image with git and a shell for tests.
@@ -169,6 +171,19 @@ func cmdPaused(ts *testscript.TestScript, neg bool, args []string) {
 		err = c.ContainerPause(context.Background(), id)
 	}
 	ts.Check(err)
+}
+
+// tagimage IMAGE NAME gives an image another name until the end of the script. The name is taken from the image that has it.
+func cmdTagImage(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 2, "tagimage IMAGE NAME")
+	c := engineClient(ts)
+	defer c.Close()
+	ts.Check(c.ImageTag(context.Background(), args[0], args[1]))
+	host := engineClient(ts)
+	ts.Defer(func() {
+		host.ImageRemove(context.Background(), args[1], image.RemoveOptions{}) // an earlier call may have removed it
+		host.Close()
+	})
 }
 
 func engineClient(ts *testscript.TestScript) *client.Client {

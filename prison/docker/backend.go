@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/docker/image"
 	"github.com/git-airlock/git-airlock/prison/docker/walls"
+	"github.com/git-airlock/git-airlock/words"
 
 	"github.com/docker/docker/api/types/container"
 	images "github.com/docker/docker/api/types/image"
@@ -234,7 +235,52 @@ func (e *engine) pinned(ctx context.Context, r *state, s prison.Spec) (images.In
 		return i, err
 	}
 	return i, dialect.Unavailable(fmt.Sprintf("image %q is another one by now: the prison was made of %s, which is not on this machine any more", s.Image, r.Image),
-		"git airlock clear # then start anew, with the image that has the name now")
+		"git airlock start --image "+words.ShellQuote(s.Image)+"  # takes the image that has the name now, and keeps the home")
+}
+
+// ImageOf returns the id of the image from which a prison was made last, or an empty id if its next start takes the one that has the name of
+// the image then.
+func (b *Backend) ImageOf(s prison.Spec) (string, error) {
+	r, err := readState(s.Dir)
+	if err != nil || r == nil || r.Ref != s.Image {
+		return "", err
+	}
+	return r.Image, nil
+}
+
+// MovedImage reports whether the name of a prison's image has another image now than the prison was made from, and whether the engine still
+// has the latter. If it has not, [Backend.Start] fails.
+func (b *Backend) MovedImage(ctx context.Context, s prison.Spec) (moved, kept bool, err error) {
+	r, err := readState(s.Dir)
+	if err != nil || r == nil || r.Ref != s.Image || r.Image == "" {
+		return false, false, err
+	}
+	e, err := b.engine(ctx, r)
+	if err != nil {
+		return false, false, err
+	}
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	now, err := e.ImageInspect(bounded, s.Image)
+	if err == nil && now.ID != r.Image {
+		moved = true
+		_, err = e.ImageInspect(bounded, r.Image)
+		kept = err == nil
+	}
+	if dialect.Gone(err) {
+		err = nil
+	}
+	return moved, kept, e.Failed(ctx, "inspect image", err)
+}
+
+// ReleaseImage makes the next start of a stopped prison take the image that has the name then. The home stays.
+func (b *Backend) ReleaseImage(s prison.Spec) error {
+	r, err := readState(s.Dir)
+	if err != nil || r == nil {
+		return err
+	}
+	r.Image = ""
+	return r.write(s.Dir)
 }
 
 // NoHostPrograms returns the error for a container that must share tools or a root folder of the host.

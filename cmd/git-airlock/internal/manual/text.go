@@ -157,6 +157,8 @@ var StatusFields = []Explained{
 	{"state", "`running`, `stopped` or `broken` (the prison is gone; `git airlock start` makes a new one). `none` (no airlock in this worktree): `version` is then the only other field, and the exit status is 4"},
 	{"backend", "the backend that made the prison: `native` or `docker`"},
 	{"backend_reason", "why this backend was chosen"},
+	{"image", "the name of the container image, as `start` took it; empty without an image"},
+	{"image_id", "the id of the image from which the prison was made last, which a later start keeps if its name gets another image; empty without an image"},
 	{"id", "the airlock's id, four hexadecimal digits"},
 	{"workspace", "the name of the workspace's folder"},
 	{"uid", "the user id that the agent runs as"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,7 +104,7 @@ func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 		return err
 	}
 	b := s.Prisons().Backend(*r)
-	if err := b.Stop(ctx, spec); err != nil { // the remains of a crash
+	if err := cmp.Or(b.Stop(ctx, spec), s.Prisons().FollowImage(ctx, spec, r.Built || slices.Contains(c.Given, "--image"))); err != nil { // Stop ends the remains of a crash
 		return err
 	}
 	if spec, err = c.withNetwork(spec); err != nil {

@@ -23,6 +23,8 @@ type Document struct {
 	State         string     `json:"state"`
 	Backend       string     `json:"backend"`
 	BackendReason string     `json:"backend_reason"`
+	Image         string     `json:"image"`    // as it was requested; empty without an image
+	ImageID       string     `json:"image_id"` // of the image from which the prison was made last
 	ID            string     `json:"id"`
 	Workspace     string     `json:"workspace"`
 	UID           int        `json:"uid"`

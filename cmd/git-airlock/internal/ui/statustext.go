@@ -63,6 +63,9 @@ func (p *statusText) airlock(d Document) {
 	}
 	p.line("prison", "%s (%s), network %s, %s memory, %s, %d pids", d.Backend, d.BackendReason,
 		network, d.Isolation.Limits.Memory, cpusText(d.Isolation.Limits.CPUs), d.Isolation.Limits.PIDs)
+	if d.Image != "" {
+		p.line("image", "%s", gitops.Text(d.Image))
+	}
 	for _, weaker := range d.Isolation.Weaker {
 		p.line("weaker", "%s", weaker)
 	}

@@ -82,7 +82,7 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 	led, _ := hostenv.Taken()
 	d = ui.Document{
 		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName().Raw(), State: s.State, Backend: r.Backend,
-		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
+		BackendReason: r.Reason, Image: r.Image, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
 		Promoted: p.Promoted, InnerTip: p.InnerTip, Daemon: ui.Daemon{Running: s.Daemon, PID: s.DaemonPID},
 		Holds: cmdline.Holds(p.Holds, s.State == "running"), Pending: p.Pending, Uncommitted: p.Uncommitted, Waiting: cmdline.Waiting(p),
 		Landed: p.Landed, LastLandedAt: p.LastLandedAt, LandingSince: s.Landing, Failure: p.Failure, Mend: s.Mend,
@@ -116,6 +116,9 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 		d.Rebased = append(d.Rebased, ui.Rebased(x))
 	}
 	startup, err := of.Store.Startup(r.ID)
+	if err == nil {
+		d.ImageID, err = of.Prisons().MadeFrom(r)
+	}
 	if err != nil {
 		return d, err
 	}
