@@ -33,12 +33,17 @@ func (r Recipe) NeedsBuild() bool {
 
 // Dockerfile returns the Dockerfile for a recipe. base is the image to start from; empty for the one that the recipe names. Equal recipes
 // give equal bytes.
-func (r Recipe) Dockerfile(base string) []byte {
+func (r Recipe) Dockerfile(base string) []byte { return r.dockerfile(base, false) }
+
+func (r Recipe) dockerfile(base string, trusting bool) []byte {
 	w := &writer{}
 	w.line("FROM %s", cmp.Or(base, r.OS.Base, defaultBase))
 	w.line("USER 0") // not "root": an image can lack accounts
 	w.line(`SHELL ["/bin/sh", "-ec"]`)
 	w.line(`RUN command -v apt-get >/dev/null || { echo "the base image has no apt-get: it must be a Debian or Ubuntu" >&2; exit 1; }`)
+	if trusting {
+		w.copyAuthorities()
+	}
 	packages := r.packages()
 	w.line("RUN export DEBIAN_FRONTEND=noninteractive; apt-get update; \\")
 	if i := slices.Index(packages, icu); i >= 0 {
@@ -50,10 +55,16 @@ func (r Recipe) Dockerfile(base string) []byte {
 	w.line("    apt-get install -y --no-install-recommends -o Dpkg::Options::=--force-unsafe-io \\")
 	w.line("    %s; \\", strings.Join(packages, " "))
 	w.line("    apt-get clean; rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log /var/cache/debconf/*-old")
+	if trusting {
+		w.joinAuthorities()
+	}
 	r.mise(w)
 	r.managers(w)
 	r.verify(w)
 	r.agents(w)
+	if trusting {
+		w.removeAuthorities()
+	}
 	w.line("USER %d:%d", agentID, agentID)
 	w.line("WORKDIR /workspace")
 	return []byte(w.String())

@@ -121,3 +121,28 @@ Provides: awk (= 1), posix-awk
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// TestTrustingDockerfile checks that the steps which trust an authority are those of the same image, and leave nothing of the authority.
+func TestTrustingDockerfile(t *testing.T) {
+	t.Parallel()
+	r := parse(t, "[os]\npackages = [\"make\"]\n[languages.node]\nversion = \"20.11.1\"\n[agents]\nclaude = \"1.2.3\"")
+	var plain, own []string
+	for _, line := range strings.Split(string(r.TrustingDockerfile("")), "\n") {
+		if strings.Contains(line, "/tmp/authorities") {
+			own = append(own, line)
+		} else {
+			plain = append(plain, line)
+		}
+	}
+	if got, want := strings.Join(plain, "\n"), string(r.Dockerfile("")); got != want {
+		t.Errorf("other steps\n%s\nwant\n%s", got, want)
+	}
+	if len(own) < 5 || !strings.HasPrefix(own[0], "COPY "+recipe.Authorities+" ") || own[len(own)-1] != "RUN rm -r /tmp/authorities" {
+		t.Errorf("%q", own)
+	}
+	for _, line := range own {
+		if strings.HasPrefix(line, "ENV") {
+			t.Errorf("%s stays in the image", line)
+		}
+	}
+}

@@ -17,6 +17,9 @@ type Builder struct {
 	Containers *docker.Backend
 	Report     Reporter
 	Now        func() time.Time
+	// Authorities returns the certificates (PEM) of authorities that were added to this machine, and have not expired at a time. The steps of
+	// a build trust them.
+	Authorities func(time.Time) string
 }
 
 // Reporter prints events during a long action, and asks the user questions. Callers of Say pass one sentence, with all text

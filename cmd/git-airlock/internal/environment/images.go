@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,11 +18,11 @@ import (
 func (b Builder) Image(ctx context.Context, s Setup) (name string, err error) {
 	base := ""
 	if s.OS.Dockerfile != "" {
-		if base, err = b.built(ctx, image.Build{Dockerfile: s.dockerfile, Files: s.context}); err != nil || !s.NeedsBuild() {
+		if base, err = b.built(ctx, image.Build{Dockerfile: s.dockerfile, Files: s.context}, nil); err != nil || !s.NeedsBuild() {
 			return base, err
 		}
 	}
-	return b.built(ctx, image.Build{Dockerfile: s.Dockerfile(base)})
+	return b.built(ctx, image.Build{Dockerfile: s.Dockerfile(base)}, s.TrustingDockerfile(base))
 }
 
 // plannedBuild adds to a build its network and the digest of its ingredients: the steps, the files, and this machine's versions of
@@ -46,8 +47,10 @@ func (b Builder) plannedBuild(ctx context.Context, w image.Build) (image.Build, 
 // imageOwner returns the part of image names that identifies this repository.
 func (b Builder) imageOwner() string { return digestOf([]byte(b.Repo.CommonDir))[:8] }
 
-// built returns the name of a build's image, and builds the image if it is missing.
-func (b Builder) built(ctx context.Context, w image.Build) (name string, err error) {
+// built returns the name of a build's image, and builds the image if it is missing. If this machine has authorities of its own, it builds
+// the image with the steps in trusting, which trust these authorities, unless trusting is nil. The name does not depend on that, as both make
+// the same image.
+func (b Builder) built(ctx context.Context, w image.Build, trusting []byte) (name string, err error) {
 	if err := b.fetchBases(ctx, w.Dockerfile); err != nil {
 		return "", err
 	}
@@ -67,6 +70,9 @@ func (b Builder) built(ctx context.Context, w image.Build) (name string, err err
 	b.Report.Say("building image %s", w.Name)
 	step, end := b.Report.Steps()
 	w.Progress = stepped(step)
+	if added := b.Authorities(b.Now()); added != "" && trusting != nil {
+		w.Dockerfile, w.Files = trusting, []image.File{{Name: recipe.Authorities, Content: []byte(added), Mode: 0o644}}
+	}
 	begun := b.Now()
 	err = b.Containers.BuildImage(ctx, w)
 	end()
@@ -74,12 +80,28 @@ func (b Builder) built(ctx context.Context, w image.Build) (name string, err err
 		for _, line := range failed.Output {
 			b.Report.Quote(line)
 		}
+		if distrusts(failed) {
+			err = Advise(err, "git help airlock-recipe  # see Networks that read TLS: a base image with the authority of your network")
+		}
 	}
 	if err != nil {
 		return "", err
 	}
 	b.Report.Say("built image %s in %s", w.Name, b.Now().Sub(begun).Round(time.Second))
 	return w.Name, nil
+}
+
+// untrusted are messages of programs that do not trust the authority of a server.
+var untrusted = []string{
+	"self_signed_cert_in_chain", "self-signed certificate", "self signed certificate", "unable to get local issuer certificate",
+	"unable_to_get_issuer_cert_locally", "unable_to_verify_leaf_signature", "certificate verify failed", "certificate verification failed",
+	"certificate signed by unknown authority", "pkix path building failed", "unknownissuer",
+}
+
+// distrusts reports whether the step of a build failed because it does not trust the authority of a server.
+func distrusts(failed *image.BuildError) bool {
+	said := strings.ToLower(failed.Reason + "\n" + strings.Join(failed.Output, "\n"))
+	return slices.ContainsFunc(untrusted, func(text string) bool { return strings.Contains(said, text) })
 }
 
 // fetchBases downloads missing base images of a build.

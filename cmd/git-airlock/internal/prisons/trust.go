@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -18,6 +19,11 @@ const (
 	// maxComplaint bounds what a failed script may say.
 	maxComplaint = 200
 )
+
+// Authorities returns the certificates of authorities that were added to this machine, see [network.Added].
+func Authorities(now time.Time) string {
+	return network.Added(identity.HostName(), identity.UserNames(), now)
+}
 
 // Trust lets programs in a prison trust the certificates with which the network answers for servers, and those that were added to this
 // machine. It is called after the network has begun. If writing them fails, the agent has prevented that, and only the agent's own programs suffer.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
@@ -23,7 +23,7 @@ func (c resolved) withNetwork(spec prison.Spec) (prison.Spec, error) {
 	if spec.Network == prison.NetworkNone {
 		return spec, nil
 	}
-	c.rules.Added = network.Added(identity.HostName(), identity.UserNames(), c.session.Now())
+	c.rules.Added = prisons.Authorities(c.session.Now())
 	rules, err := network.Begin(spec.Dir, c.rules, c.keys, c.session.Now())
 	if rules.Lockdown {
 		c.session.Report.Say("the network is locked down: nothing is reached")

@@ -328,7 +328,7 @@ func (s *Session) Engine(r airlock.Record) *promote.Engine {
 
 // Environment returns the builder of the environments for this repository's commits.
 func (s *Session) Environment() environment.Builder {
-	return environment.Builder{Repo: s.Repo, Config: s.Config, Dry: s.Dry, Containers: prisons.Containers(), Report: s.Report, Now: s.Now}
+	return environment.Builder{Repo: s.Repo, Config: s.Config, Dry: s.Dry, Containers: prisons.Containers(), Report: s.Report, Now: s.Now, Authorities: prisons.Authorities}
 }
 
 // CommittedSetup returns the setup of the checked-out commit.
