@@ -69,6 +69,7 @@ func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
 	if err != nil {
 		return err
 	}
+	defer func() { err = p.Explained(err) }()
 	i, err := e.image(ctx, s.Image)
 	if err != nil {
 		return err
@@ -92,6 +93,7 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	if err != nil {
 		return i, err
 	}
+	defer func() { err = p.Explained(err) }()
 	old, err := e.find(ctx, r)
 	if err != nil {
 		return i, err
@@ -359,11 +361,12 @@ func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error
 }
 
 // startTemporary starts a prison that ends with its caller. change adapts the prison's plan.
-func (b *Backend) startTemporary(ctx context.Context, s prison.Spec, change func(*plan, *state)) (prison.Prison, error) {
+func (b *Backend) startTemporary(ctx context.Context, s prison.Spec, change func(*plan, *state)) (box prison.Prison, err error) {
 	e, p, r, err := b.ready(ctx, s)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = p.Explained(err) }()
 	i, err := e.pinned(ctx, r, s)
 	if err != nil {
 		return nil, err

@@ -160,10 +160,10 @@ func (s Store) build(ctx context.Context, e engine, p *dialect.Platform, w Build
 		lost = dialect.Gone(gone)
 	}
 	cleaned := e.discard(ctx, p, mark, s.NotOf, f.made, before)
-	if _, ok := errors.AsType[*BuildError](err); ok && ctx.Err() == nil {
-		return lost && cleaned == nil, errors.Join(err, cleaned)
+	if failed, ok := errors.AsType[*BuildError](err); ok && ctx.Err() == nil {
+		return lost && cleaned == nil, errors.Join(p.Explained(err, failed.Output...), cleaned)
 	}
-	return false, errors.Join(e.Failed(ctx, "build image", err), cleaned)
+	return false, errors.Join(p.Explained(e.Failed(ctx, "build image", err)), cleaned)
 }
 
 // proxies returns the variables through which a step may need to reach the internet. The engine knows these
