@@ -16,7 +16,7 @@ import (
 func init() { scriptCommands["troubledengine"] = cmdTroubledEngine }
 
 // troubledengine sets DOCKER_HOST to a socket that passes all requests to the engine, except those that fail because of the word in the file
-// $WORK/trouble: with "full" the disk of the engine is full when a container starts.
+// $WORK/trouble: with "full" the disk of the engine is full when a container starts, and with "slow" the engine never removes an image.
 func cmdTroubledEngine(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "troubledengine")
 	socket, local := strings.CutPrefix(ts.Getenv("DOCKER_HOST"), "unix://")
@@ -42,6 +42,8 @@ func cmdTroubledEngine(ts *testscript.TestScript, neg bool, args []string) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusInternalServerError)
 			w.Write([]byte(`{"message": "mkdir /engine/overlay2/1: no space left on device"}`))
+		case kind == "slow\n" && r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/images/"):
+			<-r.Context().Done()
 		default:
 			proxy.ServeHTTP(w, r)
 		}

@@ -30,12 +30,35 @@ const (
 	lateContainers = 1500 * time.Millisecond
 )
 
+// LeftError reports that the engine was too slow to remove what a failed build left.
+type LeftError struct{ program string }
+
+func (*LeftError) Error() string {
+	return "the engine has not removed in time what the failed build left: images of single steps, which have no name, and perhaps the container of a step, which a later build removes"
+}
+
+// Next returns the command that removes the images.
+func (e *LeftError) Next() []string {
+	return []string{e.program + " image prune  # removes images without a name, also those of other builds"}
+}
+
 // discard removes the objects that a failed build left on the engine: a container that was created but not started yet, and the images of
 // earlier steps. It keeps images that existed before, and images with a name, since made may contain other ids.
 func (e engine) discard(ctx context.Context, p *dialect.Platform, mark, notOf string, made []string, before map[string]bool) error {
-	interrupted := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardPatience)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardPatience)
 	defer cancel()
+	err := e.discardNow(bounded, ctx.Err() != nil, p, mark, notOf, made, before)
+	if err == nil || bounded.Err() == nil {
+		return err
+	}
+	if p.HidesBuilds() {
+		return &LeftError{"podman"}
+	}
+	return &LeftError{"docker"}
+}
+
+// discardNow is discard without a time limit. If the build was interrupted, another container can appear late.
+func (e engine) discardNow(ctx context.Context, interrupted bool, p *dialect.Platform, mark, notOf string, made []string, before map[string]bool) error {
 	for end := time.Now().Add(lateContainers); ; time.Sleep(100 * time.Millisecond) {
 		err := e.eachBuild(ctx, notOf, func(m string, c container.Summary) error {
 			if m != mark {
