@@ -61,6 +61,7 @@ type Unavailable struct {
 	Reason  string   // what is missing, in words
 	Mend    []string // commands that solve the problem, ready to paste
 	Frozen  bool     // the prison runs and could continue; the error then is also an [ErrFrozen]
+	Silent  bool     // what makes the prisons is there, but does not answer in time
 }
 
 func (u *Unavailable) Error() string {

@@ -47,9 +47,12 @@ func (e *engine) sweepOrphaned(ctx context.Context) error {
 }
 
 // RemoveUnrecorded removes the objects of the prison of an airlock whose state is gone. The id is in a label of its container. Another
-// repository can have an airlock with the same id, but not with the same workspace.
+// repository can have an airlock with the same id, but not with the same workspace. Where there is no engine, there is no container.
 func (b *Backend) RemoveUnrecorded(ctx context.Context, id, workspace string) error {
 	e, err := b.engine(ctx, nil)
+	if none, ok := errors.AsType[*prison.Unavailable](err); ok && !none.Silent {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,12 @@ package docker
 import (
 	"cmp"
 	"context"
+	"errors"
+	"net"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +68,25 @@ func TestAbandoned(t *testing.T) {
 	}
 	if list, err = e.ContainerList(t.Context(), container.ListOptions{All: true, Filters: of}); err != nil || len(list) != 0 {
 		t.Errorf("%d containers are left, %v", len(list), err)
+	}
+}
+
+// TestRemoveUnrecorded asks for the objects of an airlock without a state where there is no engine, and where one accepts connections and never
+// answers. Only the second one can have such objects.
+func TestRemoveUnrecorded(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "engine.sock")
+	remove := func() error { return New("unix://"+socket).RemoveUnrecorded(t.Context(), "0123", "/nowhere") }
+	if err := remove(); err != nil {
+		t.Errorf("no engine: %v", err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if u, ok := errors.AsType[*prison.Unavailable](remove()); !ok || !strings.HasSuffix(u.Reason, " does not answer") {
+		t.Errorf("an engine that does not answer: %v", u)
 	}
 }
 

@@ -112,7 +112,8 @@ func (e *Engine) Failed(ctx context.Context, step string, err error) error {
 		if e.podman.Load() {
 			service = "podman"
 		}
-		return Unavailable("the engine at "+e.Host+" does not answer", "sudo systemctl restart "+service)
+		return &prison.Unavailable{Backend: Name, Silent: true, Reason: "the engine at " + e.Host + " does not answer",
+			Mend: []string{"sudo systemctl restart " + service}}
 	}
 	if Unreachable(err) {
 		return e.down(err)

@@ -25,8 +25,10 @@ func (p Prisons) EraseUnrecorded(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	if r.Backend == "" {
-		// The state of a container may be gone, too. A machine without an engine has no container.
-		containers.RemoveUnrecorded(ctx, r.ID, p.Store.Workspace(r)) //nolint:errcheck // see above
+		// The state of a container may be gone, too.
+		if err := containers.RemoveUnrecorded(ctx, r.ID, p.Store.Workspace(r)); err != nil {
+			return err
+		}
 	}
 	return p.Erase(ctx, p.complete(r, dir))
 }
