@@ -178,7 +178,7 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused 
 		})
 		first, err := e.hear(f, near, hello.Read)
 		if err != nil {
-			return true
+			return !hello.Unfinished(err)
 		}
 		if perRequest {
 			e.serveTLS(f, n, &countedConn{TCPConn: near, flow: f, before: first}, far)
@@ -196,13 +196,16 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) (refused 
 	return false
 }
 
-// hear reads a client hello of a TLS connection, and refuses one for another name.
+// hear reads a client hello of a TLS connection, and refuses one for another name. A client that sends no whole hello is not refused: the
+// connection fails.
 func (e *Engine) hear(f *flow, near net.Conn, read func(net.Conn) (hello.Hello, error)) ([]byte, error) {
 	h, err := read(near)
 	if err == nil {
 		err = checkHello(h, f.name, f.mayHide())
 	}
-	if err != nil {
+	if hello.Unfinished(err) {
+		f.fail(err.Error())
+	} else if err != nil {
 		e.note(f, &deniedError{reason: err.Error(), final: !errors.Is(err, errEncrypted)})
 		sayDenied(near)
 	}

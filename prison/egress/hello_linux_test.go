@@ -150,3 +150,28 @@ func TestUnansweredHello(t *testing.T) {
 		t.Errorf("reason %q", r.Reason)
 	}
 }
+
+// TestUnfinishedClients has clients that send nothing, half a hello, or no more than a hello. No rule refuses them, so there is no refusal.
+func TestUnfinishedClients(t *testing.T) {
+	e, s := newSeen(t, tell, "files.test", "GET api.test")
+	whole := clientHello(t, "api.test")
+	const silent, ended = "the client sent nothing", "the client closed the connection during the handshake"
+	for _, x := range []struct {
+		name string
+		sent []byte
+		want string
+	}{{"files.test", nil, silent}, {"api.test", nil, silent}, {"files.test", whole[:40], ended}, {"api.test", whole, ended}} {
+		c := mustDial(t, s, x.name, 443)
+		c.Write(x.sent)
+		c.Close()
+		lastRecord(t, e, func(r control.Record) bool {
+			return r.Kind == control.KindFlow && r.Verdict == control.VerdictFailed && r.Name == x.name && r.Reason == x.want
+		})
+	}
+	records, _ := e.journal.Unwritten()
+	for _, r := range records {
+		if r.Kind == control.KindRefusal {
+			t.Errorf("a refusal: %+v", r)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
 	"github.com/git-airlock/git-airlock/prison/egress/failure"
+	"github.com/git-airlock/git-airlock/prison/egress/hello"
 	"github.com/git-airlock/git-airlock/prison/egress/request"
 	"github.com/git-airlock/git-airlock/prison/egress/share"
 	"github.com/git-airlock/git-airlock/prison/egress/single"
@@ -73,7 +74,7 @@ func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secu
 	}
 	err = single.Serve(ctx, near, secure, f.size.Server(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.admit(w, r, proxy) }))
 	if err != nil {
-		f.fail("the client does not accept the certificate for " + f.name + ": " + clip(err.Error()))
+		f.fail(clip(hello.Reason(err)))
 	}
 }
 

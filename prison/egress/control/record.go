@@ -45,6 +45,10 @@ const (
 // a rule with the option "ech" lifts this refusal.
 const ReasonEncrypted = "encrypted client hello, which can name another server unseen"
 
+// ReasonCertificate begins the value of [Record.Reason] for a connection whose client has sent the alert that it does not accept the
+// certificate with which the network answers in place of the server.
+const ReasonCertificate = "the client does not accept the certificate: "
+
 // OtherPaths is the value of [Record.Path] for refused requests whose paths were too many to record each.
 const OtherPaths = "/..."
 

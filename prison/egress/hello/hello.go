@@ -17,8 +17,9 @@ import (
 const (
 	// Max is how many bytes a client may send until it has named the server.
 	Max = 64 << 10
-	// Patience is how long a client may take to name the server.
-	Patience = 10 * time.Second
+	// Patience is how long a client may take to name the server, and to end the handshake after that. On a busy machine, a program that opens
+	// many connections at once needs more than 10 seconds. Servers wait for a minute, for example nginx.
+	Patience = 45 * time.Second
 	// encryptedHello is the extension of a client that hides the name (RFC 9849).
 	encryptedHello = 0xfe0d
 	// headerSize is the length of the header of a TLS record: its type, a version, and the length of its content.
@@ -54,6 +55,9 @@ func read(c net.Conn, before []byte) (h Hello, err error) {
 	err = tls.Server(r, config).HandshakeContext(context.Background())
 	h.Bytes = r.read.Bytes()
 	if !errors.Is(err, errRead) {
+		if ended := unfinished(err, len(h.Bytes)); ended != nil {
+			return h, ended
+		}
 		return h, fmt.Errorf("no TLS: %w", err)
 	}
 	if !alone(h.Bytes) {

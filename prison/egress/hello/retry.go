@@ -2,6 +2,7 @@ package hello
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +91,7 @@ func ReadSecond(c net.Conn) (h Hello, err error) {
 		n, err := io.ReadFull(c, header[:])
 		switch kind := header[0]; {
 		case err != nil:
-			return Hello{Bytes: append(early, header[:n]...)}, err
+			return Hello{Bytes: append(early, header[:n]...)}, cmp.Or(unfinished(err, 1), err)
 		case kind == handshake:
 			h, err = read(c, header[:])
 			h.Bytes = append(early, h.Bytes...)
@@ -102,7 +103,7 @@ func ReadSecond(c net.Conn) (h Hello, err error) {
 		content := make([]byte, contentLength(header[:]))
 		n, err = io.ReadFull(c, content)
 		if early = append(early, content[:n]...); err != nil {
-			return Hello{Bytes: early}, err
+			return Hello{Bytes: early}, cmp.Or(unfinished(err, 1), err)
 		}
 	}
 }
