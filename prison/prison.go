@@ -198,6 +198,8 @@ type Tool struct {
 type Isolation struct {
 	Runtime string     // the container runtime, empty for the native backend
 	Weaker  []Weakness // the measures that this machine could not provide
+	// Emptied are the image's variables about proxies. They are empty inside, because the network carries all connections itself.
+	Emptied []string
 }
 
 // Finding is a property of this machine on which a backend's prisons depend.

@@ -30,6 +30,7 @@ func init() {
 	scriptCommands["killprison"] = cmdKillPrison
 	scriptCommands["paused"] = cmdPaused
 	scriptCommands["tagimage"] = cmdTagImage
+	scriptCommands["imagewith"] = cmdImageWith
 }
 
 // testImage returns the name of an image with git and a shell for tests.
@@ -184,6 +185,22 @@ func cmdTagImage(ts *testscript.TestScript, neg bool, args []string) {
 		host.ImageRemove(context.Background(), args[1], image.RemoveOptions{}) // an earlier call may have removed it
 		host.Close()
 	})
+}
+
+// imagewith NAME VARIABLE=VALUE... makes an image from $IMAGE with more variables, until the script ends.
+func cmdImageWith(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) < 2, "imagewith NAME VARIABLE=VALUE...")
+	c, ctx := engineClient(ts), context.Background()
+	ts.Defer(func() { c.Close() })
+	box, err := c.ContainerCreate(ctx, &container.Config{Image: ts.Getenv("IMAGE"), Cmd: []string{"true"}}, nil, nil, nil, "")
+	ts.Check(err)
+	o := container.CommitOptions{Reference: args[0], Config: &container.Config{}} // Podman wants one
+	for _, variable := range args[1:] {
+		o.Changes = append(o.Changes, "ENV "+variable)
+	}
+	_, err = c.ContainerCommit(ctx, box.ID, o)
+	ts.Check(errors.Join(err, c.ContainerRemove(ctx, box.ID, container.RemoveOptions{Force: true})))
+	ts.Defer(func() { c.ImageRemove(ctx, args[0], image.RemoveOptions{Force: true}) })
 }
 
 func engineClient(ts *testscript.TestScript) *client.Client {

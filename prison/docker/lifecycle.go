@@ -144,7 +144,8 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *state, s pri
 	if err := e.startHolder(ctx, p, r, s); err != nil {
 		return i, err
 	}
-	plan, err := planner{Platform: p, Spec: s, image: found, state: r, home: h}.prison()
+	planned := planner{Platform: p, Spec: s, image: found, state: r, home: h}
+	plan, err := planned.prison()
 	if err != nil {
 		return i, err
 	}
@@ -165,7 +166,7 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *state, s pri
 	if err = e.run(ctx, p, r, s); err != nil {
 		err = cmp.Or(e.ended(ctx, r, s), err)
 	}
-	return prison.Isolation{Runtime: p.RuntimeOf(s), Weaker: p.Weaker}, err
+	return prison.Isolation{Runtime: p.RuntimeOf(s), Weaker: p.Weaker, Emptied: planned.proxyVariables()}, err
 }
 
 // renew makes the container, unless the old one still matches the plan. The home stays; /etc comes from the image.

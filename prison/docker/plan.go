@@ -211,7 +211,19 @@ func (pl planner) environment() []string {
 			}
 		}
 	}
+	for _, name := range pl.proxyVariables() {
+		env = append(env, name+"=")
+	}
 	return append(env, search)
+}
+
+// proxyVariables returns the image's variables about proxies. In a prison with a network they are empty: programs would connect to the proxy in place
+// of the host that a rule names.
+func (pl planner) proxyVariables() []string {
+	if pl.Network == prison.NetworkNone {
+		return nil
+	}
+	return image.ProxyVariables(pl.image, pl.Env)
 }
 
 // half is the size limit of a folder in memory, in bytes: half of the prison's memory. If files could use all of the memory, no command

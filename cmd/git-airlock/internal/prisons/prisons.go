@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
@@ -299,8 +300,11 @@ func (p Prisons) fixWorkspaceMode(ctx context.Context, r airlock.Record) (change
 	return true, err
 }
 
-// SetIsolation writes a prison's isolation into the record.
-func SetIsolation(r *airlock.Record, i prison.Isolation) {
+// SetIsolation writes a started prison's isolation into the record, and reports the image's variables that are empty inside.
+func (p Prisons) SetIsolation(r *airlock.Record, i prison.Isolation) {
+	if len(i.Emptied) > 0 {
+		p.Report.Say("not taken from the image: %s; the network uses a proxy only if %s names it", gitops.Text(strings.Join(i.Emptied, ", ")), network.UpstreamKey)
+	}
 	r.Isolation.Runtime, r.Isolation.Weaker = i.Runtime, nil
 	for _, w := range i.Weaker {
 		r.Isolation.Weaker = append(r.Isolation.Weaker, airlock.Weakness{Kind: string(w.Kind), Text: w.Text})

@@ -115,7 +115,7 @@ func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 	} else {
 		var isolation prison.Isolation
 		isolation, err = b.Start(ctx, spec)
-		prisons.SetIsolation(r, isolation)
+		s.Prisons().SetIsolation(r, isolation)
 	}
 	if err == nil {
 		err = s.Prisons().CheckInside(ctx, *r, c.setup)
@@ -182,7 +182,7 @@ func (c resolved) rebuild(ctx context.Context, r *airlock.Record, spec prison.Sp
 	b := s.Prisons().Backend(*r)
 	isolation, err := s.Prisons().Start(ctx, b, spec)
 	if err == nil {
-		prisons.SetIsolation(r, isolation)
+		s.Prisons().SetIsolation(r, isolation)
 		r.Top = s.Repo.Top
 		err = prisons.Making{Backend: b, Spec: spec, Report: s.Report}.Fill(ctx, snap, nil)
 	}

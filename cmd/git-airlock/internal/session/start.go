@@ -237,7 +237,7 @@ func (c resolved) fillWorkspace(ctx context.Context, r *airlock.Record, box pris
 	}
 	_, markErr := marked()
 	_, nameErr := introduced()
-	prisons.SetIsolation(r, isolation)
+	s.Prisons().SetIsolation(r, isolation)
 	r.Root, r.Partial = snap.Root, snap.Partial
 	return errors.Join(err, markErr, nameErr)
 }
