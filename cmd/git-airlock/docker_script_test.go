@@ -61,7 +61,7 @@ func TestDocker(t *testing.T) {
 // container shows. [TestOtherEngines] tests selftest in containers, and home-full tests the watchdog. Of [anyPlace] only interrupt, moved and sync are
 // left, which end containers, find them, and write into them.
 var elsewhere = []string{"advice", "agent-missing", "agents", "agents-key", "called", "ci", "colours", "config", "doctor", "doctor-recovers", "dry-run", "errors", "filter-network", "foreign", "freeze-interrupt", "freeze-restless", "frozen", "full", "hard-limits", "help", "hidden", "home-disk", "kept-options", "kept-settings", "languages", "limits",
-	"net-live", "net-rules", "net-unneeded", "network", "network-allowlist", "network-credentials", "network-fetched", "network-guess", "network-hidden", "network-limit", "network-logins", "network-model", "network-pair", "network-proxy", "network-proxy-fails", "network-proxy-silent", "network-requests", "no-range", "none", "partial", "places-bytes", "progress", "proxy-typed", "read-only", "reasons", "replay", "report",
+	"net-live", "net-rules", "net-unneeded", "network", "network-allowlist", "network-credentials", "network-fetched", "network-guess", "network-hidden", "network-limit", "network-logins", "network-model", "network-pair", "network-proxy", "network-proxy-fails", "network-proxy-silent", "network-refused", "network-requests", "no-range", "none", "partial", "places-bytes", "progress", "proxy-typed", "read-only", "reasons", "replay", "report",
 	"run-output-lost", "runs", "runs-kill", "selftest", "share", "share-hostile", "tools", "umask", "usage", "user-git", "watch", "whole", "workspace-full"}
 
 // landingOnly lists the prefixes of scripts about landing and about landed commits, which is the same for all backends and users.

@@ -23,7 +23,7 @@ func RefusedHosts(recent network.Recent) (all []ui.Refused) {
 	for _, r := range recent.Records {
 		t := network.TargetOf(r)
 		refused := ui.Refused{Seq: r.Seq, Host: gitops.Text(t.Host).String(), Port: t.Port, Reason: gitops.Text(r.Reason).String(), Count: r.Count, Time: r.Time,
-			Next: network.Next(recent.Rules, r, ui.Now()), Rules: network.Widenings(r)}
+			Next: network.Proposed(recent.Rules, r, ui.Now()), Rules: network.Widenings(r)}
 		if r.For(recent.Unneeded) {
 			refused.Unneeded = recent.Agent
 		}

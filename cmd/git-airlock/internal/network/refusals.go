@@ -1,7 +1,9 @@
 package network
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,6 +68,23 @@ func Next(rules Rules, r control.Record, at time.Time) []string {
 	return next
 }
 
+// proxyPorts are ports at which proxies listen by default: those of SOCKS, squid, Privoxy, Polipo and Tor, and two that many HTTP proxies have.
+var proxyPorts = []uint16{1080, 3128, 3129, 8080, 8118, 8123, 8888, 9050, 9150}
+
+// Proposed returns the commands that may be typed without more words, as [Next] does. A port of proxies needs words, which another command
+// prints.
+func Proposed(rules Rules, r control.Record, at time.Time) []string {
+	if next := Next(rules, r, at); !atProxy(r) || len(next) == 0 || !strings.Contains(next[0], " net allow ") {
+		return next
+	}
+	return []string{"git airlock net explain " + strconv.FormatUint(r.Seq, 10)}
+}
+
+// atProxy reports whether a record may be of a connection to a proxy. No byte of it was read.
+func atProxy(r control.Record) bool {
+	return r.Proto == control.ProtoTCP && slices.Contains(proxyPorts, r.Port) && len(Widenings(r)) > 0
+}
+
 // Widenings returns the rules that would allow what a record is about, as [suggestions] does. There is none where no rule helps.
 func Widenings(r control.Record) []string {
 	if r.Final() || r.Path == control.OtherPaths {
@@ -78,6 +97,10 @@ func Widenings(r control.Record) []string {
 func Risks(r control.Record) (all []string) {
 	for _, text := range Widenings(r) {
 		all = append(all, Warnings([]control.Rule{{Text: text}})...)
+	}
+	if atProxy(r) {
+		all = append(all, fmt.Sprintf("if %s is a proxy, a rule for it opens everything that the proxy reaches, past all other rules, and the record will not name it; %s is the setting for a proxy of your own network",
+			gitops.Text(TargetOf(r).String()), UpstreamKey))
 	}
 	return all
 }

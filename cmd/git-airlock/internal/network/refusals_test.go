@@ -157,3 +157,32 @@ func TestKilledHolder(t *testing.T) {
 		}
 	}
 }
+
+// TestPortsOfProxies has refusals at ports at which proxies listen. A rule for one would open all that the proxy reaches, so it is proposed only
+// with these words.
+func TestPortsOfProxies(t *testing.T) {
+	now := time.Now()
+	denied := Rules{Rules: control.Rules{Deny: []control.Rule{{Text: "a.test:3128", Source: Live}}}}
+	for _, x := range []struct {
+		rules   Rules
+		record  control.Record
+		want    string
+		warning bool
+	}{
+		{Rules{}, control.Record{Seq: 7, Name: "a.test", Port: 3128}, "git airlock net explain 7", true},
+		{Rules{}, control.Record{Seq: 8, Address: "192.0.2.1", Port: 8080}, "git airlock net explain 8", true},
+		{Rules{}, control.Record{Name: "a.test", Port: 22}, "git airlock net allow a.test:22", false},
+		{Rules{Rules: control.Rules{Lockdown: true}}, control.Record{Name: "a.test", Port: 3128}, "git airlock net unlock", true},
+		{denied, control.Record{Seq: 9, Name: "a.test", Port: 3128}, "git airlock net explain 9", true},
+	} {
+		r := x.record
+		r.Kind, r.Proto, r.Reason = control.KindRefusal, control.ProtoTCP, control.ReasonNoRule
+		if next := Proposed(x.rules, r, now); len(next) == 0 || next[0] != x.want {
+			t.Errorf("%+v: %q, want %q", r, next, x.want)
+		}
+		risks := strings.Join(Risks(r), "\n")
+		if strings.Contains(risks, "opens everything that the proxy reaches") != x.warning || strings.Contains(risks, UpstreamKey) != x.warning {
+			t.Errorf("%+v: %q", r, risks)
+		}
+	}
+}
