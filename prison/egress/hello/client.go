@@ -47,6 +47,21 @@ func unfinished(err error, read int) error {
 	return err
 }
 
+// AlertSize is the length of a record with an alert that is not encrypted.
+const AlertSize = headerSize + 2
+
+// Alerted returns the error of a handshake whose last bytes from the client are known. OpenSSL sends its alert about a certificate without
+// encryption also in TLS 1.3, so that crypto/tls reports a wrong checksum in its place.
+func Alerted(last []byte, err error) error {
+	if len(last) != AlertSize || last[0] != alert || contentLength(last) != AlertSize-headerSize {
+		return err
+	}
+	return &net.OpError{Op: remoteAlert, Err: tls.AlertError(last[AlertSize-1])}
+}
+
+// remoteAlert is the operation of an error of crypto/tls for an alert of the other end.
+const remoteAlert = "remote error"
+
 // Reason describes for the ledger why a handshake with a client failed after its hello.
 func Reason(err error) string {
 	if ended := unfinished(err, 1); ended != nil {
@@ -57,7 +72,7 @@ func Reason(err error) string {
 		return "TLS with the client fails: " + err.Error()
 	}
 	text := operation.Err.Error()
-	if operation.Op == "remote error" && slices.ContainsFunc(refusing, func(alert tls.AlertError) bool { return alert.Error() == text }) {
+	if operation.Op == remoteAlert && slices.ContainsFunc(refusing, func(alert tls.AlertError) bool { return alert.Error() == text }) {
 		return control.ReasonCertificate + text
 	}
 	return "TLS with the client fails: " + text

@@ -28,9 +28,11 @@ func Serve(ctx context.Context, c net.Conn, secure *tls.Config, settings *http.H
 	l := &listener{conn: one, closed: one.closed}
 	if secure != nil {
 		encrypted := tls.Server(one, secure)
-		if err := handshake(ctx, encrypted); err != nil {
+		one.keeps = true
+		err := handshake(ctx, encrypted)
+		if one.keeps = false; err != nil {
 			one.Close()
-			return err
+			return hello.Alerted(one.last, err)
 		}
 		l.conn, s.TLSConfig, s.Protocols = encrypted, secure, new(http.Protocols)
 		s.Protocols.SetHTTP1(true)
@@ -53,6 +55,17 @@ type conn struct {
 	net.Conn
 	once   sync.Once
 	closed chan struct{}
+	keeps  bool   // Read keeps the last bytes in last
+	last   []byte // at most [hello.AlertSize]
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.keeps {
+		c.last = append(c.last, p[:n]...)
+		c.last = append([]byte{}, c.last[max(0, len(c.last)-hello.AlertSize):]...)
+	}
+	return n, err
 }
 
 func (c *conn) Close() error {

@@ -36,20 +36,23 @@ func TestHandshakeReasons(t *testing.T) {
 	for name, x := range map[string]struct {
 		config *tls.Config
 		pause  time.Duration
+		say    string // before the client closes the connection
 		want   string
 	}{
-		"accepts":          {trusting, 0, ""},
-		"does not":         {stranger, 0, control.ReasonCertificate + "tls: "},
-		"an old version":   {old, 0, "TLS with the client fails: tls: "},
-		"after 30 seconds": {trusting, 30 * time.Second, ""},
-		"after an hour":    {trusting, time.Hour, "the client did not finish the handshake in time"},
-		"closes":           {trusting, -1, "the client closed the connection during the handshake"},
+		"accepts":          {trusting, 0, "", ""},
+		"does not":         {stranger, 0, "", control.ReasonCertificate + "tls: "},
+		"an old version":   {old, 0, "", "TLS with the client fails: tls: "},
+		"after 30 seconds": {trusting, 30 * time.Second, "", ""},
+		"after an hour":    {trusting, time.Hour, "", "the client did not finish the handshake in time"},
+		"closes":           {trusting, -1, "", "the client closed the connection during the handshake"},
+		"OpenSSL":          {trusting, -1, "\x15\x03\x03\x00\x02\x02\x30", control.ReasonCertificate + "tls: unknown certificate authority"},
+		"another alert":    {trusting, -1, "\x15\x03\x03\x00\x02\x02\x28", "TLS with the client fails: tls: handshake failure"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ours, theirs := net.Pipe()
 			go func() {
 				// A pipe has no buffer, and the client sends an alert before it has read all that the server writes.
-				client := &pausing{Conn: theirs, buffer: bufio.NewReaderSize(theirs, 1<<16), pause: x.pause}
+				client := &pausing{Conn: theirs, buffer: bufio.NewReaderSize(theirs, 1<<16), pause: x.pause, say: x.say}
 				tls.Client(client, x.config).HandshakeContext(context.Background())
 				theirs.Close()
 			}()
@@ -74,11 +77,15 @@ type pausing struct {
 	net.Conn
 	buffer *bufio.Reader
 	pause  time.Duration
+	say    string
 }
 
 func (p *pausing) Read(b []byte) (int, error) {
 	if p.pause < 0 {
-		defer p.Conn.Close()
+		defer func() {
+			p.Conn.Write([]byte(p.say))
+			p.Conn.Close()
+		}()
 	}
 	time.Sleep(p.pause)
 	p.pause = 0
