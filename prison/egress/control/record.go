@@ -116,6 +116,11 @@ func (r Record) For(hosts []string) bool {
 // Encrypted reports whether the record is of a connection that was refused for its encrypted client hello.
 func (r Record) Encrypted() bool { return r.Kind == KindRefusal && r.Reason == ReasonEncrypted }
 
+// Unaccepted reports whether the record is of a connection whose client did not accept the network's certificate.
+func (r Record) Unaccepted() bool {
+	return r.Kind == KindFlow && r.Verdict == VerdictFailed && strings.HasPrefix(r.Reason, ReasonCertificate)
+}
+
 // Final reports whether the record is of a refusal that no rule can lift.
 func (r Record) Final() bool {
 	return r.Kind == KindRefusal && strings.HasPrefix(r.Reason, ReasonFinal)

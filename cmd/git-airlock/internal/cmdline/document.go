@@ -32,6 +32,16 @@ func RefusedHosts(recent network.Recent) (all []ui.Refused) {
 	return all
 }
 
+// RefusedCertificate describes the last connection whose program did not accept the network's certificate, or returns nil.
+func RefusedCertificate(recent network.Recent) *ui.RefusedCertificate {
+	r := recent.Unaccepted
+	if r == nil {
+		return nil
+	}
+	return &ui.RefusedCertificate{Seq: r.Seq, Host: gitops.Text(r.Name).String(), Port: r.Port, Reason: gitops.Text(r.Reason).String(), Time: r.Time,
+		Next: network.Next(recent.Rules, *r, ui.Now())}
+}
+
 // Credentials describes the credentials of a network for a document, with their uses. Their values are not known here.
 func Credentials(rules control.Rules, uses []control.CredentialUse) (all []ui.NetworkCredential) {
 	for _, c := range rules.Credentials {

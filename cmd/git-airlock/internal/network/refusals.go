@@ -50,6 +50,8 @@ func Next(rules Rules, r control.Record, at time.Time) []string {
 	now := DecideAgain(rules, r, at)
 	next := []string{}
 	switch {
+	case r.Unaccepted():
+		return accepting(rules, r)
 	case r.Final():
 		return next
 	case rules.Lockdown:
@@ -87,14 +89,17 @@ func atProxy(r control.Record) bool {
 
 // Widenings returns the rules that would allow what a record is about, as [suggestions] does. There is none where no rule helps.
 func Widenings(r control.Record) []string {
-	if r.Final() || r.Path == control.OtherPaths {
+	if r.Final() || r.Unaccepted() || r.Path == control.OtherPaths {
 		return nil
 	}
 	return suggestions(TargetOf(r))
 }
 
-// Risks returns what a user may not expect of the rules that [Next] proposes.
-func Risks(r control.Record) (all []string) {
+// Risks returns what a user may not expect of what [Next] proposes.
+func Risks(rules Rules, r control.Record) (all []string) {
+	if r.Unaccepted() {
+		return []string{acceptingRisk(rules, r)}
+	}
 	for _, text := range Widenings(r) {
 		all = append(all, Warnings([]control.Rule{{Text: text}})...)
 	}
@@ -159,6 +164,8 @@ type Recent struct {
 	Records []control.Record // one a host, the newest first, with the number of attempts; without what is allowed by now
 	Uses    []control.CredentialUse
 	Proxy   *control.ProxyFailure // nil unless the last connection through the proxy failed
+	// Unaccepted is the last connection whose program did not accept the network's certificate, see [Unaccepted].
+	Unaccepted *control.Record
 	// Agent is the agent of the airlock, and Unneeded are hosts that it asks for and works without.
 	Agent    string
 	Unneeded []string
@@ -176,6 +183,13 @@ func RecentRefusals(dir string, open, runs bool, now time.Time) Recent {
 	}
 	rules := Rules{read, open}
 	recent := Recent{Rules: rules, Records: refusals(records, rules, now.Add(-recentWindow), now, shownRefusals)}
+	var unaccepted Unaccepted
+	for _, r := range records {
+		if r.Time.After(now.Add(-recentWindow)) {
+			unaccepted.Add(r)
+		}
+	}
+	recent.Unaccepted = unaccepted.Last
 	if state, err := control.ReadState(dir); err == nil && runs { // a holder that was killed leaves the file
 		recent.Uses, recent.Proxy = state.Credentials, state.Proxy
 	} else {

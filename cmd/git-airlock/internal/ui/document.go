@@ -56,6 +56,8 @@ type Document struct {
 	RefusedCredentials []NetworkCredential `json:"refused_credentials"`
 	// FailingProxy is the proxy of the network, if the last connection through it failed.
 	FailingProxy *FailingProxy `json:"failing_proxy"`
+	// RefusedCertificate is the last connection whose program did not accept the network's certificate, if none to that host has worked since.
+	RefusedCertificate *RefusedCertificate `json:"refused_certificate"`
 
 	Works  []string   `json:"-"` // the work in Places, in words
 	Mend   []string   `json:"-"` // commands after a failure

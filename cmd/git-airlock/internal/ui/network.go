@@ -33,6 +33,29 @@ type NetworkDocument struct {
 	Credentials []NetworkCredential `json:"credentials"`
 
 	FailingProxy *FailingProxy `json:"failing_proxy"` // null unless the last connection through the proxy failed
+
+	RefusedCertificate *RefusedCertificate `json:"refused_certificate"` // null if there is none
+}
+
+// RefusedCertificate is a connection whose program did not accept the network's certificate, with the commands after which it works.
+type RefusedCertificate struct {
+	Seq    uint64    `json:"seq"`
+	Host   string    `json:"host"`
+	Port   uint16    `json:"port"`
+	Reason string    `json:"reason"`
+	Time   time.Time `json:"time"`
+	Next   []string  `json:"next"`
+}
+
+// refusedCertificate prints a connection whose program did not accept the network's certificate.
+func (p *statusText) refusedCertificate(c *RefusedCertificate) {
+	if c == nil {
+		return
+	}
+	p.line("refused", "%s: %s, %s", p.paint.Red(HostPort(c.Host, c.Port)), c.Reason, ago(c.Time, p.now))
+	for _, command := range c.Next {
+		p.next(command)
+	}
 }
 
 // FailingProxy is a proxy through which the last connection failed.
@@ -232,6 +255,7 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 	for _, f := range d.Flows {
 		p.line("flow", "%s %s:%d, %s sent, %s received, since %s", f.Proto, gitops.Text(cmp.Or(f.Name, f.Address)), f.Port, words.Bytes(f.Sent), words.Bytes(f.Received), span(now.Sub(f.Since)))
 	}
+	p.refusedCertificate(d.RefusedCertificate)
 	p.refusals(d.Refusals)
 	_, err := p.WriteTo(w)
 	return err

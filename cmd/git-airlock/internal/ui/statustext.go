@@ -40,6 +40,7 @@ func (d Document) Print(w io.Writer, p Paint, now time.Time) error {
 	pic.inside(d)
 	pic.failingProxy(d.FailingProxy)
 	pic.refusedCredentials(d.RefusedCredentials)
+	pic.refusedCertificate(d.RefusedCertificate)
 	pic.refusals(d.Refusals)
 	pic.advice(d)
 	_, err := pic.WriteTo(w)

@@ -53,6 +53,8 @@ var (
 	recordsFlag = &cli.BoolFlag{Name: "json", Usage: "print one JSON document, or each record as a line with --follow"}
 )
 
+var errNothingRefused = errors.New("nothing was refused")
+
 // showNetwork prints the network of an airlock. If the airlock has no network, it refuses; with --json it also prints the document.
 func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 	n, err := s.Network(c.Context, r)
@@ -62,6 +64,7 @@ func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 	}
 	recent := s.RecentRefusals(r, n.Runs)
 	d := networkDocument(n, r, cmdline.RefusedHosts(recent))
+	d.RefusedCertificate = cmdline.RefusedCertificate(recent)
 	return errors.Join(cmdline.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }), err)
 }
 

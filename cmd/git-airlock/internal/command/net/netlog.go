@@ -395,7 +395,7 @@ type explainDocument struct {
 	Next    []string       `json:"next"`
 }
 
-// netExplain explains a record, or the last refusal.
+// netExplain explains a record, or the last refusal. A program that does not accept the network's certificate refuses as well.
 func netExplain(c *cli.Context, s *session.Session, args []string) error {
 	var wanted uint64
 	if len(args) > 0 {
@@ -408,13 +408,17 @@ func netExplain(c *cli.Context, s *session.Session, args []string) error {
 	if err != nil {
 		return err
 	}
-	var found *control.Record
+	found, unaccepted := (*control.Record)(nil), network.Unaccepted{}
 	_, err = ledger.Read(dir, func(r control.Record) bool {
 		if wanted == 0 && r.Kind == control.KindRefusal && network.TargetOf(r).Host != "" || r.Seq == wanted && wanted != 0 {
 			found = &r
 		}
+		unaccepted.Add(r)
 		return found == nil || wanted == 0
 	})
+	if wanted == 0 {
+		found = unaccepted.Newer(found)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -432,13 +436,13 @@ func netExplain(c *cli.Context, s *session.Session, args []string) error {
 	if now.Rule != nil {
 		d.Rule, d.Source = now.Rule.Text, now.Rule.Source
 	}
-	if found.Kind == control.KindRefusal {
+	if found.Kind == control.KindRefusal || found.Unaccepted() {
 		d.Next = network.Next(rules, *found, s.Now())
 	}
 	if c.Bool(cmdline.JSONFlag.Name) {
 		return ui.PrintJSON(c.App.Writer, d)
 	}
-	said := append([]string{recordLine(cmdline.Painted(s), *found)}, network.Risks(*found)...)
+	said := append([]string{recordLine(cmdline.Painted(s), *found)}, network.Risks(rules, *found)...)
 	return d.print(c.App.Writer, strings.Join(said, "\n"))
 }
 
