@@ -155,13 +155,14 @@ func origin(r control.Rule) (text, source string) {
 // recentWindow is how old a refusal may be that the status shows.
 const recentWindow = time.Hour
 
-// shownRefusals bounds the refused hosts that are shown.
-const shownRefusals = 5
+// shownRefusals bounds the refused hosts that are shown, and countedRefusals those that are counted.
+const shownRefusals, countedRefusals = 5, 100
 
 // Recent lists the recent refusals and failures of a network, with its current rules.
 type Recent struct {
 	Rules   Rules
 	Records []control.Record // one a host, the newest first, with the number of attempts; without what is allowed by now
+	More    int              // the number of further such hosts, which is bounded
 	Uses    []control.CredentialUse
 	Proxy   *control.ProxyFailure // nil unless the last connection through the proxy failed
 	// Unaccepted is the last connection whose program did not accept the network's certificate, see [Unaccepted].
@@ -182,7 +183,10 @@ func RecentRefusals(dir string, open, runs bool, now time.Time) Recent {
 		return Recent{}
 	}
 	rules := Rules{read, open}
-	recent := Recent{Rules: rules, Records: refusals(records, rules, now.Add(-recentWindow), now, shownRefusals)}
+	recent := Recent{Rules: rules, Records: refusals(records, rules, now.Add(-recentWindow), now, countedRefusals)}
+	if recent.More = max(0, len(recent.Records)-shownRefusals); recent.More > 0 {
+		recent.Records = recent.Records[:shownRefusals]
+	}
 	var unaccepted Unaccepted
 	for _, r := range records {
 		if r.Time.After(now.Add(-recentWindow)) {

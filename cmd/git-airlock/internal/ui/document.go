@@ -51,6 +51,7 @@ type Document struct {
 	SyncWaits     bool       `json:"sync_waits"`
 	Isolation     Isolation  `json:"isolation"`
 	Refusals      []Refused  `json:"refusals"`
+	MoreRefusals  int        `json:"more_refusals"` // further refused hosts
 
 	// RefusedCredentials are those whose value a server refused last, or whose server failed or answered nothing last, or that the network has lost.
 	RefusedCredentials []NetworkCredential `json:"refused_credentials"`

@@ -30,6 +30,8 @@ type NetworkDocument struct {
 	Refusals   []Refused     `json:"refusals"`
 	Failure    string        `json:"failure,omitempty"`
 
+	MoreRefusals int `json:"more_refusals"` // further refused hosts
+
 	Credentials []NetworkCredential `json:"credentials"`
 
 	FailingProxy *FailingProxy `json:"failing_proxy"` // null unless the last connection through the proxy failed
@@ -256,7 +258,7 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 		p.line("flow", "%s %s:%d, %s sent, %s received, since %s", f.Proto, gitops.Text(cmp.Or(f.Name, f.Address)), f.Port, words.Bytes(f.Sent), words.Bytes(f.Received), span(now.Sub(f.Since)))
 	}
 	p.refusedCertificate(d.RefusedCertificate)
-	p.refusals(d.Refusals)
+	p.refusals(d.Refusals, d.MoreRefusals)
 	_, err := p.WriteTo(w)
 	return err
 }
@@ -296,8 +298,8 @@ func (r NetworkRule) text(now time.Time) string {
 	return text
 }
 
-// refusals prints hosts that were refused, with the command that allows each.
-func (p *statusText) refusals(all []Refused) {
+// refusals prints hosts that were refused, with the command that allows each, and the number of further ones.
+func (p *statusText) refusals(all []Refused, more int) {
 	for _, r := range all {
 		times := ""
 		if r.Count > 1 {
@@ -313,6 +315,10 @@ func (p *statusText) refusals(all []Refused) {
 		if len(r.Next) > 0 {
 			p.next(r.Next[0])
 		}
+	}
+	if more > 0 {
+		p.line("refused", "and %s more", words.Count(more, "host"))
+		p.next("git airlock net log --denied")
 	}
 }
 

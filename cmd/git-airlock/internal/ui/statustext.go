@@ -41,7 +41,7 @@ func (d Document) Print(w io.Writer, p Paint, now time.Time) error {
 	pic.failingProxy(d.FailingProxy)
 	pic.refusedCredentials(d.RefusedCredentials)
 	pic.refusedCertificate(d.RefusedCertificate)
-	pic.refusals(d.Refusals)
+	pic.refusals(d.Refusals, d.MoreRefusals)
 	pic.advice(d)
 	_, err := pic.WriteTo(w)
 	return err

@@ -94,6 +94,7 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 		d.Isolation.Weaker = append(d.Isolation.Weaker, w.Text)
 	}
 	d.Refusals, d.RefusedCredentials = cmdline.RefusedHosts(s.Refusals), cmdline.RefusedCredentials(s.Refusals)
+	d.MoreRefusals = s.Refusals.More
 	d.RefusedCertificate = cmdline.RefusedCertificate(s.Refusals)
 	d.FailingProxy = cmdline.FailingProxy(s.Refusals.Rules.Proxy, s.Refusals.Proxy)
 	if c := s.Command; c != nil {

@@ -64,7 +64,7 @@ func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 	}
 	recent := s.RecentRefusals(r, n.Runs)
 	d := networkDocument(n, r, cmdline.RefusedHosts(recent))
-	d.RefusedCertificate = cmdline.RefusedCertificate(recent)
+	d.MoreRefusals, d.RefusedCertificate = recent.More, cmdline.RefusedCertificate(recent)
 	return errors.Join(cmdline.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }), err)
 }
 
