@@ -41,9 +41,13 @@ func (g *Git) log(ctx context.Context, out io.Writer, colour bool, args []string
 	return err
 }
 
-// Bare returns git without the work tree and its attributes: an agent could use those to hide the content of a file.
+// Bare returns git without the work tree and its attributes. An agent could use attributes to hide the content of a file, or to make git
+// write past its memory. With GIT_DIR and without GIT_WORK_TREE, git reads .gitattributes in its working directory, even if core.bare is
+// set. So the working directory is the git directory.
 func (r *Repository) Bare() *Git {
-	return r.Configured("core.bare=true", "attr.tree=none").With("GIT_DIR=" + r.CommonDir)
+	g := r.Configured("core.bare=true", "attr.tree=none", "merge.renormalize=false") // renormalize reads the attributes of the merged trees
+	g.Dir, g.env = r.CommonDir, []string{"GIT_DIR=" + r.CommonDir}
+	return g
 }
 
 // ShowChange writes the change of a commit since its first parent at some paths (all without any), escaped. It runs no program that a

@@ -34,7 +34,7 @@ func (e *Engine) Resolve(ctx context.Context) (step gitops.OID, merging bool, er
 	request := land.Landing{Branch: e.Record.Branch, Old: f.refs.tip, New: step, Message: "merge: bring back commits of airlock " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: f.config}
 	if merging = !e.Repo.IsAncestor(ctx, f.refs.tip, step); !merging {
 		err = land.Land(ctx, e.Repo, request)
-	} else if request.New, _, err = e.Repo.MergeTree(ctx, f.refs.tip, step); err == nil {
+	} else if request.New, _, err = e.Repo.Bare().WithMemory(f.settings.Limits.Memory).MergeTree(ctx, f.refs.tip, step); err == nil {
 		// git merge overwrites ignored files.
 		err = land.Check(ctx, e.Repo, request)
 	}

@@ -1,0 +1,37 @@
+package gitops_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
+)
+
+// TestBareReadsNoAttributes merges and shows commits of a repository whose tree has attributes for all files. With a marker of such a size,
+// git merge-tree writes past its memory.
+func TestBareReadsNoAttributes(t *testing.T) {
+	t.Parallel()
+	w := gitopstest.New(t)
+	base := w.CommitAll(gitopstest.Files{"a": "1\n2\n3\n"})
+	ours := w.CommitAll(gitopstest.Files{"a": "1\nours\n3\n", ".gitattributes": "* conflict-marker-size=1431655765 -diff\n"})
+	theirs := w.Built(base, gitopstest.Files{"a": "1\ntheirs\n3\n", ".gitattributes": "* conflict-marker-size=1431655765 -diff\n"})
+	named := *w.Repository // as OpenCurrent returns it with GIT_DIR and GIT_WORK_TREE
+	named.Git = w.With("GIT_DIR="+w.GitDir, "GIT_WORK_TREE="+w.Top)
+	w.Run("config", "merge.renormalize", "true")
+	for _, r := range []*gitops.Repository{w.Repository, &named} {
+		tree, conflicts, err := r.Bare().WithMemory(1<<30).MergeTree(t.Context(), ours, theirs)
+		if err != nil || fmt.Sprint(conflicts) != "[a]" {
+			t.Fatalf("conflicts %q, %v", conflicts, err)
+		}
+		if got, want := w.Run("cat-file", "blob", string(tree)+":a"), "1\n<<<<<<< "; !strings.HasPrefix(got, want) {
+			t.Errorf("%.60q, want %q", got, want)
+		}
+		var out bytes.Buffer
+		if err := r.ShowChange(t.Context(), &out, false, false, ours, "a"); err != nil || !strings.Contains(out.String(), "\n+ours\n") {
+			t.Errorf("the change is shown as %q, %v", out.String(), err)
+		}
+	}
+}
