@@ -99,6 +99,9 @@ const (
 	stderrLimit = 4 << 10
 )
 
+// noMailmap keeps git log from reading .mailmap, which takes minutes for a file with many lines. No format that we use needs it.
+const noMailmap = "log.mailmap=false"
+
 // alwaysConfig applies to every command on the host. Git runs no hooks (a path below a device cannot contain any), no fsmonitor, no gc in the middle
 // of a landing, no remote helper, and no git in the folder of a submodule for a diff.
 var alwaysConfig = append([]string{
@@ -109,6 +112,7 @@ var alwaysConfig = append([]string{
 	"submodule.recurse=false",
 	"diff.submodule=short",
 	"advice.graftFileDeprecated=false",
+	noMailmap,
 }, confighook.Off...)
 
 // hooksByName reports whether git runs hooks of the configuration in spite of alwaysConfig.
