@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
 // attributeLine is a line of a .gitattributes file, gitattributes(5).
@@ -83,7 +83,7 @@ func isAttributeSpace(r rune) bool { return strings.ContainsRune(attributeSpace,
 // firstWord splits a line after its pattern, which may be quoted as in C. A pattern with invalid quotes is an
 // ordinary word.
 func firstWord(line string) (word, rest string) {
-	if word, rest, ok := unquote(line); ok {
+	if word, rest, ok := pathname.Unquote(line); ok {
 		return word, rest
 	}
 	return firstWordPlain(line)
@@ -95,38 +95,6 @@ func firstWordPlain(line string) (word, rest string) {
 		return line[:i], line[i:]
 	}
 	return line, ""
-}
-
-// escapes are C's escape letters and their bytes.
-var escapes = map[byte]byte{'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', '\\': '\\', '"': '"'}
-
-// unquote reads a quoted text at the beginning of a line, as git's unquote_c_style does.
-func unquote(line string) (text, rest string, ok bool) {
-	if line == "" || line[0] != '"' {
-		return "", "", false
-	}
-	var out []byte
-	for i := 1; i < len(line); i++ {
-		switch c := line[i]; {
-		case c == '"':
-			return string(out), line[i+1:], true
-		case c != '\\':
-			out = append(out, c)
-		case i+1 == len(line):
-			return "", "", false
-		case escapes[line[i+1]] != 0:
-			i++
-			out = append(out, escapes[line[i]])
-		default:
-			octal, err := strconv.ParseUint(line[i+1:min(i+4, len(line))], 8, 8)
-			if err != nil || i+4 > len(line) {
-				return "", "", false
-			}
-			out = append(out, byte(octal))
-			i += 3
-		}
-	}
-	return "", "", false
 }
 
 // text returns the content of a line without its spaces.
