@@ -143,6 +143,20 @@ func (a *attributeChange) redefines(l attributeLine) bool {
 	return l.macro == "binary" || l.macro != "" && others > 0
 }
 
+// attributeNames returns the number of different attributes and macros in lines.
+func attributeNames(lines []attributeLine) int {
+	names := map[string]bool{}
+	for _, l := range lines {
+		names[l.macro] = true
+		for _, state := range l.states {
+			name, _ := effect{state: state}.attribute()
+			names[name] = true
+		}
+	}
+	delete(names, "") // of a line that defines no macro
+	return len(names)
+}
+
 // attributeLineLimit is the length in bytes from which git ignores a line.
 const attributeLineLimit = 2048
 

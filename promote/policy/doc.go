@@ -67,6 +67,12 @@
 // does not depend on the paths in the tree, since another commit can add the path. Git's time below the limit still grows with the number of paths, so the rule also holds a file
 // whose patterns take too long with all paths that the same commit changes.
 //
+// # Time and memory
+//
+// Git trusts some numbers in files of the tree. The attribute conflict-marker-size makes git merge write past its memory, a chain
+// of macros overflows the stack of every git command, and many addresses in .mailmap keep git log at work. The rule git-resources
+// holds such a file. The package cost has the limits, and what git needs beyond them.
+//
 // # False alarms
 //
 // Commits held/only flagged, with the defaults and git-lfs configured, over the newest commits that are not merges

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/promote/policy/cost"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
@@ -153,6 +155,39 @@ func (in *inspection) pathSteps(folder string, content []byte, attributes bool) 
 		steps += each * float64(paths)
 	}
 	return steps, nil
+}
+
+// gitResources finds attribute and .mailmap files with which git needs too much time or memory.
+func gitResources(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	if pathname.Means(c.Path, ".mailmap") {
+		old, content, whole, err := in.rewritten(ctx, c, r)
+		if addresses := cost.Mapped(content); whole && addresses > max(cost.Mapped(old), cost.MappedLimit) {
+			r.at(c.Path, "git needs seconds or minutes to sort its %d addresses, in each git log", addresses)
+		}
+		return err
+	}
+	if !pathname.Means(pathname.Base(c.Path), ".gitattributes") {
+		return nil
+	}
+	a, err := in.attributeLines(ctx, c, r)
+	long := func(s effect) bool {
+		name, value := s.attribute()
+		return !s.reversed && name == cost.MarkerSize && cost.LongMarker(value)
+	}
+	through := a.macros.leading(long)
+	for _, l := range a.added() {
+		if slices.ContainsFunc(l.states, func(state string) bool { return long(effect{state, false}) || through[effect{state, false}.use()] }) {
+			r.at(c.Path, "line %d makes git write conflict markers of more than %d characters, for which it can need all memory", l.number, cost.MarkerLimit)
+		}
+	}
+	if names := attributeNames(a.after); names > max(attributeNames(a.before), cost.NameLimit) {
+		r.at(c.Path, "git needs too much time or memory for its %d attributes", names)
+	}
+	return err
+}
+
+func takesResources(path string) bool {
+	return pathname.Means(path, ".mailmap") || pathname.Means(pathname.Base(path), ".gitattributes")
 }
 
 func hasPatterns(path string) bool {

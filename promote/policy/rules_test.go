@@ -90,7 +90,7 @@ var ruleCases = map[string][]ruleCase{
 		{name: "elsewhere", change: files{"src/x": "1"}},
 		{name: "a link in the place of the folder", change: files{".venv": linkTo + "src"}, want: "hold", path: ".venv"},
 	},
-	"slow-pattern": slowCases,
+	"slow-pattern": slowCases, "git-resources": resourceCases,
 	"symlink-escape": {
 		{name: "absolute", change: files{"l": linkTo + "/etc/passwd"}, want: "hold", path: "l"},
 		{name: "upwards", change: files{"src/l": linkTo + "../../x"}, want: "hold", path: "src/l"},

@@ -58,7 +58,7 @@ func (s symlinkEscape) commit(ctx context.Context, in *inspection, r *report) er
 
 // byName has the rules that go by the name of a path.
 var byName = map[string]bool{"workspace-exposed": true, "user-driver": true, "embedded-repo": true, "agent-config": true, "host-exec": true,
-	"recipe": true, "slow-pattern": true, protectedPathID: true}
+	"recipe": true, "slow-pattern": true, "git-resources": true, protectedPathID: true}
 
 // otherNames checks a change with the rules that go by the name of a path, under each other name that the links of the tree
 // give it. A program that opens .mcp.json reads the file to which the link of that name leads.
