@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/passed"
@@ -20,6 +21,21 @@ import (
 
 // maxCommits bounds the commits of a record.
 const maxCommits = 10_000
+
+// gitTime bounds each read of commits by git. The commits are the agent's, and can be such that git needs hours.
+var gitTime = time.Minute
+
+// timely runs a function that reads with git. If git does not end in time, the visibility of the record says what is missing.
+func (g *gathering) timely(ctx context.Context, missing string, read func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, gitTime)
+	defer cancel()
+	err := read(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		g.visibility = append(g.visibility, fmt.Sprintf("git did not read %s within %s", missing, gitTime))
+		return nil
+	}
+	return err
+}
 
 // commits adds the list of the run's commits: those that landed since its beginning, and those that wait.
 func (g *gathering) commits(ctx context.Context) error {
@@ -43,11 +59,12 @@ func (g *gathering) commits(ctx context.Context) error {
 			lines = append(lines, record.Commit{State: part.state, Inner: p.Inner, Outer: p.Outer})
 		}
 	}
-	if err := g.describe(ctx, lines); err != nil {
+	err = g.timely(ctx, "the trees, parents and subjects of the commits", func(ctx context.Context) error { return g.describe(ctx, lines) })
+	if err != nil {
 		return err
 	}
 	g.put(record.CommitsName, record.EncodeCommits(lines), record.File{})
-	return errors.Join(g.flags(l), g.noted(ctx))
+	return errors.Join(g.flags(l), g.timely(ctx, "the notes of the landed commits", g.noted))
 }
 
 // flags adds the rules with findings in the run's landed commits.
@@ -153,8 +170,11 @@ func (g *gathering) changes(ctx context.Context) error {
 	err := g.Prisons.Repo.Look(ctx, gitops.Call{Args: []string{"-c", "diff.suppressBlankEmpty=false", "log", "--no-walk=unsorted", "--stdin", "--no-notes", "--no-show-signature",
 		"--no-color", "--no-ext-diff", "--no-textconv", "--encoding=UTF-8", "--format=email", "--patch-with-stat", "--full-index", "--binary",
 		"--diff-merges=first-parent", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", "-O/dev/null"},
-		Stdin: strings.NewReader(names.String()), Stdout: gitops.CapOutput(&out, record.MaxFile+1)})
+		Stdin: strings.NewReader(names.String()), Stdout: gitops.CapOutput(&out, record.MaxFile+1), For: gitTime})
 	switch {
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		g.absent[record.ChangesName] = fmt.Sprintf("git did not write them within %s; the commits have them", gitTime)
+		return nil
 	case out.Len() >= record.MaxFile || err != nil && ctx.Err() == nil && out.Len() > record.MaxFile/2:
 		g.absent[record.ChangesName] = fmt.Sprintf("more than %d bytes; the commits have it", record.MaxFile)
 		return nil
