@@ -3,6 +3,7 @@ package gitops_test
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -33,5 +34,27 @@ func TestBareReadsNoAttributes(t *testing.T) {
 		if err := r.ShowChange(t.Context(), &out, false, false, ours, "a"); err != nil || !strings.Contains(out.String(), "\n+ours\n") {
 			t.Errorf("the change is shown as %q, %v", out.String(), err)
 		}
+	}
+}
+
+// TestMergeInLittleMemory merges a file that is larger than the memory which git may allocate.
+func TestMergeInLittleMemory(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("no limit for another process")
+	}
+	w := gitopstest.New(t)
+	var text strings.Builder
+	for i := range 1 << 17 {
+		fmt.Fprintf(&text, "line %d of a large file\n", i)
+	}
+	large := text.String()
+	base := w.CommitAll(gitopstest.Files{"a": large})
+	ours, theirs := w.Built(base, gitopstest.Files{"a": "ours\n" + large}), w.Built(base, gitopstest.Files{"a": "theirs\n" + large})
+	if _, _, err := w.Bare().WithMemory(4<<20).MergeTree(t.Context(), ours, theirs); !gitops.Crashed(err) {
+		t.Errorf("%v, want an error that counts as a crash", err)
+	}
+	if _, conflicts, err := w.Bare().WithMemory(1<<30).MergeTree(t.Context(), ours, theirs); err != nil || len(conflicts) != 1 {
+		t.Errorf("%q, %v", conflicts, err)
 	}
 }

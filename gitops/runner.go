@@ -55,11 +55,11 @@ func Status(err error) int {
 	return -1
 }
 
-// Crashed reports whether a git command ended by a signal that nobody sends to end a program. The same command would end in the same way again:
-// git has a fault, or not enough memory for it.
+// Crashed reports whether a git command ended by a signal that nobody sends to end a program, or because it got no memory. The same command
+// would end in the same way again: git has a fault, or not enough memory for it.
 func Crashed(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.signal > 0 && !slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, e.signal)
+	return ok && OutOfMemory(e) || ok && e.signal > 0 && !slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, e.signal)
 }
 
 // Spent reports whether a git command ended because it used all of its processor time (see [Git.WithProcessor]).

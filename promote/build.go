@@ -94,7 +94,13 @@ type lazyBridge struct {
 }
 
 func newLazyBridge(e *Engine, f facts) *lazyBridge {
-	return &lazyBridge{inside: f.inside, open: func() (*quarantine.Bridge, error) { return f.quarantine.Bridge(e.Repo, f.config, e.bridgeDir()) }}
+	return &lazyBridge{inside: f.inside, open: func() (*quarantine.Bridge, error) {
+		b, err := f.quarantine.Bridge(e.Repo, f.config, e.bridgeDir())
+		if err == nil {
+			b.Memory = f.settings.Limits.Memory
+		}
+		return b, err
+	}}
 }
 
 // ready opens the bridge, unless it is open.

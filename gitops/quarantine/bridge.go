@@ -20,6 +20,7 @@ import (
 // ones to the outer repository, and Close removes the others. So neither store gets an object that it must not have.
 type Bridge struct {
 	*gitops.Git
+	Memory     int64 // bytes that git may allocate for a merge; 0: no limit
 	dir        string
 	quarantine string
 	outer      *gitops.Repository
@@ -211,7 +212,7 @@ func (b *Bridge) Merge(ctx context.Context, m Merge) (tree gitops.OID, conflicts
 	if err != nil {
 		return "", nil, err
 	}
-	git := b.Git
+	git := b.WithMemory(b.Memory)
 	if m.Own {
 		git = git.Configured("merge.directoryRenames=false")
 	}

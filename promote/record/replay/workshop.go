@@ -45,6 +45,7 @@ func openWorkshop(ctx context.Context, r *gitops.Repository) (*workshop, error) 
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
+	w.bridge.Memory = limits().Memory
 	w.across = w.bridge.Inspect(ctx, nil)
 	return w, nil
 }
