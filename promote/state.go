@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -143,20 +144,19 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 	defer cancel()
 	places, unseen := exporter.Places(searching)
 	s.Places = places
-	if s.OtherRefs, err = hold.OtherRefs(ctx, exporter, places, landed); err != nil {
-		return s, err
+	s.OtherRefs, err = hold.OtherRefs(ctx, exporter, places, landed) // a broken ref does not keep the changes from being counted
+	if hold.Explains(places, err) {
+		err = nil
 	}
-	if len(s.OtherRefs) > 0 {
-		if s.Operation, err = exporter.Operation(ctx); err != nil {
-			return s, err
-		}
+	if err == nil && len(s.OtherRefs) > 0 {
+		s.Operation, err = exporter.Operation(ctx)
 	}
 	if unseen == nil { // also counts if the search for places took all of its time
 		looking, cancel := limit()
 		defer cancel()
 		s.Uncommitted, unseen = exporter.Uncommitted(looking, places...)
 	}
-	return s, unseen
+	return s, cmp.Or(err, unseen)
 }
 
 // insideMain counts the commits of main that have not landed.

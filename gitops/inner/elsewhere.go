@@ -14,17 +14,24 @@ import (
 const (
 	// indexLimit limits the bytes of a listed index.
 	indexLimit = 64 << 20
-	// notThere is the exit status of the elsewhereScript for a folder that does not exist.
-	notThere = 70
+	// notThere and notRead are the exit statuses of the elsewhereScript for a folder that does not exist, and for one that cannot be read.
+	notThere, notRead = 70, 71
 )
 
 // elsewhereScript compares a work tree with an index that it reads from standard input, and prints the paths of changed and of new files. The
-// repository's objects are in another prison, and comparing needs none. Arguments: a folder for a repository, the object format, and the
-// paths of the work tree to try.
-const elsewhereScript = `d=$1 format=$2
+// repository's objects are in another prison, and comparing needs none. If a folder above or in the work tree cannot be read, the script prints the path
+// that it tried and that of the folder. Arguments: a folder for a repository, the object format, and the paths of the work tree to try.
+const elsewhereScript = `d=$1 format=$2 hidden='` + hiddenScript + `'
 shift 2
-for w; do [ ! -f "$w/.git" ] || break; done
+for w; do
+	[ ! -f "$w/.git" ] || break
+	up=$w
+	while [ ! -d "${up:-/}" ]; do up=${up%/*}; done
+	[ -x "${up:-/}" ] || { printf '%s\0!%s\0' "$w" "$up"; exit 71; }
+done
 [ -f "$w/.git" ] || exit 70
+closed=$(find "$w" -xdev -type d -exec sh -c "$hidden" sh {} + 2>/dev/null | head -c 1)
+[ -z "$closed" ] || { printf '%s\0' "$w"; find "$w" -xdev -type d -exec sh -c "$hidden" sh {} + 2>/dev/null; exit 71; }
 unset GIT_DIR GIT_WORK_TREE
 set -e
 git init -q --bare --template= --object-format="$format" "$d"
@@ -59,6 +66,10 @@ func (w Workspace) CountElsewhere(ctx context.Context, p *Place, home Workspace,
 		return fmt.Errorf("git in the agent's home: %w", err)
 	case code == notThere:
 		return nil
+	case code == notRead:
+		tried, closed, _ := strings.Cut(names.String(), "\x00!")
+		p.hide(tried, closed)
+		return nil
 	case code != 0:
 		return &gitops.Error{Args: []string{"status"}, Status: code, Stderr: stderr.String()}
 	}
@@ -72,4 +83,15 @@ func (w Workspace) CountElsewhere(ctx context.Context, p *Place, home Workspace,
 	}
 	p.Changes = len(changed) - 1 // the text after the last name
 	return nil
+}
+
+// hide turns p into the place of the closed folder above or below it that was found for the tried path. The same files have another path in p.
+func (p *Place) hide(tried, found string) {
+	found, _, _ = strings.Cut(found, "\x00")
+	p.Hidden = Closed
+	if below, ok := strings.CutPrefix(found, tried); ok {
+		p.Path += below
+		return
+	}
+	p.Path = strings.TrimSuffix(p.Path, strings.TrimPrefix(tried, found))
 }

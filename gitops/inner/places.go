@@ -22,12 +22,21 @@ type Place struct {
 	Changes  int        // changed paths that are not committed
 	Commits  int        // commits of a repository of its own that neither the inner repository nor a server has
 	Unread   bool       // the work there could not be counted
+	Hidden   Hidden     // empty for a work tree; otherwise what else is at Path, where work may be hidden
 
 	git, common string
 }
 
+// Hidden is a kind of file or folder that is not a work tree and may hide work that is lost with the workspace.
+type Hidden string
+
+// The kinds of hidden work.
+const (
+	Closed Hidden = "closed" // a folder, or a file of git, that the phantom may not read
+)
+
 // Loses reports whether work is lost with the place, other than commits of the inner repository.
-func (p Place) Loses() bool { return p.Changes > 0 || p.Commits > 0 || p.Unread }
+func (p Place) Loses() bool { return p.Changes > 0 || p.Commits > 0 || p.Unread || p.Hidden != "" }
 
 const (
 	// placesLimit limits the number of places that are counted.
@@ -37,15 +46,32 @@ const (
 	searchTime = 30 * time.Second
 )
 
-// searchScript prints the workspace's common directory, the entries of its other worktrees, and the paths of all .git below it. Argument: the
-// workspace. Caches of compiled files and the folders of loose objects in a bare repository have no repositories below them. The script ends with
-// the exit status of find: 1 if find could not read a folder. If the program find is missing, the exit status is 127.
+// searchScript prints the workspace's common directory, the entries of its other worktrees, and the paths of all .git below it. A path after "!" is
+// a folder that cannot be read, or such a file that names a ref or a worktree: git and find treat what is there as absent. Argument: the workspace. Caches of compiled files and the folders of loose objects have no repositories below
+// them. The exit status is 1 if find could not read everything for another reason than a missing permission, and 127 if there is no find.
 const searchScript = `cd "$1/.git" && printf '%s\0' "$(pwd -P)" || exit 0
 for e in "$1"/.git/worktrees/*; do
 	[ ! -d "$e" ] || printf '%s\0' "$e"
 done
-exec find "$1" -xdev '(' -path "$1/.git" -o -name __pycache__ -o -path '*/node_modules/.cache' -o -path '*/objects/[0-9a-f][0-9a-f]' ')' -prune \
-	-o -name .git '(' -type d -o -type f ')' -prune -print0`
+LC_ALL=C hidden='` + hiddenScript + `'
+export LC_ALL
+find "$1" -xdev -type d ! -perm -505 ! -exec sh -c "$hidden" sh {} + \
+	-o '(' -name __pycache__ -o -path '*/node_modules/.cache' -o -path '*/objects/[0-9a-f][0-9a-f]' ')' -prune \
+	-o -name .git ! -path "$1/.git" '(' -type d -o -type f ')' -print0 \
+	-o -path '*/.git/*' -type f '(' -path '*/.git/*refs/*' ! -path '*/logs/refs/*' -o -path '*/.git/*worktrees/*' ')' \
+		-exec sh -c "$hidden" sh {} +
+code=$?
+[ "$code" = 1 ] || exit "$code"
+other=$(find "$1" -xdev -type d 2>&1 >/dev/null | grep -c -v -e ': Permission denied$' -e ': No such file or directory$')
+[ "$other" = 0 ]`
+
+// hiddenScript prints those of its arguments that exist and cannot be read, after "!".
+const hiddenScript = `for p; do
+	if [ -r "$p" ] && { [ ! -d "$p" ] || [ -x "$p" ]; } || [ ! -e "$p" ]; then
+		continue
+	fi
+	printf "!%s\0" "$p"
+done`
 
 // placesScript prints for each place the path, the git directory, the common directory, the first bytes of HEAD, and "there" if the path has a
 // .git. The last four are empty if the git directory cannot be found. The path of a worktree may be relative to its git directory, and that of
@@ -76,14 +102,14 @@ const placesScript = `for e; do
 	printf '%s\0%s\0%s\0%s\0%s\0' "$p" "$g" "$c" "$(head -c 80 "$g/HEAD")" "$there"
 done`
 
-// Places lists the places, in the order of their paths, and counts the work in those below the workspace. A place elsewhere has no
-// count. If not all of the workspace could be searched, the last place is unread and has an empty path. Only the end of ctx is an error.
+// Places lists the hidden work, then the places in the order of their paths, and counts the work in those below the workspace. A place elsewhere
+// has no count. If not all of the workspace could be searched, the last place is unread and has an empty path. Only the end of ctx is an error.
 func (w Workspace) Places(ctx context.Context) ([]Place, error) {
 	return w.placesWithin(ctx, searchTime)
 }
 
 func (w Workspace) placesWithin(ctx context.Context, search time.Duration) ([]Place, error) {
-	main, entries, whole := w.searchPlaces(ctx, search)
+	main, entries, hidden, whole := w.searchPlaces(ctx, search)
 	counting, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	var places []Place
@@ -95,6 +121,7 @@ func (w Workspace) placesWithin(ctx context.Context, search time.Duration) ([]Pl
 		places, whole = places[:placesLimit], false
 	}
 	w.countPlaces(counting, places)
+	places = append(hidden, places...)
 	if !whole {
 		places = append(places, Place{Own: true, Unread: true})
 	}
@@ -104,21 +131,40 @@ func (w Workspace) placesWithin(ctx context.Context, search time.Duration) ([]Pl
 	return places, nil
 }
 
-// searchPlaces returns the workspace's common directory, and the paths that the searchScript finds in a limited time. whole reports whether
-// these are all.
-func (w Workspace) searchPlaces(ctx context.Context, atMost time.Duration) (main string, entries []string, whole bool) {
+// searchPlaces returns the workspace's common directory, and the paths and the hidden work that the searchScript finds in a limited time. whole
+// reports whether these are all.
+func (w Workspace) searchPlaces(ctx context.Context, atMost time.Duration) (main string, entries []string, hidden []Place, whole bool) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	out, code, err := w.output(ctx, searchScript, w.Dir)
 	found := strings.Split(out, "\x00")
 	found = found[:len(found)-1] // the last one may be incomplete
-	whole = err == nil && ctx.Err() == nil && (code == 0 || code == 1)
+	whole = err == nil && ctx.Err() == nil && code == 0
 	if len(found) == 0 {
-		return "", nil, whole
+		return "", nil, nil, whole
 	}
-	main, entries = found[0], found[1:]
+	main = found[0]
+	for _, e := range found[1:] {
+		switch e[:min(1, len(e))] {
+		case "!":
+			hidden = append(hidden, w.hiddenAt(e[1:], Closed))
+		default:
+			entries = append(entries, e)
+		}
+	}
+	slices.SortFunc(hidden, func(a, b Place) int { return cmp.Compare(a.Path, b.Path) })
+	hidden = slices.Compact(hidden)
 	const limited = 2 * placesLimit // a worktree below the workspace is found twice
-	return main, entries[:min(len(entries), limited)], whole && len(entries) <= limited
+	whole = whole && len(entries) <= limited && len(hidden) <= placesLimit
+	return main, entries[:min(len(entries), limited)], hidden[:min(len(hidden), placesLimit)], whole
+}
+
+// hiddenAt returns the place of hidden work.
+func (w Workspace) hiddenAt(file string, what Hidden) Place {
+	if file = strings.TrimPrefix(file, w.Dir); file == "" {
+		file = "/."
+	}
+	return Place{Path: file[1:], Hidden: what}
 }
 
 // countPlaces counts the work in the places that are below the workspace. A place whose work cannot be counted in time is unread.
@@ -200,11 +246,11 @@ func (w Workspace) countUnfetched(ctx context.Context, have []string) (int, erro
 			have = append(have, string(id))
 		}
 	}
-	onRefs, err := w.countRevisions(ctx, append([]string{"--exclude=refs/tags/*", "--glob=refs/*", "--not", "--remotes"}, have...)...)
+	onRefs, err := w.countRevisions(ctx, append([]string{"--ignore-missing", "--exclude=refs/tags/*", "--glob=refs/*", "--not", "--remotes"}, have...)...)
 	if err != nil {
 		return 0, err
 	}
-	onHeads, err := w.countRevisions(ctx, append([]string{"--exclude=refs/*", "--all", "--not", "--glob=refs/*"}, have...)...)
+	onHeads, err := w.countRevisions(ctx, append([]string{"--ignore-missing", "--exclude=refs/*", "--all", "--not", "--glob=refs/*"}, have...)...)
 	return onRefs + onHeads, err
 }
 
@@ -229,10 +275,10 @@ func local(line string) bool {
 	return !colon || strings.Contains(host, "/") || host == "file"
 }
 
-// Below returns the paths of those places that are below the workspace.
+// Below returns the paths of those work trees that are below the workspace.
 func Below(places []Place) (paths []string) {
 	for _, p := range places {
-		if p.Path != "" && !path.IsAbs(p.Path) {
+		if p.Path != "" && !path.IsAbs(p.Path) && p.Hidden == "" {
 			paths = append(paths, p.Path)
 		}
 	}

@@ -207,14 +207,14 @@ func (w Workspace) brokenMain(ctx context.Context) error {
 }
 
 // Count returns the number of commits that are reachable from want but not from have. Commits in have that no
-// longer exist inside (amended, and removed by gc) are ignored.
+// longer exist inside (amended, and removed by gc) are ignored. A ref in want without its commit is an [Invalid].
 func (w Workspace) Count(ctx context.Context, want string, have ...string) (int, error) {
-	return w.countRevisions(ctx, append([]string{want, "--not"}, have...)...)
+	return w.countRevisions(ctx, append([]string{want, "--ignore-missing", "--not"}, have...)...)
 }
 
-// countRevisions returns the number of commits that git rev-list lists for revisions.
+// countRevisions returns the number of commits that git rev-list lists for revisions. Git applies --ignore-missing to the revisions that come after.
 func (w Workspace) countRevisions(ctx context.Context, revisions ...string) (int, error) {
-	text, err := w.query(ctx, append([]string{"rev-list", "--count", "--ignore-missing"}, append(revisions, "--")...)...)
+	text, err := w.query(ctx, append([]string{"rev-list", "--count"}, append(revisions, "--")...)...)
 	if err != nil {
 		return 0, err
 	}

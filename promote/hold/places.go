@@ -32,7 +32,10 @@ func Works(places []inner.Place) (texts []string) {
 }
 
 func work(p inner.Place) string {
-	if p.Path == "" {
+	switch {
+	case p.Hidden == inner.Closed:
+		return "possible work in the unreadable path " + gitops.Text(p.Path).String()
+	case p.Path == "":
 		return "work in places that were not searched or counted"
 	}
 	var parts []string
@@ -59,16 +62,19 @@ func KeepFirst(places []inner.Place, top, id string) []string {
 	switch {
 	case len(losing) == 0:
 		return nil
-	case losing[0].Path == "":
+	case losing[0].Path == "", losing[0].Hidden == inner.Closed:
 		return []string{See(losing[0], top)}
 	}
 	return []string{See(losing[0], top), keep(losing[0], top, id)}
 }
 
-// See returns the command that shows the work in a place. top is the path of the workspace inside.
+// See returns the command that shows the work in a place, or that lets airlock read it. top is the path of the workspace inside.
 func See(p inner.Place, top string) string {
-	if p.Path == "" {
+	switch {
+	case p.Path == "":
 		return "git airlock visit -- find . -name .git"
+	case p.Hidden == inner.Closed:
+		return "git airlock visit -- chmod -R u+rwX -- " + gitops.Pasteable(folder(p, top))
 	}
 	return "git airlock visit -- git -C " + gitops.Pasteable(folder(p, top)) + " status"
 }

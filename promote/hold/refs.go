@@ -2,6 +2,7 @@ package hold
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -34,13 +35,36 @@ type commits interface {
 	Count(ctx context.Context, want string, have ...string) (int, error)
 }
 
+// refsError reports refs that git in the workspace cannot read.
+type refsError struct{ *inner.Invalid }
+
+func (e *refsError) Unwrap() error { return e.Invalid }
+
+// Next returns the command that names the broken refs, and the commits that they may have named.
+func (e *refsError) Next() []string {
+	return []string{"git airlock visit -- git fsck --lost-found"}
+}
+
+// unreadableRefs adds the next commands to an error of git about refs.
+func unreadableRefs(err error) error {
+	if invalid, ok := errors.AsType[*inner.Invalid](err); ok && !invalid.Stalled {
+		return &refsError{invalid}
+	}
+	return err
+}
+
+// Explains reports whether an error of [OtherRefs] may come from one of the places, which then is the better message.
+func Explains(places []inner.Place, err error) bool {
+	return errors.As(err, new(*refsError)) && slices.ContainsFunc(places, func(p inner.Place) bool { return p.Hidden == inner.Closed })
+}
+
 // OtherRefs counts the commits that exist only on inner refs: on branches, tags and the stash, and on the HEADs of the agent's worktrees.
 func OtherRefs(ctx context.Context, exporter commits, places []inner.Place, have []string) ([]OtherRef, error) {
 	list := []OtherRef{}
 	have = append(slices.Clip(have), fetchedRefs, remarkRefs) // these commits also exist elsewhere
 	all, err := exporter.Count(ctx, anyRefOrHead, have...)
 	if err != nil || all == 0 {
-		return list, err
+		return list, unreadableRefs(err)
 	}
 	refs, err := exporter.Branches(ctx, "refs")
 	if err != nil {
