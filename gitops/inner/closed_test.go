@@ -132,19 +132,23 @@ func isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// TestUnreadableMetadata checks what broken refs and closed files of git are reported as.
+// TestUnreadableMetadata checks what a broken ref and a stash of an unfinished operation are reported as.
 func TestUnreadableMetadata(t *testing.T) {
 	for script, want := range map[string]string{
 		":": "",
-		"git -C w symbolic-ref refs/remotes/origin/HEAD refs/remotes/x":         "",
-		"git -C w symbolic-ref refs/heads/none refs/heads/nothing":              "",
-		"mkdir w/.git/refs/heads/empty; : >w/.git/refs/heads/empty/x.lock":      "",
-		"chmod 0 w/.git/hooks w/a/f; chmod 400 w/c/f; chmod 0 w/.git/logs/HEAD": "{Path:.git/hooks",
-		"chmod 0 w/a/f; chmod 400 w/c/f; chmod 0 w/.git/logs/HEAD":              "1 changes",
-		": >w/.git/refs/heads/side":                                             "bad object refs/heads/side",
-		"echo 1111111111111111111111111111111111111111 >w/.git/refs/heads/side": "bad object refs/heads/side",
-		": >w/ign/own/.git/refs/heads/side":                                     "Unread:true",
-		"chmod 0 w/.git/objects/??":                                             "{Path:.git/objects/",
+		"git -C w symbolic-ref refs/remotes/origin/HEAD refs/remotes/x":                 "",
+		"git -C w symbolic-ref refs/heads/none refs/heads/nothing":                      "",
+		"mkdir w/.git/refs/heads/empty; : >w/.git/refs/heads/empty/x.lock":              "",
+		"chmod 0 w/.git/hooks w/a/f; chmod 400 w/c/f; chmod 0 w/.git/logs/HEAD":         "{Path:.git/hooks",
+		"chmod 0 w/a/f; chmod 400 w/c/f; chmod 0 w/.git/logs/HEAD":                      "1 changes",
+		": >w/.git/refs/heads/side":                                                     "bad object refs/heads/side",
+		"echo 1111111111111111111111111111111111111111 >w/.git/refs/heads/side":         "bad object refs/heads/side",
+		": >w/ign/own/.git/refs/heads/side":                                             "Unread:true",
+		"chmod 0 w/.git/objects/??":                                                     "{Path:.git/objects/",
+		"cd w; echo y >>a/f; git stash create >.git/MERGE_AUTOSTASH; git checkout -q a": "Hidden:autostash",
+		"cd w; for i in 1 2; do echo $i >$i; git add $i; git commit -qm $i; done; git update-ref refs/heads/base HEAD; echo y >>a/f; GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i --autostash HEAD~2": "{Path:.git/rebase-merge/autostash",
+		"cd home; echo y >>a/f; mkdir ../w/.git/worktrees/home/rebase-apply; git stash create >../w/.git/worktrees/home/rebase-apply/autostash; git checkout -q a":                                             "{Path:.git/worktrees/home/rebase-apply/autostash",
+		"git -C w update-ref refs/heads/rebase-merge/autostash base": "",
 	} {
 		w, do := asNobody(t)
 		do(script)

@@ -32,7 +32,8 @@ type Hidden string
 
 // The kinds of hidden work.
 const (
-	Closed Hidden = "closed" // a folder, or a file of git, that the phantom may not read
+	Closed    Hidden = "closed"    // a folder, or a file of git, that the phantom may not read
+	Autostash Hidden = "autostash" // the file of an unfinished rebase or merge that names a stash; no ref has that stash
 )
 
 // Loses reports whether work is lost with the place, other than commits of the inner repository.
@@ -47,7 +48,8 @@ const (
 )
 
 // searchScript prints the workspace's common directory, the entries of its other worktrees, and the paths of all .git below it. A path after "!" is
-// a folder that cannot be read, or such a file that names a ref or a worktree: git and find treat what is there as absent. Argument: the workspace. Caches of compiled files and the folders of loose objects have no repositories below
+// a folder that cannot be read, or such a file that names a ref or a worktree: git and find treat what is there as absent. A path after "=" is a file
+// that names a stash, which no ref has. Argument: the workspace. Caches of compiled files and the folders of loose objects have no repositories below
 // them. The exit status is 1 if find could not read everything for another reason than a missing permission, and 127 if there is no find.
 const searchScript = `cd "$1/.git" && printf '%s\0' "$(pwd -P)" || exit 0
 for e in "$1"/.git/worktrees/*; do
@@ -58,16 +60,20 @@ export LC_ALL
 find "$1" -xdev -type d ! -perm -505 ! -exec sh -c "$hidden" sh {} + \
 	-o '(' -name __pycache__ -o -path '*/node_modules/.cache' -o -path '*/objects/[0-9a-f][0-9a-f]' ')' -prune \
 	-o -name .git ! -path "$1/.git" '(' -type d -o -type f ')' -print0 \
-	-o -path '*/.git/*' -type f '(' -path '*/.git/*refs/*' ! -path '*/logs/refs/*' -o -path '*/.git/*worktrees/*' ')' \
+	-o -path '*/.git/*' -type f '(' -path '*/.git/*refs/*' ! -path '*/logs/refs/*' -o -path '*/.git/*worktrees/*' -o -name '*autostash' -o -name '*AUTOSTASH' ')' \
 		-exec sh -c "$hidden" sh {} +
 code=$?
 [ "$code" = 1 ] || exit "$code"
 other=$(find "$1" -xdev -type d 2>&1 >/dev/null | grep -c -v -e ': Permission denied$' -e ': No such file or directory$')
 [ "$other" = 0 ]`
 
-// hiddenScript prints those of its arguments that exist and cannot be read, after "!".
+// hiddenScript prints those of its arguments that exist and cannot be read, after "!", and the files with a stash, after "=".
 const hiddenScript = `for p; do
 	if [ -r "$p" ] && { [ ! -d "$p" ] || [ -x "$p" ]; } || [ ! -e "$p" ]; then
+		case ${p##*/.git/} in
+		rebase-*/autostash | MERGE_AUTOSTASH | worktrees/*/rebase-*/autostash | worktrees/*/MERGE_AUTOSTASH | modules/*/rebase-*/autostash | modules/*/MERGE_AUTOSTASH)
+			if [ -f "$p" ] && [ -s "$p" ]; then printf "=%s\0" "$p"; fi ;;
+		esac
 		continue
 	fi
 	printf "!%s\0" "$p"
@@ -148,6 +154,8 @@ func (w Workspace) searchPlaces(ctx context.Context, atMost time.Duration) (main
 		switch e[:min(1, len(e))] {
 		case "!":
 			hidden = append(hidden, w.hiddenAt(e[1:], Closed))
+		case "=":
+			hidden = append(hidden, w.hiddenAt(e[1:], Autostash))
 		default:
 			entries = append(entries, e)
 		}

@@ -35,6 +35,8 @@ func work(p inner.Place) string {
 	switch {
 	case p.Hidden == inner.Closed:
 		return "possible work in the unreadable path " + gitops.Text(p.Path).String()
+	case p.Hidden == inner.Autostash:
+		return "a stash of an unfinished operation in " + gitops.Text(p.Path).String()
 	case p.Path == "":
 		return "work in places that were not searched or counted"
 	}
@@ -64,6 +66,8 @@ func KeepFirst(places []inner.Place, top, id string) []string {
 		return nil
 	case losing[0].Path == "", losing[0].Hidden == inner.Closed:
 		return []string{See(losing[0], top)}
+	case losing[0].Hidden == inner.Autostash:
+		return []string{See(losing[0], top), "git airlock visit -- git status  # continue or abort the operation"}
 	}
 	return []string{See(losing[0], top), keep(losing[0], top, id)}
 }
@@ -75,6 +79,8 @@ func See(p inner.Place, top string) string {
 		return "git airlock visit -- find . -name .git"
 	case p.Hidden == inner.Closed:
 		return "git airlock visit -- chmod -R u+rwX -- " + gitops.Pasteable(folder(p, top))
+	case p.Hidden == inner.Autostash:
+		return "git airlock visit -- sh -c 'git stash show -p \"$(cat \"$1\")\"' sh " + gitops.Pasteable(folder(p, top))
 	}
 	return "git airlock visit -- git -C " + gitops.Pasteable(folder(p, top)) + " status"
 }
