@@ -20,7 +20,7 @@ import (
 // script does not name such a path. The script does not exclude a path if the index has files below it.
 var rescueScript = []string{"sh", "-c", `for p; do
 	shift
-	git check-ignore -q -- "$p"
+	git check-ignore -q -- "./$p" # takes no literal pathspecs, but none with "./" has magic
 	[ $? = 1 ] && [ -z "$(git ls-files -- ":(top,literal)$p/" | head -c 1)" ] && set -- "$@" ":(top,exclude,literal)$p"
 done
 git -c core.hooksPath=/dev/null add -A -- :/ "$@" >&2 &&
