@@ -46,6 +46,12 @@ func (s Store) WorkspaceHere(r Record) string {
 // WorkspaceGone reports whether somebody has removed the workspace.
 func (s Store) WorkspaceGone(r Record) bool { return missing(s.Workspace(r)) }
 
+// WorkspaceReplaced reports whether somebody has put a link or a file in the place of the workspace.
+func (s Store) WorkspaceReplaced(r Record) bool {
+	info, err := os.Lstat(s.Workspace(r))
+	return err == nil && !info.IsDir()
+}
+
 // abandoned reports whether a folder is no longer a work tree. A folder that is a work tree may belong to a copy of
 // the repository, whose workspaces are not ours.
 func abandoned(top string) bool {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"path"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/prison"
@@ -33,6 +35,9 @@ func (p Prisons) OpenExporter(ctx context.Context, r airlock.Record) (promote.Ex
 	if err != nil {
 		return nil, err
 	}
+	if err := p.checkFolder(r); err != nil {
+		return nil, err
+	}
 	box, err := p.openReadOnly(ctx, r, spec)
 	if err != nil {
 		return nil, err
@@ -41,6 +46,14 @@ func (p Prisons) OpenExporter(ctx context.Context, r airlock.Record) (promote.Ex
 	workspace := WorkspaceIn(box)
 	workspace.Scratch = "/tmp" // each of these prisons has its own, and ends with it
 	return exporter{workspace, box, home, "/home/" + spec.User}, nil
+}
+
+// checkFolder returns an error if something other than a folder is in the place of the workspace.
+func (p Prisons) checkFolder(r airlock.Record) error {
+	if !p.Store.WorkspaceReplaced(r) {
+		return nil
+	}
+	return environment.Advise(fmt.Errorf("%s is not a folder any more; move the workspace back", r.Workspace), "ls -ld -- "+gitops.Pasteable(p.Store.Workspace(r)))
 }
 
 // exporterSpec describes the exporter's prisons.

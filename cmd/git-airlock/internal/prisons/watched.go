@@ -57,6 +57,9 @@ func (p Prisons) learnValues(r airlock.Record, env []string, committed map[strin
 func (p Prisons) StartSpec(r airlock.Record, env []string, committed map[string]string, w Watched) (prison.Spec, error) {
 	spec, err := p.Spec(r)
 	if err == nil {
+		err = p.checkFolder(r)
+	}
+	if err == nil {
 		err = p.learnValues(r, env, committed)
 	}
 	if err != nil {
