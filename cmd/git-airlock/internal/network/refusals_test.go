@@ -162,7 +162,7 @@ func TestKilledHolder(t *testing.T) {
 // with these words.
 func TestPortsOfProxies(t *testing.T) {
 	now := time.Now()
-	denied := Rules{Rules: control.Rules{Deny: []control.Rule{{Text: "a.test:3128", Source: Live}}}}
+	denied := Rules{Rules: control.Rules{Deny: []control.Rule{{Text: "a.test:3128", Source: live}}}}
 	for _, x := range []struct {
 		rules   Rules
 		record  control.Record
