@@ -2,6 +2,7 @@ package hello
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -50,12 +51,12 @@ func TestSlowClients(t *testing.T) {
 				if form == "second" { // after the header of a record, the time begins again
 					within *= 2
 				}
-				if form == "second" && want == errSilent { // it has sent a hello before
+				if form == "second" && errors.Is(want, errSilent) { // it has sent a hello before
 					want = map[bool]error{true: errLate, false: errEnded}[within > 0]
 				}
 				begun := time.Now()
 				_, err := read(ours)
-				if took := time.Since(begun); err != want || took > within {
+				if took := time.Since(begun); !errors.Is(err, want) || took > within {
 					t.Errorf("%s, %s hello: %v after %s, want %v", name, form, err, took, want)
 				}
 				if Unfinished(err) != (want != nil) {
@@ -90,7 +91,7 @@ func TestUnfinishedHasNoAddress(t *testing.T) {
 				theirs.(*net.TCPConn).SetLinger(linger)
 				theirs.Close()
 			})
-			if _, err := Read(ours); err != want {
+			if _, err := Read(ours); !errors.Is(err, want) {
 				t.Errorf("after %q: %v, want %v", sent, err, want)
 			}
 			ours.Close()

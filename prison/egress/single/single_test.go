@@ -83,8 +83,8 @@ type pausing struct {
 func (p *pausing) Read(b []byte) (int, error) {
 	if p.pause < 0 {
 		defer func() {
-			p.Conn.Write([]byte(p.say))
-			p.Conn.Close()
+			p.Write([]byte(p.say))
+			p.Close()
 		}()
 	}
 	time.Sleep(p.pause)

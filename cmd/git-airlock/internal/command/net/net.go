@@ -53,8 +53,6 @@ var (
 	recordsFlag = &cli.BoolFlag{Name: "json", Usage: "print one JSON document, or each record as a line with --follow"}
 )
 
-var errNothingRefused = errors.New("nothing was refused")
-
 // showNetwork prints the network of an airlock. If the airlock has no network, it refuses; with --json it also prints the document.
 func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 	n, err := s.Network(c.Context, r)
