@@ -2,7 +2,6 @@ package land
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +77,10 @@ func (l *landing) refresh(ctx context.Context, placed map[string]os.FileInfo) er
 	if x := readIndex(l.next(), l.r.Format, l.changes); x != nil {
 		return x.stamp(l.r, l.next(), l.changes, placed)
 	}
-	return cmp.Or(refreshByGit(ctx, l.r, l.next(), l.changes, l.filters), durable.SyncPath(l.next()))
+	if err := refreshByGit(ctx, l.r, l.next(), l.changes, l.filters); err != nil {
+		return err
+	}
+	return durable.SyncPath(l.next())
 }
 
 // refreshByGit lets git write the stat data of the changed paths into an index. Git runs clean filters for this. A refresh that takes too long, or

@@ -222,7 +222,10 @@ func (c *recovery) forwardIndex(ctx context.Context) error {
 	if err := enter(ctx, g, rest, c.New.Zero()); err != nil {
 		return err
 	}
-	if err := cmp.Or(refreshByGit(ctx, c.r, next, c.changes, c.filters), durable.SyncPath(next)); err != nil {
+	if err := refreshByGit(ctx, c.r, next, c.changes, c.filters); err != nil {
+		return err
+	}
+	if err := durable.SyncPath(next); err != nil {
 		return err
 	}
 	return os.Rename(next, index)
