@@ -94,7 +94,7 @@ func (h *holder) know() {
 	}
 }
 
-// supply stores values of credentials, and sends them to the process.
+// supply stores values of credentials, sends them to the process, and writes into the state which credentials have one.
 func (h *holder) supply(given []secret.Secret) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package filekind distinguishes text from other content, by the name of a file and by its bytes, and by the charset of a text.
+// Package filekind distinguishes text from other content, by the name of a file and by its bytes.
 package filekind
 
 import (
