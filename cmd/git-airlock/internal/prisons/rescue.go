@@ -22,9 +22,9 @@ import (
 // the index has files below it.
 //
 // Git add may take long and be ended, so it writes into a folder of its own. The objects and the index come from there in an instant. The index is
-// locked meanwhile, with a lock that the cleanScript recognises.
+// locked meanwhile, with a lock that the cleanScript recognises. The agent can read the scripts and what they write, so the tool's name is not in them.
 var rescueScript = []string{"sh", "-c", `dir=$(git rev-parse --absolute-git-dir) || exit
-own=$dir/airlock-rescue lock=$dir/index.lock
+own=$dir/index-next lock=$dir/index.lock
 rm -rf "$own" && mkdir -p "$own/objects" || exit
 trap 'rm -rf "$own"' EXIT
 for p; do
@@ -47,7 +47,7 @@ for f in "$own"/objects/?? "$own/objects/pack"; do
 	[ ! -e "$1" ] || { mkdir -p "$to" && mv -f -- "$@" "$to"; } || exit
 done
 if [ -e "$own/index" ]; then
-	(set -C; echo airlock-rescue >"$lock") 2>/dev/null || { echo "the agent's git changes the index" >&2; exit 1; }
+	(set -C; echo index-next >"$lock") 2>/dev/null || { echo "the agent's git changes the index" >&2; exit 1; }
 	now=none
 	[ ! -e "$dir/index" ] || now=$(cksum <"$dir/index")
 	if [ "$now" != "$before" ]; then rm -f "$lock"; echo "the agent's git has changed the index" >&2; exit 1; fi
@@ -60,8 +60,8 @@ fi`, "sh"}
 
 // cleanScript removes what a rescueScript has left that was ended, and prints the sizes and names of the largest files that are not committed.
 var cleanScript = []string{"sh", "-c", `dir=$(git rev-parse --absolute-git-dir) || exit
-[ "$(head -c 14 "$dir/index.lock" 2>/dev/null)" != airlock-rescue ] || rm -f "$dir/index.lock"
-rm -rf "$dir/airlock-rescue"
+[ "$(head -c 11 "$dir/index.lock" 2>/dev/null)" != index-next ] || rm -f "$dir/index.lock"
+rm -rf "$dir/index-next"
 git ls-files -z --others --modified --exclude-standard | xargs -0 -r stat -c '%s %n' -- 2>/dev/null | sort -rn | head -n 3`}
 
 const (

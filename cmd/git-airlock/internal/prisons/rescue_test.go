@@ -38,6 +38,15 @@ func (h host) sh(t *testing.T, script string) string {
 	return strings.TrimSpace(out.String())
 }
 
+// TestRescueScriptsAreNeutral looks for the tool's name in all that the agent can see of a rescue: the scripts hold the name of each file too.
+func TestRescueScriptsAreNeutral(t *testing.T) {
+	for _, script := range [][]string{rescueScript, cleanScript} {
+		if text := strings.Join(script, " "); strings.Contains(strings.ToLower(text), "airlock") {
+			t.Errorf("the tool's name is in a script for the inside: %s", text)
+		}
+	}
+}
+
 // TestRescueThatIsEnded ends a rescue while git reads a file that is too large. Git of the agent must work as before, and nothing is left.
 func TestRescueThatIsEnded(t *testing.T) {
 	h := host{dir: t.TempDir()}
@@ -48,7 +57,7 @@ echo work >work.txt; truncate -s 300G 'disk image'`)
 		t.Fatal(err)
 	}
 	time.Sleep(time.Second) // the host, unlike a prison, ends only the shell at once: git fails when its folder is gone
-	if left := h.sh(t, "find .git -name '*.lock' -o -name 'tmp_*' -o -name 'airlock*'"); left != "" {
+	if left := h.sh(t, "find .git -name '*.lock' -o -name 'tmp_*' -o -name 'index-next*'"); left != "" {
 		t.Errorf("left: %s", left)
 	}
 	h.sh(t, "echo '/disk image' >>.git/info/exclude")
@@ -75,7 +84,7 @@ for d in ':!sub' ':(top)x' '*' ign/own; do git init -q "$d"; git -C "$d" -c user
 		"1 3 large 300\n?? */\n?? :!sub/\n?? :(top)x/" {
 		t.Errorf("committed: %q", got)
 	}
-	if left := h.sh(t, "find .git -maxdepth 1 -name '*.lock' -o -maxdepth 1 -name 'airlock*'"); left != "" {
+	if left := h.sh(t, "find .git -maxdepth 1 -name '*.lock' -o -maxdepth 1 -name 'index-next*'"); left != "" {
 		t.Errorf("left: %s", left)
 	}
 	if ref, err := rescueIn(t.Context(), h, []string{":!sub", ":(top)x", "*", "ign/own"}, time.Minute); err != nil || ref != "" {
