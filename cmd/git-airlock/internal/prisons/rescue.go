@@ -22,9 +22,15 @@ import (
 // the index has files below it.
 //
 // Git add may take long and be ended, so it writes into a folder of its own. The objects and the index come from there in an instant. The index is
-// locked meanwhile, with a lock that the cleanScript recognises. The agent can read the scripts and what they write, so the tool's name is not in them.
+// locked meanwhile, with a lock that the next rescue and the cleanScript recognise. If another git has locked the index, the script prints the
+// path of the lock and ends with lockedStatus, before the work begins where that is possible. The agent can read the scripts and what they write, so
+// the tool's name is not in them.
 var rescueScript = []string{"sh", "-c", `dir=$(git rev-parse --absolute-git-dir) || exit
 own=$dir/index-next lock=$dir/index.lock
+locked() { printf '%s\n' "$lock"; exit 75; }
+` + removeLock + `
+[ ! -e "$lock" ] || sleep 1 # a git that is at work may end
+[ ! -e "$lock" ] || locked
 rm -rf "$own" && mkdir -p "$own/objects" || exit
 trap 'rm -rf "$own"' EXIT
 for p; do
@@ -47,7 +53,7 @@ for f in "$own"/objects/?? "$own/objects/pack"; do
 	[ ! -e "$1" ] || { mkdir -p "$to" && mv -f -- "$@" "$to"; } || exit
 done
 if [ -e "$own/index" ]; then
-	(set -C; echo index-next >"$lock") 2>/dev/null || { echo "the agent's git changes the index" >&2; exit 1; }
+	(set -C; echo index-next >"$lock") 2>/dev/null || locked
 	now=none
 	[ ! -e "$dir/index" ] || now=$(cksum <"$dir/index")
 	if [ "$now" != "$before" ]; then rm -f "$lock"; echo "the agent's git has changed the index" >&2; exit 1; fi
@@ -58,9 +64,13 @@ if ! git diff --cached --quiet; then
 git -c core.hooksPath=/dev/null commit -q --no-verify -m 'Uncommitted work' >&2 && { git symbolic-ref -q HEAD || echo HEAD; }
 fi`, "sh"}
 
+// removeLock is the part of both scripts that removes the lock of a rescue that was ended. No other lock begins with this word.
+const removeLock = `if [ -f "$lock" ] && [ "$(head -c 11 "$lock" 2>/dev/null)" = index-next ]; then rm -f "$lock"; fi`
+
 // cleanScript removes what a rescueScript has left that was ended, and prints the sizes and names of the largest files that are not committed.
 var cleanScript = []string{"sh", "-c", `dir=$(git rev-parse --absolute-git-dir) || exit
-[ "$(head -c 11 "$dir/index.lock" 2>/dev/null)" != index-next ] || rm -f "$dir/index.lock"
+lock=$dir/index.lock
+` + removeLock + `
 rm -rf "$dir/index-next"
 git ls-files -z --others --modified --exclude-standard | xargs -0 -r stat -c '%s %n' -- 2>/dev/null | sort -rn | head -n 3`}
 
@@ -71,6 +81,8 @@ const (
 	rescueTime = time.Minute
 	// cleanTime bounds the time of removing what an ended commit has left.
 	cleanTime = 10 * time.Second
+	// lockedStatus is the exit status of a rescueScript that has found the index locked.
+	lockedStatus = 75
 )
 
 // Rescue commits the agent's uncommitted changes, and returns the ref of the commit. The workspace reports the ref, so it is not
@@ -108,6 +120,9 @@ func rescueIn(ctx context.Context, box prison.Prison, except []string, atMost ti
 	if err != nil {
 		return "", err
 	}
+	if status == lockedStatus {
+		return "", locked(strings.TrimSuffix(where.String(), "\n"))
+	}
 	if status != 0 {
 		return "", fmt.Errorf("commit the agent's uncommitted changes: %s", gitops.Text(said.String()))
 	}
@@ -124,6 +139,12 @@ func clean(ctx context.Context, box prison.Prison) string {
 		return ""
 	}
 	return largest.String()
+}
+
+// locked returns the error for a commit that found the index locked. It names the lock, which stays if a git was ended.
+func locked(lock string) error {
+	return environment.Advise(fmt.Errorf("commit the agent's uncommitted changes: a git process has locked the index with %s", gitops.Text(lock)),
+		"git airlock visit -- rm -- "+gitops.Pasteable(lock)+"  # if no git runs inside", "git airlock promote --rescue")
 }
 
 // tooSlow returns the error for a commit that did not end in time, with the largest files.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/prison"
 )
 
@@ -95,5 +96,32 @@ for d in ':!sub' ':(top)x' '*' ign/own; do git init -q "$d"; git -C "$d" -c user
 	}
 	if ref, err := rescueIn(t.Context(), h, []string{":!sub", ":(top)x", "*", "ign/own"}, time.Minute); err != nil || ref != "" {
 		t.Errorf("again: %q, %v", ref, err)
+	}
+}
+
+// TestRescueFindsALock removes what a killed rescue has left, and names the lock of any other git before the work begins.
+func TestRescueFindsALock(t *testing.T) {
+	h := host{dir: t.TempDir()}
+	h.sh(t, `git init -q -b main; git config user.name n; git config user.email n@x; git commit -q --allow-empty -m base
+echo 1 >work.txt; mkdir -p .git/index-next/objects; : >.git/index-next/index; echo index-next >.git/index.lock`)
+	if ref, err := rescueIn(t.Context(), h, nil, time.Minute); err != nil || ref != "refs/heads/main" {
+		t.Fatalf("%q, %v", ref, err)
+	}
+	h.sh(t, "git fsck --strict; git diff --quiet HEAD; test ! -e .git/index.lock; test ! -e .git/index-next; echo 2 >work.txt; echo DIRC >.git/index.lock")
+	_, err := rescueIn(t.Context(), h, nil, time.Minute)
+	lock := h.sh(t, "git rev-parse --absolute-git-dir") + "/index.lock"
+	if err == nil || !strings.HasSuffix(err.Error(), "a git process has locked the index with "+lock) {
+		t.Fatal(err)
+	}
+	advised, ok := errors.AsType[*environment.Advised](err)
+	if !ok || !strings.Contains(strings.Join(advised.Next, "\n"), "rm -- "+lock+"  #") {
+		t.Errorf("hint: %v", advised)
+	}
+	if left := h.sh(t, "cat .git/index.lock; git cat-file -e $(git hash-object work.txt) 2>&1 || echo unwritten; ls .git | grep next || :"); left != "DIRC\nunwritten" {
+		t.Errorf("left: %q", left)
+	}
+	h.sh(t, "rm .git/index.lock; (sleep 0.5; rm .git/index.lock) >/dev/null 2>&1 & : >.git/index.lock")
+	if ref, err := rescueIn(t.Context(), h, nil, time.Minute); err != nil || ref != "refs/heads/main" {
+		t.Errorf("beside a git that ends: %q, %v", ref, err)
 	}
 }
