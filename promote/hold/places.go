@@ -67,7 +67,7 @@ func KeepFirst(places []inner.Place, top, id string) []string {
 	case losing[0].Path == "", losing[0].Hidden == inner.Closed:
 		return []string{See(losing[0], top)}
 	case losing[0].Hidden == inner.Autostash:
-		return []string{See(losing[0], top), "git airlock visit -- git status  # continue or abort the operation"}
+		return []string{See(losing[0], top), unfinished(losing[0], top) + "  # continue or abort the operation"}
 	}
 	return []string{See(losing[0], top), keep(losing[0], top, id)}
 }
@@ -80,9 +80,33 @@ func See(p inner.Place, top string) string {
 	case p.Hidden == inner.Closed:
 		return "git airlock visit -- chmod -R u+rwX -- " + gitops.Pasteable(folder(p, top))
 	case p.Hidden == inner.Autostash:
-		return "git airlock visit -- sh -c 'git stash show -p \"$(cat \"$1\")\"' sh " + gitops.Pasteable(folder(p, top))
+		git, file := stashed(p, top)
+		return "git airlock visit -- sh -c 'git --git-dir=\"$1\" stash show -p \"$(cat \"$1/$2\")\"' sh " + gitops.Pasteable(git) + " " + file
 	}
 	return "git airlock visit -- git -C " + gitops.Pasteable(folder(p, top)) + " status"
+}
+
+// stashed returns the git directory of a stash of an unfinished operation, and the file there that names the stash.
+func stashed(p inner.Place, top string) (git, file string) {
+	git, file = path.Split(folder(p, top))
+	if file == "autostash" { // of a rebase, whose files have a folder of their own
+		file = path.Base(git) + "/" + file
+		git = path.Dir(path.Clean(git))
+	}
+	return path.Clean(git), file
+}
+
+// unfinished returns the command that shows an unfinished operation with a stash in its own work tree. A worktree's git directory has the path of
+// the work tree in a file, and a submodule's has it in the settings.
+func unfinished(p inner.Place, top string) string {
+	git, _ := stashed(p, top)
+	switch {
+	case path.Base(git) == ".git":
+		return "git airlock visit -- git -C " + gitops.Pasteable(path.Dir(git)) + " status"
+	case path.Base(path.Dir(git)) == "worktrees":
+		return "git airlock visit -- sh -c 'cd \"$1\" && cd \"$(dirname \"$(cat gitdir)\")\" && git status' sh " + gitops.Pasteable(git)
+	}
+	return "git airlock visit -- git --git-dir=" + gitops.Pasteable(git) + " status"
 }
 
 // keep returns the command that keeps the work in a place: as a commit that the inner repository then has, or as an archive. Files of a
