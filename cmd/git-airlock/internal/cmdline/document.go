@@ -39,7 +39,7 @@ func RefusedCertificate(recent network.Recent) *ui.RefusedCertificate {
 		return nil
 	}
 	return &ui.RefusedCertificate{Seq: r.Seq, Host: gitops.Text(r.Name).String(), Port: r.Port, Reason: gitops.Text(r.Reason).String(), Time: r.Time,
-		Next: network.Next(recent.Rules, *r, ui.Now())}
+		Next: network.Proposed(recent.Rules, *r, ui.Now())}
 }
 
 // Credentials describes the credentials of a network for a document, with their uses. Their values are not known here.

@@ -73,10 +73,11 @@ func Next(rules Rules, r control.Record, at time.Time) []string {
 // proxyPorts are ports at which proxies listen by default: those of SOCKS, squid, Privoxy, Polipo and Tor, and two that many HTTP proxies have.
 var proxyPorts = []uint16{1080, 3128, 3129, 8080, 8118, 8123, 8888, 9050, 9150}
 
-// Proposed returns the commands that may be typed without more words, as [Next] does. A port of proxies needs words, which another command
-// prints.
+// Proposed returns the commands that may be typed without more words, as [Next] does. A port of proxies and a certificate that was not accepted
+// need words, which another command prints.
 func Proposed(rules Rules, r control.Record, at time.Time) []string {
-	if next := Next(rules, r, at); !atProxy(r) || len(next) == 0 || !strings.Contains(next[0], " net allow ") {
+	next := Next(rules, r, at)
+	if proxy := atProxy(r) && len(next) > 0 && strings.Contains(next[0], " net allow "); !proxy && !r.Unaccepted() {
 		return next
 	}
 	return []string{"git airlock net explain " + strconv.FormatUint(r.Seq, 10)}

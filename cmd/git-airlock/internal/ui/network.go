@@ -39,7 +39,8 @@ type NetworkDocument struct {
 	RefusedCertificate *RefusedCertificate `json:"refused_certificate"` // null if there is none
 }
 
-// RefusedCertificate is a connection whose program did not accept the network's certificate, with the commands after which it works.
+// RefusedCertificate is a connection whose program did not accept the network's certificate, with the command that explains
+// what would make it work.
 type RefusedCertificate struct {
 	Seq    uint64    `json:"seq"`
 	Host   string    `json:"host"`
