@@ -50,14 +50,15 @@ func Next(rules Rules, r control.Record, at time.Time) []string {
 	now := DecideAgain(rules, r, at)
 	next := []string{}
 	switch {
-	case r.Unaccepted():
-		return accepting(rules, r)
 	case r.Final():
 		return next
 	case rules.Lockdown:
 		return []string{"git airlock net unlock"}
 	case now.Rule != nil && !now.Allowed:
 		return []string{Lift(rules.Rules, *now.Rule)}
+	case r.Unaccepted():
+		next, _ = accepting(rules, r, at)
+		return next
 	case rules.Open:
 		return next
 	}
@@ -96,10 +97,11 @@ func Widenings(r control.Record) []string {
 	return suggestions(TargetOf(r))
 }
 
-// Risks returns what a user may not expect of what [Next] proposes.
-func Risks(rules Rules, r control.Record) (all []string) {
-	if r.Unaccepted() {
-		return []string{acceptingRisk(rules, r)}
+// Risks returns what a user may not expect of what [Next] proposes, or why it proposes nothing for a certificate that was not accepted.
+func Risks(rules Rules, r control.Record, at time.Time) (all []string) {
+	if now := DecideAgain(rules, r, at); r.Unaccepted() && !rules.Lockdown && (now.Rule == nil || now.Allowed) {
+		_, text := accepting(rules, r, at)
+		return []string{text}
 	}
 	for _, text := range Widenings(r) {
 		all = append(all, Warnings([]control.Rule{{Text: text}})...)

@@ -130,8 +130,8 @@ func TestEncryptedHelloIsExplained(t *testing.T) {
 		if x.want == "" {
 			continue
 		}
-		if next := Next(rules, r, now); next[0] != "git airlock net allow "+gitops.Pasteable(x.want) || len(next) != 3 || len(Risks(rules, r)) != 1 {
-			t.Errorf("%+v: %q, %q", x.rules, next, Risks(rules, r))
+		if next := Next(rules, r, now); next[0] != "git airlock net allow "+gitops.Pasteable(x.want) || len(next) != 3 || len(Risks(rules, r, now)) != 1 {
+			t.Errorf("%+v: %q, %q", x.rules, next, Risks(rules, r, now))
 		}
 		with, _, err := With(rules.Rules, x.want, false, now, time.Time{})
 		if rules.Rules = with; err != nil || !DecideAgain(rules, r, now).Allowed || recent() != 0 {
@@ -180,7 +180,7 @@ func TestPortsOfProxies(t *testing.T) {
 		if next := Proposed(x.rules, r, now); len(next) == 0 || next[0] != x.want {
 			t.Errorf("%+v: %q, want %q", r, next, x.want)
 		}
-		risks := strings.Join(Risks(x.rules, r), "\n")
+		risks := strings.Join(Risks(x.rules, r, now), "\n")
 		if strings.Contains(risks, "opens everything that the proxy reaches") != x.warning || strings.Contains(risks, UpstreamKey) != x.warning {
 			t.Errorf("%+v: %q", r, risks)
 		}

@@ -442,7 +442,7 @@ func netExplain(c *cli.Context, s *session.Session, args []string) error {
 	if c.Bool(cmdline.JSONFlag.Name) {
 		return ui.PrintJSON(c.App.Writer, d)
 	}
-	said := append([]string{recordLine(cmdline.Painted(s), *found)}, network.Risks(rules, *found)...)
+	said := append([]string{recordLine(cmdline.Painted(s), *found)}, network.Risks(rules, *found, s.Now())...)
 	return d.print(c.App.Writer, strings.Join(said, "\n"))
 }
 
