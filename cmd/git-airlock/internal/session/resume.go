@@ -104,7 +104,10 @@ func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 		return err
 	}
 	b := s.Prisons().Backend(*r)
-	if err := cmp.Or(b.Stop(ctx, spec), s.Prisons().FollowImage(ctx, spec, r.Built || slices.Contains(c.Given, "--image"))); err != nil { // Stop ends the remains of a crash
+	if err := b.Stop(ctx, spec); err != nil { // it ends the remains of a crash
+		return err
+	}
+	if err := s.Prisons().FollowImage(ctx, spec, r.Built || slices.Contains(c.Given, "--image")); err != nil {
 		return err
 	}
 	if spec, err = c.withNetwork(spec); err != nil {
