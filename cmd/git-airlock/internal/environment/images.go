@@ -81,7 +81,7 @@ func (b Builder) built(ctx context.Context, w image.Build, trusting []byte) (nam
 			b.Report.Quote(line)
 		}
 		if distrusts(failed) {
-			err = Advise(err, "git help airlock-recipe  # see Networks that read TLS: a base image with the authority of your network")
+			err = distrustError{err}
 		}
 	}
 	if err != nil {
@@ -96,6 +96,21 @@ var untrusted = []string{
 	"self_signed_cert_in_chain", "self-signed certificate", "self signed certificate", "unable to get local issuer certificate",
 	"unable_to_get_issuer_cert_locally", "unable_to_verify_leaf_signature", "certificate verify failed", "certificate verification failed",
 	"certificate signed by unknown authority", "pkix path building failed", "unknownissuer",
+}
+
+// distrustError is the error of a build with a step that does not trust the authority of a server. What the build has left may have commands of
+// its own, which come second: they help the engine, and not the build.
+type distrustError struct{ error }
+
+func (e distrustError) Unwrap() error { return e.error }
+
+// Next returns the commands to type.
+func (e distrustError) Next() []string {
+	next := []string{"git help airlock-recipe  # see Networks that read TLS: a base image with the authority of your network"}
+	if left, ok := errors.AsType[*image.LeftError](e.error); ok {
+		next = append(next, left.Next()...)
+	}
+	return next
 }
 
 // distrusts reports whether the step of a build failed because it does not trust the authority of a server.
