@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checking"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
@@ -59,7 +60,7 @@ func (s *Session) Promote(ctx context.Context, r airlock.Record, p Promotion) er
 		}
 		return adviseOnPending(l.wouldLand(ctx, p.Options, len(p.Accept)+len(p.Drop) > 0))
 	}
-	return l.addElsewhere(ctx, rescued, l.land(ctx, p.Options, before))
+	return l.addElsewhere(ctx, rescued, p.Options.From, l.land(ctx, p.Options, before))
 }
 
 // SeePlace returns the command that shows the work in a place.
@@ -262,15 +263,18 @@ func adviseOnPending(err error) error {
 }
 
 // addElsewhere tells the user if a rescued commit does not land because it is on another ref than main. promoted is the result of
-// promoting: nil or an error. An empty ref means that the rescue made no commit.
-func (l landing) addElsewhere(ctx context.Context, ref string, promoted error) error {
+// promoting: nil or an error. An empty ref means that the rescue made no commit. from is the commit to promote, empty for that of main.
+func (l landing) addElsewhere(ctx context.Context, ref, from string, promoted error) error {
 	var held *environment.Refusal
 	if ref == "" || ref == inner.Main || promoted != nil && !errors.As(promoted, &held) {
 		return promoted
 	}
-	state, err := l.engine.State(ctx)
-	if err != nil {
+	state, unread := l.engine.State(ctx)
+	if err := TellUnread(ctx, state, unread, l.session.Report); err != nil {
 		return err
+	}
+	if unread != nil && from == "" { // only the number of commits is not known
+		state.OtherRefs = []hold.OtherRef{{Ref: gitops.Text(ref).String(), Name: ref}}
 	}
 	i := slices.IndexFunc(state.OtherRefs, func(w hold.OtherRef) bool { return w.Name == ref })
 	if i < 0 { // not every ref is listed if there are many
@@ -284,8 +288,12 @@ func (l landing) addElsewhere(ctx context.Context, ref string, promoted error) e
 		l.session.Report.Hint(held.Next...)
 	}
 	w := state.OtherRefs[i]
+	text := fmt.Sprintf("the agent's uncommitted changes are now on %s, which does not land by itself", w.Ref)
+	if w.Commits > 0 {
+		text += ": " + words.Count(w.Commits, "commit")
+	}
 	return &environment.Refusal{
-		Text: fmt.Sprintf("the agent's uncommitted changes are now on %s, which does not land by itself: %s", w.Ref, words.Count(w.Commits, "commit")),
+		Text: text,
 		Next: ledger.WithStart([]string{hold.Merge(w.Name, state.Operation)}, l.runs())}
 }
 

@@ -150,14 +150,20 @@ func (d *Status) seePrison(ctx context.Context, in prisons.Prisons) error {
 func (d *Status) seePromotion(ctx context.Context, engine *promote.Engine, report Reporter) error {
 	defer engine.Close()
 	state, err := engine.State(ctx)
-	if err != nil && (state.Promoted == "" || ctx.Err() != nil) {
+	if err = TellUnread(ctx, state, err, report); err == nil {
+		d.Promotion = state
+	}
+	return err
+}
+
+// TellUnread prints a message if err, the error with a state, reports that the workspace cannot be read. The outer part of the state is then
+// still right. It returns any other error.
+func TellUnread(ctx context.Context, state promote.State, err error, report Reporter) error {
+	if err == nil || state.Promoted == "" || ctx.Err() != nil {
 		return err
 	}
-	if err != nil {
-		report.Say("read the workspace: %s", err)
-		report.Hint(Next(err)...)
-	}
-	d.Promotion = state
+	report.Say("read the workspace: %s", err)
+	report.Hint(Next(err)...)
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (d *summary) begin(ctx context.Context, s *session.Session, r airlock.Recor
 	engine := s.Engine(r)
 	defer engine.Close()
 	state, err := engine.State(ctx)
-	if err != nil {
+	if err != nil && state.Promoted == "" { // the rest is of the workspace, and end prints why it cannot be read
 		return err
 	}
 	d.record, d.begun, d.total = r, ui.Now(), state.Landed
@@ -62,7 +62,7 @@ func (d *summary) end(ctx context.Context, s *session.Session, err error) error 
 	engine := s.Engine(d.record)
 	defer engine.Close()
 	state, err := engine.State(ctx)
-	if err != nil {
+	if err = session.TellUnread(ctx, state, err, s.Report); err != nil {
 		return err
 	}
 	runs, err := s.Prisons().Runs(ctx, d.record)
