@@ -134,6 +134,11 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 	if s.InnerTip != "" {
 		landed = append(landed, string(s.InnerTip))
 	}
+	decided, err := ledger.ReadDecisions(e.Dir())
+	if err != nil {
+		return s, err
+	}
+	landed = append(landed, gitops.Names(f.ledger.Originals(decided))...)
 	limit := func() (context.Context, context.CancelFunc) {
 		if holdsFor(s.Holds, ledger.InnerInvalid) {
 			return context.WithTimeout(ctx, longRead)

@@ -188,7 +188,7 @@ func (l *Ledger) PendingTip() gitops.OID {
 // tipsKept bounds the result of [Ledger.Tips].
 const tipsKept = 100
 
-// Tips returns a few inner commits that together reach all landed and synced ones: the last landed commit, each landed
+// Tips returns a few inner commits that together reach all landed and synced ones but the [Ledger.Originals]: the last landed commit, each landed
 // commit from which the agent reset its history to an older one, and the newest synced ones.
 func (l *Ledger) Tips() []gitops.OID {
 	tips := append([]gitops.OID{l.Last().Inner}, Inners(l.Synced[max(0, len(l.Synced)-tipsKept/2):])...)

@@ -87,6 +87,28 @@ func (l *Ledger) FormsOf(outer ...gitops.OID) (inner []gitops.OID) {
 	return inner
 }
 
+// Originals returns landed inner commits that reach all those of which the agent has other forms. The agent's main does not have them any more,
+// but another ref may. The first one that also reaches a commit that was left out without a decision of the user is not listed, and no later one,
+// because the commit without a decision may be on no other ref either.
+func (l *Ledger) Originals(decided Decisions) (inner []gitops.OID) {
+	if len(l.rebased) == 0 {
+		return nil
+	}
+	images := gitops.Set[gitops.OID]{}
+	for _, p := range l.rebased {
+		images.Add(p.Outer)
+	}
+	for _, p := range l.Landed {
+		if slices.ContainsFunc(p.Without, func(id gitops.OID) bool { return !l.Has(id) && decided.DropOf(id) == nil }) {
+			break
+		}
+		if images[p.Outer] {
+			inner = append(inner, p.Inner)
+		}
+	}
+	return inner[max(0, len(inner)-tipsKept):]
+}
+
 // OtherForms returns the landed pairs with the images of some inner commits, the pairs of these commits included, if any landed commit was rebased.
 func (l *Ledger) OtherForms(inner []gitops.OID) []Pair {
 	if len(l.rebased) == 0 {
