@@ -91,13 +91,15 @@ type Review struct {
 	Blocked  int    `json:"blocked"`
 }
 
-// Place is another worktree of the agent, or a repository of its own in the workspace, with work that is not committed or does not land.
+// Place is another worktree of the agent, or a repository of its own in the workspace, with work that is not committed or does not land, or a file or
+// folder that may hide such work.
 type Place struct {
 	Path        string `json:"path"` // escaped; in the workspace, or absolute
 	Repository  bool   `json:"repository"`
 	Uncommitted int    `json:"uncommitted"`
 	Commits     int    `json:"commits"`
 	Unread      bool   `json:"unread"` // the work cannot be counted
+	Hidden      string `json:"hidden"` // what is at Path if it is not a work tree: "closed" or "autostash"
 	Next        string `json:"-"`      // the command that shows the work
 }
 
