@@ -105,7 +105,7 @@ func (e *Engine) promote(ctx context.Context, options Options, before ledger.Out
 		outcome = outcome.With(e.heldBesides(ctx, facts, outcome)...)
 	}
 	outcome.Pending, outcome.Total = len(facts.ledger.Tail), len(facts.ledger.Landed)
-	outcome.Spent = slices.DeleteFunc(e.spent, func(id gitops.OID) bool { return len(facts.ledger.WaitingFor(id)) == 0 })
+	outcome.Spent = slices.DeleteFunc(slices.Clone(e.spent), func(id gitops.OID) bool { return len(facts.ledger.WaitingFor(id)) == 0 })
 	e.ledgers.Keep(facts.ledger) // for the next cycle
 	return outcome, err
 }
