@@ -93,17 +93,7 @@ func (p ignoredPath) below(ctx context.Context, added []gitops.Change) (map[stri
 	return rules, err
 }
 
-// stepLimit is the number of steps that git may need to match the patterns of one file with one path, which takes about
-// two seconds. Usual patterns need a thousandth, and a few common ones, such as report.[0-9]*.[0-9]*.[0-9]*.[0-9]*.json,
-// up to a seventh.
-const stepLimit = 1 << 32
-
 var stepLimits = ignore.Limits{Bytes: float64(inner.DefaultLimits.Path), Component: float64(inner.DefaultLimits.Component), Slashes: float64(inner.DefaultLimits.Depth)}
-
-// totalLimit is the number of steps for all files of patterns that a commit changes and all paths that it changes below their folders, which
-// takes two minutes, as long as git may compute for a landing. 200 usual patterns with 200,000 usual paths need half of it. Paths and patterns of
-// different commits are not added up: a landing that takes longer ends and names the commit. The user's git status has no such bound.
-const totalLimit = 1 << 38
 
 // slowPattern finds ignore and attribute files that can keep git at work without end. A landing, git status and git add
 // match all their patterns with each path.
@@ -118,36 +108,30 @@ func slowPattern(ctx context.Context, in *inspection, c gitops.Change, r *report
 	attributes := pathname.Means(pathname.Base(c.Path), ".gitattributes")
 	before, _ := patternSteps(old, attributes, stepLimits)
 	after, line := patternSteps(content, attributes, stepLimits)
-	if after > max(before, stepLimit) {
+	if after > max(before, cost.StepLimit) {
 		r.at(c.Path, "git can take too long to match its patterns with a path, most of the time for line %d: write fewer * and **/ in one pattern", line)
 		return nil
 	}
-	if after*float64(len(in.Changes)) <= totalLimit || after <= before {
+	if after <= before {
 		return nil
 	}
-	here, err := in.pathSteps(path.Dir(c.Path), content, attributes)
-	if in.steps += here; err == nil && here > 0 && in.steps > totalLimit {
+	folder := pathname.Folder(c.Path)
+	below := cost.Below(in.Changes, folder)
+	if in.most += after * float64(len(below)); in.most <= cost.UncountedSteps {
+		return nil
+	}
+	here, err := in.pathSteps(folder, below, content, attributes)
+	if in.steps += here; err == nil && here > 0 && in.steps > cost.TotalSteps {
 		r.at(c.Path, "git can take too long to match its patterns with all paths of the commit, most of the time for line %d: write fewer * and **/ in one pattern", line)
 	}
 	return err
 }
 
-// pathSteps returns the steps for all patterns of a file in a folder and all changed paths below the folder. Paths of about the same size count
+// pathSteps returns the steps for all patterns of a file in a folder and the changed paths below the folder. Paths of about the same size count
 // as equal, so that the patterns are read a few times, and not for each path.
-func (in *inspection) pathSteps(folder string, content []byte, attributes bool) (steps float64, err error) {
-	sizes := map[ignore.Limits]int{}
-	for _, c := range in.Changes {
-		rest, below := strings.CutPrefix(c.Path, folder+"/")
-		if below = below || folder == "."; !below || c.New.Mode == 0 {
-			continue
-		}
-		longest := 0
-		for name := range strings.SplitSeq(rest, "/") {
-			longest = max(longest, len(name))
-		}
-		sizes[ignore.Limits{Bytes: float64(len(rest) | 63), Component: float64(longest | 31), Slashes: float64(strings.Count(rest, "/") | 7)}]++
-	}
-	if err = in.meter.spend(entryCost*int64(len(in.Changes)) + patternCost*int64(len(content)*len(sizes))); err != nil {
+func (in *inspection) pathSteps(folder string, below []gitops.Change, content []byte, attributes bool) (steps float64, err error) {
+	sizes := cost.Sizes(below, folder)
+	if err = in.meter.spend(entryCost*int64(len(below)) + patternCost*int64(len(content)*len(sizes))); err != nil {
 		return 0, err
 	}
 	for size, paths := range sizes {

@@ -32,7 +32,8 @@ type inspection struct {
 	had     map[gitops.OID]bool // contents of the changed paths in the parent
 	seen    map[gitops.OID]file // contents that were read, without their bytes
 	left    int64               // the rest of textBudget
-	steps   float64             // of git, for all changed patterns so far with all changed paths, where these matter
+	steps   float64             // of git, for the changed patterns so far with the changed paths, counted once most is above its limit
+	most    float64             // of these steps, if each path were as long as a path can be
 	file    file
 	host    hostgit.Programs
 	parsed  map[attributeKey]attributeFile // the attribute files that were read

@@ -5,8 +5,11 @@ import (
 	"strings"
 )
 
-// slowLines are patterns that git matches fast enough with one path.
-var slowLines = strings.Repeat(strings.Repeat("**/a/", 3)+"b text\n", 16)
+// slowLines are patterns that git matches fast enough with one path, and slowLine is one of them.
+var (
+	slowLine  = strings.Repeat("**/a/", 3) + "b text\n"
+	slowLines = strings.Repeat(slowLine, 16)
+)
 
 // slowCases are the cases of the rule slow-pattern.
 var slowCases = []ruleCase{
@@ -21,6 +24,9 @@ var slowCases = []ruleCase{
 	{name: "usual patterns", change: files{".gitignore": strings.Repeat("**/node_modules/**\n*.log\n/build/\n**/a/**/*.o\n", 50) + "report.[0-9]*.[0-9]*.[0-9]*.[0-9]*.json\n", ".gitattributes": "*.[ch] text\n**/x/** -diff\n"}},
 	{name: "many deep paths", change: deepPaths(1600, files{".gitattributes": slowLines}), want: "hold", path: ".gitattributes"},
 	{name: "many deep paths below several files", change: deepPaths(400, files{".gitattributes": slowLines, "a/.gitattributes": slowLines, "a/a/.gitattributes": slowLines, "a/a/a/.gitattributes": slowLines}), want: "hold", path: "a/a/a/.gitattributes"},
+	{name: "many deep paths below many files, each below the limit", change: deepPaths(800, inEach(40, slowLine)), want: "hold", path: strings.Repeat("a/", 35) + ".gitattributes"},
+	{name: "few deep paths below many files", change: deepPaths(20, inEach(40, slowLine))},
+	{name: "usual patterns in many folders", change: beside(2000, "*.log\n/build/\n**/a/**/*.o\nnode_modules/\n")},
 	{name: "many deep paths elsewhere", change: deepPaths(1600, files{"src/.gitattributes": slowLines})},
 	{name: "many deep paths and usual patterns", change: deepPaths(300, files{".gitignore": strings.Repeat("**/node_modules/**\n*.log\n/build/\n**/a/**/*.o\n", 50)})},
 	{name: "another file", change: files{"ignore.txt": strings.Repeat("a/**/", 14)}},
@@ -31,6 +37,28 @@ var slowCases = []ruleCase{
 func deepPaths(n int, some files) files {
 	for i := range n {
 		some[strings.Repeat("a/", 100)+strings.Repeat("b/", 20)+strconv.Itoa(i)] = "x"
+	}
+	return some
+}
+
+// inEach returns attribute files, one in each of some folders of the deep paths.
+func inEach(folders int, content string) files {
+	some := files{}
+	for i := range folders {
+		some[strings.Repeat("a/", i)+".gitattributes"] = content
+	}
+	return some
+}
+
+// beside returns ignore files in folders beside each other, each with ten other files.
+func beside(folders int, content string) files {
+	some := files{}
+	for i := range folders {
+		folder := strconv.Itoa(i) + "/"
+		some[folder+".gitignore"] = content
+		for j := range 10 {
+			some[folder+"src/"+strconv.Itoa(j)] = "x"
+		}
 	}
 	return some
 }
