@@ -143,8 +143,8 @@ func (a *attributeChange) redefines(l attributeLine) bool {
 	return l.macro == "binary" || l.macro != "" && others > 0
 }
 
-// attributeNames returns the number of different attributes and macros in lines.
-func attributeNames(lines []attributeLine) int {
+// attributeNames returns the different attributes and macros in lines.
+func attributeNames(lines []attributeLine) map[string]bool {
 	names := map[string]bool{}
 	for _, l := range lines {
 		names[l.macro] = true
@@ -154,7 +154,7 @@ func attributeNames(lines []attributeLine) int {
 		}
 	}
 	delete(names, "") // of a line that defines no macro
-	return len(names)
+	return names
 }
 
 // attributeLineLimit is the length in bytes from which git ignores a line.

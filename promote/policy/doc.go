@@ -70,8 +70,9 @@
 // # Time and memory
 //
 // Git trusts some numbers in files of the tree. The attribute conflict-marker-size makes git merge write past its memory, a chain
-// of macros overflows the stack of every git command, and many addresses in .mailmap keep git log at work. The rule git-resources
-// holds such a file. The package cost has the limits, and what git needs beyond them.
+// of macros overflows the stack of every git command, and many addresses in .mailmap keep git log at work. Git keeps the names
+// of all attributes that it has read, so those of different files are added up. The rule git-resources holds such a file.
+// The package cost has the limits, and what git needs beyond them.
 //
 // # False alarms
 //

@@ -178,7 +178,7 @@ func newRules(s Settings, f Facts) []rule {
 		{documented(protectedPathID, Hold, "a path that the team's policy ("+TeamRef+") protects"), protectedPath{s.protected}.change, nil},
 		{documented(IgnoredPath, Hold, "a new file in a folder that your own ignore rules cover, such as .venv/ or node_modules/"), nil, ignoredPath{f.Ignores}.commit},
 		{documented("slow-pattern", Hold, "an ignore or attribute file with patterns that git can take longer than a few seconds to match with one path, or than two minutes with all paths of the commit"), slowPattern, converted(hasPatterns)},
-		{documented("git-resources", Hold, fmt.Sprintf("an attribute or .mailmap file with which git needs too much time or memory: conflict markers of more than %d characters, more than %d attributes, more than %d addresses", cost.MarkerLimit, cost.NameLimit, cost.MappedLimit)),
+		{documented("git-resources", Hold, fmt.Sprintf("an attribute or .mailmap file with which git needs too much time or memory: conflict markers of more than %d characters, more than %d attributes, or %d in all files, more than %d addresses", cost.MarkerLimit, cost.NameLimit, cost.TotalNames, cost.MappedLimit)),
 			gitResources, converted(takesResources)},
 		{documented(Fetched, Off, "a commit made after something came from a host that no rule of the network names (airlock.network=open, airlock.networkLearn)"), nil, fetched},
 		{documented(budgetID, Hold, "a commit whose check takes more work than "+workKey+" allows, or more time than "+timeKey+"; the rest of the commit is not checked"),

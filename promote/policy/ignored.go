@@ -164,8 +164,20 @@ func gitResources(ctx context.Context, in *inspection, c gitops.Change, r *repor
 			r.at(c.Path, "line %d makes git write conflict markers of more than %d characters, for which it can need all memory", l.number, cost.MarkerLimit)
 		}
 	}
-	if names := attributeNames(a.after); names > max(attributeNames(a.before), cost.NameLimit) {
-		r.at(c.Path, "git needs too much time or memory for its %d attributes", names)
+	if err != nil {
+		return err
+	}
+	before, after := attributeNames(a.before), attributeNames(a.after)
+	some := in.names.Add(before, after)
+	folders := func(id gitops.OID) ([]gitops.TreeEntry, error) { return in.objects.Tree(ctx, id) }
+	err = in.names.AddParent(in.ParentTree, folders, func(e gitops.Entry, top bool) (map[string]bool, error) {
+		f, err := in.attributeFile(ctx, e, top)
+		return attributeNames(f.lines), err
+	})
+	if len(after) > max(len(before), cost.NameLimit) {
+		r.at(c.Path, "git needs too much time or memory for its %d attributes", len(after))
+	} else if some && in.names.TooMany() {
+		r.at(c.Path, "git needs too much time for the attributes in this and other files, more than %d", cost.TotalNames)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/cost"
 	"github.com/git-airlock/git-airlock/promote/policy/filekind"
 	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
@@ -34,6 +35,7 @@ type inspection struct {
 	left    int64               // the rest of textBudget
 	steps   float64             // of git, for the changed patterns so far with the changed paths, counted once most is above its limit
 	most    float64             // of these steps, if each path were as long as a path can be
+	names   cost.Names          // in the changed attribute files so far
 	file    file
 	host    hostgit.Programs
 	parsed  map[attributeKey]attributeFile // the attribute files that were read

@@ -30,6 +30,19 @@ func macroChain(length int) string {
 	return text.String() + "* m0\n"
 }
 
+// namesIn returns attribute files in folders from a number to another, each with n attributes of its own.
+func namesIn(from, to, n int) files {
+	all := files{}
+	for i := from; i < to; i++ {
+		text := "*"
+		for j := range n {
+			text += fmt.Sprintf(" a%d.%d", i, j)
+		}
+		all[fmt.Sprintf("d%03d/.gitattributes", i)] = text + "\n"
+	}
+	return all
+}
+
 // resourceCases are the cases of the rule git-resources.
 var resourceCases = []ruleCase{
 	{name: "a long marker", change: files{".gitattributes": "* conflict-marker-size=1431655765\n"}, want: "hold", path: ".gitattributes"},
@@ -43,6 +56,13 @@ var resourceCases = []ruleCase{
 	{name: "moved", before: files{"x": "* conflict-marker-size=500\n"}, change: files{"x": "", ".gitattributes": "* conflict-marker-size=500\n"}, want: "hold", path: ".gitattributes"},
 	{name: "a chain of macros", change: files{".gitattributes": macroChain(10_000)}, want: "hold", path: ".gitattributes"},
 	{name: "many attributes", change: files{"d/.gitattributes": strings.ReplaceAll(macroChain(201), "[attr]", "* ")}, want: "hold", path: "d/.gitattributes"},
+	{name: "many files of attributes", change: namesIn(0, 30, 200), want: "hold", path: "d010/.gitattributes"},
+	{name: "many files of attributes that are there", before: namesIn(0, 9, 200), change: namesIn(9, 11, 200), want: "hold", path: "d010/.gitattributes"},
+	{name: "some files of attributes", change: namesIn(0, 10, 200)},
+	{name: "some files of attributes that are there", before: namesIn(0, 8, 200), change: namesIn(8, 10, 200)},
+	{name: "a few attributes more", before: namesIn(0, 30, 200), change: namesIn(30, 31, 200)},
+	{name: "fewer attributes", before: namesIn(0, 30, 200), change: namesIn(0, 30, 190)},
+	{name: "the same attributes in many files", change: beside(300, ".gitattributes", "*.c"+strings.Repeat(" text diff=c", 5)+"\n")},
 	{name: "a mailmap", change: files{".mailmap": mailmapOf(20_001)}, want: "hold", path: ".mailmap"},
 	{name: "a mailmap in one line", change: files{".MailMap": strings.Repeat("<a>", 20_001)}, want: "hold", path: ".MailMap"},
 	{name: "a mailmap of many bytes", change: files{".mailmap": strings.Repeat("#\n", textLimit/2)}, want: "hold", path: ".mailmap"},

@@ -26,7 +26,7 @@ var slowCases = []ruleCase{
 	{name: "many deep paths below several files", change: deepPaths(400, files{".gitattributes": slowLines, "a/.gitattributes": slowLines, "a/a/.gitattributes": slowLines, "a/a/a/.gitattributes": slowLines}), want: "hold", path: "a/a/a/.gitattributes"},
 	{name: "many deep paths below many files, each below the limit", change: deepPaths(800, inEach(40, slowLine)), want: "hold", path: strings.Repeat("a/", 35) + ".gitattributes"},
 	{name: "few deep paths below many files", change: deepPaths(20, inEach(40, slowLine))},
-	{name: "usual patterns in many folders", change: beside(2000, "*.log\n/build/\n**/a/**/*.o\nnode_modules/\n")},
+	{name: "usual patterns in many folders", change: beside(2000, ".gitignore", "*.log\n/build/\n**/a/**/*.o\nnode_modules/\n")},
 	{name: "many deep paths elsewhere", change: deepPaths(1600, files{"src/.gitattributes": slowLines})},
 	{name: "many deep paths and usual patterns", change: deepPaths(300, files{".gitignore": strings.Repeat("**/node_modules/**\n*.log\n/build/\n**/a/**/*.o\n", 50)})},
 	{name: "another file", change: files{"ignore.txt": strings.Repeat("a/**/", 14)}},
@@ -50,12 +50,12 @@ func inEach(folders int, content string) files {
 	return some
 }
 
-// beside returns ignore files in folders beside each other, each with ten other files.
-func beside(folders int, content string) files {
+// beside returns files of a name in folders beside each other, each with ten other files.
+func beside(folders int, name, content string) files {
 	some := files{}
 	for i := range folders {
 		folder := strconv.Itoa(i) + "/"
-		some[folder+".gitignore"] = content
+		some[folder+name] = content
 		for j := range 10 {
 			some[folder+"src/"+strconv.Itoa(j)] = "x"
 		}
