@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2016,SC2034,SC2154
 
 # The programs that git-airlock starts on the host, and those that git starts by itself. The user's own git starts git-airlock.
-host_programs=$(sed -n '/^var Programs = /,/^}/{s|//.*||;p;}' "$top/gitops/hostenv/programs.go" | grep -o '"[^"]*"' | tr -d '"' | grep -vx git-airlock)
+host_programs=$(sed -n '/^var programs = /,/^}/{s|//.*||;p;}' "$top/gitops/hostenv/programs.go" | grep -o '"[^"]*"' | tr -d '"' | grep -vx git-airlock)
 
 # canaries FOLDER... puts a program that fires in each of these folders of the tree, for each name. They lie there
 # as if they had landed; what matters is who finds them.
