@@ -50,7 +50,7 @@ const (
 // searchScript prints the workspace's common directory, the entries of its other worktrees, and the paths of all .git below it. A path after "!" is
 // a folder that cannot be read, or such a file that names a ref or a worktree: git and find treat what is there as absent. A path after "=" is a file
 // that names a stash, which no ref has. Argument: the workspace. Caches of compiled files and the folders of loose objects have no repositories below
-// them. The exit status is 1 if find could not read everything for another reason than a missing permission, and 127 if there is no find.
+// them. The exit status is 1 if find failed for a reason other than a missing permission, and 127 if the image has no find.
 const searchScript = `cd "$1/.git" && printf '%s\0' "$(pwd -P)" || exit 0
 for e in "$1"/.git/worktrees/*; do
 	[ ! -d "$e" ] || printf '%s\0' "$e"

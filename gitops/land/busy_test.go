@@ -62,7 +62,8 @@ func TestSlowCheck(t *testing.T) {
 	}
 }
 
-// TestSlowRecovery recovers a landing that was killed, beside slow patterns of the user's. The recovery ends, and a later one does its work.
+// TestSlowRecovery recovers a landing that was killed, in a repository in which the user has slow patterns. The recovery ends in time, and a later
+// recovery finishes the landing.
 func TestSlowRecovery(t *testing.T) {
 	defer func(before time.Duration) { buildTime = before }(buildTime)
 	buildTime = time.Second

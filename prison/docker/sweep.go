@@ -47,7 +47,7 @@ func (e *engine) sweepOrphaned(ctx context.Context) error {
 }
 
 // RemoveUnrecorded removes the objects of the prison of an airlock whose state is gone. The id is in a label of its container. Another
-// repository can have an airlock with the same id, but not with the same workspace. Where there is no engine, there is no container.
+// repository can have an airlock with the same id, but not with the same workspace. A machine without an engine has no container.
 func (b *Backend) RemoveUnrecorded(ctx context.Context, id, workspace string) error {
 	e, err := b.engine(ctx, nil)
 	if none, ok := errors.AsType[*prison.Unavailable](err); ok && !none.Silent {

@@ -71,8 +71,8 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// TestRemoveUnrecorded asks for the objects of an airlock without a state where there is no engine, and where one accepts connections and never
-// answers. Only the second one can have such objects.
+// TestRemoveUnrecorded removes the objects of an airlock without a state: without an engine, and with an engine that accepts connections and never
+// answers. Only the second engine can have such objects.
 func TestRemoveUnrecorded(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "engine.sock")

@@ -151,7 +151,7 @@ func TestUnansweredHello(t *testing.T) {
 	}
 }
 
-// TestUnfinishedClients has clients that send nothing, half a hello, or no more than a hello. No rule refuses them, so there is no refusal.
+// TestUnfinishedClients connects clients that send nothing, half a hello, or only a hello. The record has no refusal, because no rule refuses them.
 func TestUnfinishedClients(t *testing.T) {
 	e, s := newSeen(t, tell, "files.test", "GET api.test")
 	whole := clientHello(t, "api.test")

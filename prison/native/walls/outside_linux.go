@@ -45,7 +45,7 @@ func phantomRanges() (uids, gids []idRange, err error) {
 	return ownRanges()
 }
 
-// pickID returns a random id from the ranges, except the id but. It returns 0, which is in no range, if there is no other id.
+// pickID returns a random id of the ranges that differs from but. If no id is left, it returns 0, which no range contains.
 func pickID(ranges []idRange, but int) (id int) {
 	free := slices.DeleteFunc(slices.Clone(ranges), func(r idRange) bool { return r.count == 1 && r.start == but })
 	if len(free) == 0 {

@@ -56,7 +56,7 @@ func isAbout(text string, r control.Record) bool {
 
 // accepting returns the commands after which a program that accepts no certificate of the network reaches a host, and what a user may not expect
 // of them. At a host with a credential the program speaks to the network without TLS. At other hosts a rule for the whole host lets the network
-// copy the bytes, unless rules deny some requests to the host: then there is no command, and the text says so.
+// copy the bytes. If a rule denies some requests to the host, no command helps, and the text says so.
 func accepting(rules Rules, r control.Record, at time.Time) (next []string, text string) {
 	host := gitops.Text(r.Name).String()
 	names, base := guarding(rules, r)
