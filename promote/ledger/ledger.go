@@ -26,7 +26,8 @@ type Ledger struct {
 	pairs      map[gitops.OID]Pair    // the base, the landed and the synced pairs, by inner commit
 	outer      gitops.Set[gitops.OID] // landed outer commits
 	superseded gitops.Set[gitops.OID]
-	rebased    []Pair // see [Ledger.AddRebased]; also those whose outer commits are not landed at present
+	rebased    []Pair                    // see [Ledger.AddRebased]; also those whose outer commits are not landed at present
+	forms      map[gitops.OID]gitops.OID // inner and outer commits of the rebased ones that count as landed
 }
 
 // ledgerFile returns the name of the ledger's file in a host state.

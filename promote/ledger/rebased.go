@@ -38,12 +38,12 @@ func (l *Ledger) AddRebased(forms []Pair) error {
 
 // readRebased replaces the rebased forms by those in the host state dir.
 func (l *Ledger) readRebased(dir string) error {
-	for _, p := range l.rebased {
-		if l.IsRebased(p.Inner) {
-			delete(l.pairs, p.Inner)
+	for id := range l.forms {
+		if l.IsRebased(id) {
+			delete(l.pairs, id)
 		}
 	}
-	l.rebased = nil
+	l.rebased, l.forms = nil, nil
 	content, err := os.ReadFile(rebasedFile(dir))
 	if err != nil {
 		return gitops.Unless(err, os.ErrNotExist)
@@ -54,9 +54,12 @@ func (l *Ledger) readRebased(dir string) error {
 }
 
 func (l *Ledger) indexRebased() {
+	if l.forms == nil {
+		l.forms = map[gitops.OID]gitops.OID{}
+	}
 	for _, p := range l.rebased {
 		if _, there := l.pairs[p.Inner]; !there && l.outer[p.Outer] {
-			l.pairs[p.Inner] = p
+			l.pairs[p.Inner], l.forms[p.Inner] = p, p.Outer
 		}
 	}
 }
@@ -64,7 +67,7 @@ func (l *Ledger) indexRebased() {
 // IsRebased reports whether an inner commit counts as landed because it is a rebased form of a landed one.
 func (l *Ledger) IsRebased(inner gitops.OID) bool {
 	p, there := l.pairs[inner]
-	return there && slices.ContainsFunc(l.rebased, func(form Pair) bool { return form.Inner == inner && form.Outer == p.Outer })
+	return there && l.forms[inner] == p.Outer
 }
 
 // Rebased returns the inner commits that count as landed because they are rebased forms of landed ones, oldest first.
