@@ -76,7 +76,8 @@ func TestRecipeSteps(t *testing.T) {
 	t.Parallel()
 	b := need(t)
 	var steps strings.Builder
-	steps.WriteString("set -ex\n")
+	// The engine reads stdout and stderr from two pipes and may join a part of a line of one with a line of the other.
+	steps.WriteString("exec 2>&1\nset -ex\n")
 	for line := range strings.Lines(strings.ReplaceAll(recipes(t)["mise.Dockerfile"], "\\\n", "")) {
 		instruction, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch instruction {
