@@ -283,6 +283,19 @@ func (b *Backend) ReleaseImage(s prison.Spec) error {
 	return r.write(s.Dir)
 }
 
+// KeepImage returns a function that gives a stopped prison the image back that it has now, after a start with another one has failed.
+func (b *Backend) KeepImage(s prison.Spec) (restore func() error, err error) {
+	before, err := readState(s.Dir)
+	return func() error {
+		r, err := readState(s.Dir)
+		if err != nil || r == nil || before == nil || r.Ref == before.Ref && r.Image == before.Image {
+			return err
+		}
+		r.Ref, r.Image = before.Ref, before.Image
+		return r.write(s.Dir)
+	}, err
+}
+
 // NoHostPrograms returns the error for a container that must share tools or a root folder of the host.
 func NoHostPrograms() error {
 	return dialect.Unavailable("it has no tools or root folder of the host's: put them into an image", "git airlock start --backend native")

@@ -21,22 +21,27 @@ func (p Prisons) MadeFrom(r airlock.Record) (string, error) {
 }
 
 // FollowImage is called before a stopped prison starts again. If the name of its image has another image by now, the prison takes that image
-// if the start names or builds it (named), and otherwise keeps its own if the engine has it. FollowImage reports both.
-func (p Prisons) FollowImage(ctx context.Context, spec prison.Spec, named bool) error {
+// if the start names or builds it (named), and otherwise keeps its own if the engine has it. FollowImage reports both. A caller
+// whose start fails must call restore once the prison has stopped, so that the prison keeps the image that it had.
+func (p Prisons) FollowImage(ctx context.Context, spec prison.Spec, named bool) (restore func() error, err error) {
+	restore = func() error { return nil }
 	if spec.Image == "" {
-		return nil
+		return restore, nil
+	}
+	if restore, err = Containers().KeepImage(spec); err != nil {
+		return restore, err
 	}
 	moved, kept, err := Containers().MovedImage(ctx, spec)
 	if err != nil || !moved {
-		return err
+		return restore, err
 	}
 	if named {
 		p.Report.Say("image %s is another one by now; the prison is made from it, and the home stays", gitops.Text(spec.Image))
-		return Containers().ReleaseImage(spec)
+		return restore, Containers().ReleaseImage(spec)
 	}
 	if kept {
 		p.Report.Say("image %s is another one by now; the prison keeps the one that it was made from", gitops.Text(spec.Image))
 		p.Report.Hint("git airlock stop && git airlock start --image " + gitops.Pasteable(spec.Image))
 	}
-	return nil
+	return restore, nil
 }

@@ -107,11 +107,12 @@ func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 	if err := b.Stop(ctx, spec); err != nil { // it ends the remains of a crash
 		return err
 	}
-	if err := s.Prisons().FollowImage(ctx, spec, r.Built || slices.Contains(c.Given, "--image")); err != nil {
-		return err
+	restore, err := s.Prisons().FollowImage(ctx, spec, r.Built || slices.Contains(c.Given, "--image"))
+	if err == nil {
+		spec, err = c.withNetwork(spec)
 	}
-	if spec, err = c.withNetwork(spec); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, restore())
 	}
 	if s.Store.WorkspaceGone(*r) {
 		err = c.rebuild(ctx, r, spec)
@@ -130,7 +131,7 @@ func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 		err = s.Prisons().Trust(ctx, *r, s.Now())
 	}
 	if err != nil {
-		return errors.Join(err, b.Stop(context.WithoutCancel(ctx), spec))
+		return errors.Join(err, b.Stop(context.WithoutCancel(ctx), spec), restore())
 	}
 	r.Phase = airlock.Running
 	return s.Store.Save(*r)
