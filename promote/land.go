@@ -238,10 +238,12 @@ func (s lander) landBeforeFilter(ctx context.Context, at refs, to gitops.OID, ca
 	if err != nil || len(steps) == 0 {
 		return landed{}, errors.Join(err, cause)
 	}
+	again := ""
 	if spent(cause) {
 		cause = errSpent // the same words after each cycle, whether it has tried again or not
+		again = "to try it again: git airlock promote, "
 	}
-	named := fmt.Errorf("commit %.12s: %w (to leave it out: git airlock promote --drop %.12s)", steps[0], cause, steps[0])
+	named := fmt.Errorf("commit %.12s: %w (%sto leave it out: git airlock promote --drop %.12s)", steps[0], cause, again, steps[0])
 	s.engine.filter.Err = named // the cycles of the pause return it, too
 	return landed{}, named
 }
