@@ -368,7 +368,7 @@ func (l landing) refusal(ctx context.Context, outcome ledger.Outcome, state prom
 	case errors.Is(err, context.Canceled), errors.Is(err, airlock.ErrBusy):
 		return err
 	case err != nil:
-		return &environment.Refusal{Text: "what would be lost cannot be read: " + err.Error(), Next: append(slices.Clip(Next(err)), discard)}
+		return &environment.Refusal{Text: "what would be lost cannot be read: " + err.Error(), Next: ledger.WithStart(append(slices.Clip(Next(err)), discard), l.runs())}
 	case !l.mergedElsewhere(ctx, state) && errors.As(l.heldIn(outcome), &refused):
 		refused.Next = append(refused.Next, "git airlock clear", discard)
 		return refused
