@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy/filekind"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // hiddenText finds content that people cannot see: characters that change the direction of text or are invisible, and
@@ -59,12 +60,15 @@ var plainEncodings = []string{"", "utf-8", "utf8", "ascii", "us-ascii"}
 // instead of control characters, as on Windows.
 var latinEncodings = map[string]bool{"iso-8859-1": false, "iso8859-1": false, "latin1": false, "latin-1": false, "iso-8859-15": false, "windows-1252": true, "cp1252": true}
 
+// maxEncoding bounds the characters of an encoding in a flag. The agent chooses them.
+const maxEncoding = 60
+
 // hiddenMessage finds such characters in the message.
 func hiddenMessage(_ context.Context, in *inspection, r *report) error {
 	encoding := strings.ToLower(in.Encoding)
 	windows, latin := latinEncodings[encoding]
 	if !latin && !slices.Contains(plainEncodings, encoding) {
-		r.at("", "the message is encoded in %s, and may contain characters that were not checked", gitops.Text(in.Encoding))
+		r.at("", "the message is encoded in %s, and may contain characters that were not checked", gitops.Text(words.Shorten(in.Encoding, maxEncoding)))
 	}
 	line, char := findHidden(in.Message, true)
 	if char == "" && latin { // git shows the bytes if it cannot convert them, so both forms are checked
