@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"syscall"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -29,6 +30,8 @@ func advise(err error) error {
 	switch {
 	case errors.As(err, &refused) && refused.TooDeep():
 		return environment.Advise(err, shorten(refused.Paths[0]))
+	case errors.As(err, &refused) && refused.Reason == syscall.EAGAIN.Error():
+		return environment.Advise(err, "git airlock stop && git airlock start  # a process of the agent has leases on files")
 	case errors.As(err, &refused):
 		return environment.Advise(err, permit(refused.Paths[0]))
 	case errors.As(err, &large):

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode/utf8"
 
@@ -40,6 +41,10 @@ func TestAdviseOnUnreadableFiles(t *testing.T) {
 		if !ok || !slices.Equal(refused.Next, []string{hint}) || len(err.Error()) > 500 {
 			t.Errorf("%.20q: %.200v, %+v", path, err, refused)
 		}
+	}
+	err := advise(&checkpoint.Unreadable{Paths: []string{"a"}, Reason: syscall.EAGAIN.Error(), Count: 1}) // see F_SETLEASE in fcntl(2)
+	if leased, ok := errors.AsType[*environment.Advised](err); !ok || !strings.HasPrefix(leased.Next[0], "git airlock stop && git airlock start ") {
+		t.Errorf("%+v", leased)
 	}
 }
 
