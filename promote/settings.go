@@ -48,7 +48,7 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 		return s, err
 	}
 	if s.Sign, err = c.Bool("airlock.sign", false); err != nil {
-		return s, &gitops.SettingError{Key: "airlock.sign", Value: c.String("airlock.sign", ""), Want: "a boolean"}
+		return s, err
 	}
 	if s.Engine, err = readEngine(c); err != nil {
 		return s, err
@@ -74,7 +74,7 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 func ReadReview(c gitops.Config) (review.Mode, error) {
 	auto, err := c.Bool("airlock.autoLand", true)
 	if err != nil {
-		return "", &gitops.SettingError{Key: "airlock.autoLand", Value: c.String("airlock.autoLand", ""), Want: "a boolean"}
+		return "", err
 	}
 	mode, err := review.ParseMode(c.String("airlock.review", string(review.Off)))
 	if err != nil {

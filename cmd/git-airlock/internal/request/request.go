@@ -2,6 +2,7 @@
 package request
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -240,9 +241,7 @@ func readSwitches(c *cli.Context, options gitops.Config, r *session.Request) (er
 			return c.Bool(option) != otherwise // the option of a setting that is on by default begins with "--no-"
 		}
 		on, broken := options.Bool(key, otherwise)
-		if broken != nil && err == nil {
-			err = &gitops.SettingError{Key: key, Value: options.String(key, ""), Want: "a boolean"}
-		}
+		err = cmp.Or(err, broken)
 		return on
 	}
 	r.Selftest = read("airlock.selftest", false, "selftest")

@@ -25,19 +25,12 @@ func Check(c gitops.Config) error {
 		func() error { _, err := checkpoints.Mode(c); return err },
 		func() error { _, err := checkpoints.Most(c); return err },
 		func() error { _, err := runs.Most(c); return err },
-		func() error { return checkBool(c, recipeKey) },
+		func() error { _, err := c.Bool(recipeKey, true); return err },
 		func() error { return checkNames(c, "airlock.keepEnv") },
 	} {
 		if err := read(); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func checkBool(c gitops.Config, key string) error {
-	if _, err := c.Bool(key, true); err != nil {
-		return &gitops.SettingError{Key: key, Value: c.String(key, ""), Want: "a boolean"}
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func syncCommand() *cli.Command {
 		Action: cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			allow, err := s.Config.With(r.Settings).Bool("airlock.allowSecrets", false)
 			if err != nil {
-				return &gitops.SettingError{Key: "airlock.allowSecrets", Value: s.Config.String("airlock.allowSecrets", ""), Want: "a boolean"}
+				return err
 			}
 			exclude, err := inbound.Excluded(c.Context, s.Repo, s.Config, r.Settings)
 			if err != nil {
