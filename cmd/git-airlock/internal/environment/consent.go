@@ -10,6 +10,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/recipe"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // consentKey is the setting with the digests of the recipes that the user consented to. It can have several values. A value that
@@ -40,14 +41,10 @@ func (s Setup) copied() string {
 		return ""
 	}
 	var names []string
-	for _, f := range s.context[:min(len(s.context), maxNamed)] {
+	for _, f := range s.context {
 		names = append(names, gitops.Text(path.Join(s.OS.Context, f.Name)).String())
 	}
-	text := ", which copies " + strings.Join(names, ", ")
-	if more := len(s.context) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return ", which copies " + words.List(names, maxNamed)
 }
 
 // Consents reports whether the user consents to the wishes of a setup. On a terminal it asks the user, once, and again when the
