@@ -52,7 +52,8 @@ func eachOfSpec(s prison.Spec, f func(string) string) prison.Spec {
 	s.Env, s.Deny = each(s.Env, f), each(s.Deny, f)
 	tools := make([]prison.Tool, len(s.Tools))
 	for i, t := range s.Tools {
-		tools[i] = prison.Tool{Name: f(t.Name), Path: f(t.Path)}
+		t.Name, t.Path = f(t.Name), f(t.Path)
+		tools[i] = t
 	}
 	s.Tools = tools
 	return s
