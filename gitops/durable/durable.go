@@ -12,9 +12,10 @@ import (
 	"syscall"
 )
 
-// WriteFile replaces a file atomically and durably. It writes and syncs a new file, renames it to the name of the old one, and syncs the folder.
+// WriteFile replaces a file atomically and durably. It writes and syncs a new file, renames it to the name of the old one, and syncs the folder. It
+// fails if a link has the name of the new file, since what the link leads to is another file.
 func WriteFile(name string, content []byte, mode os.FileMode) error {
-	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, mode)
 	if err != nil {
 		return err
 	}
