@@ -61,7 +61,7 @@ if [ -e "$own/index" ]; then
 	rm -f "$lock"
 fi
 if ! git diff --cached --quiet; then
-git -c core.hooksPath=/dev/null commit -q --no-verify -m 'Uncommitted work' >&2 && { git symbolic-ref -q HEAD || echo HEAD; }
+	git -c core.hooksPath=/dev/null commit -q --no-verify -m 'Uncommitted work' >&2 && { git symbolic-ref -q HEAD || echo HEAD; }
 fi`, "sh"}
 
 // removeLock is the part of both scripts that removes the lock of a rescue that was ended. No other lock begins with this word.
