@@ -7,7 +7,7 @@ import (
 	"log"
 	"math"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -74,11 +74,8 @@ type Guard struct {
 	at     func(path string) (space, error) // reads the space of the file system of path
 	now    func() time.Time
 
-	known struct { // shared between Run and its callers
-		sync.Mutex
-		limit int64 // maximum bytes of the workspace; 0 while it is not known
-		full  *Full
-	}
+	limit atomic.Int64 // maximum bytes of the workspace; 0 while it is not known
+	full  atomic.Pointer[Full]
 
 	// Only Run uses the following fields, except for open, which close uses. close runs in a goroutine until closing is closed.
 	floor   int64 // bytes that must stay free on the workspace's disk
@@ -123,35 +120,17 @@ func newGuard(p Prison, logger *log.Logger, at func(string) (space, error), now 
 }
 
 // Allow sets the maximum size of the workspace in bytes.
-func (g *Guard) Allow(bytes int64) {
-	g.known.Lock()
-	defer g.known.Unlock()
-	g.known.limit = bytes
-}
+func (g *Guard) Allow(bytes int64) { g.limit.Store(bytes) }
 
 // Full returns the reason for which the guard has stopped the prison, or nil if it has not.
-func (g *Guard) Full() *Full {
-	g.known.Lock()
-	defer g.known.Unlock()
-	return g.known.full
-}
+func (g *Guard) Full() *Full { return g.full.Load() }
 
 // News returns a channel that receives a value when the result of Full has changed.
 func (g *Guard) News() <-chan struct{} { return g.news }
 
-func (g *Guard) limit() int64 {
-	g.known.Lock()
-	defer g.known.Unlock()
-	return g.known.limit
-}
-
 // set sets the result of Full.
 func (g *Guard) set(f *Full) {
-	g.known.Lock()
-	before := g.known.full
-	g.known.full = f
-	g.known.Unlock()
-	if (before == nil) == (f == nil) {
+	if before := g.full.Swap(f); (before == nil) == (f == nil) {
 		return
 	}
 	select {
@@ -241,13 +220,13 @@ func (g *Guard) check(ctx context.Context) {
 		return
 	}
 	g.excused = g.walked
-	g.set(g.full(why, where, s))
+	g.set(g.describe(why, where, s))
 }
 
-// full returns the reason for stopping the prison. where is a folder on another full disk.
-func (g *Guard) full(why, where string, s space) *Full {
+// describe returns the reason for stopping the prison. where is a folder on another full disk.
+func (g *Guard) describe(why, where string, s space) *Full {
 	f := &Full{Message: why + "; the prison was stopped"}
-	switch most, limit := max(g.walked.usage.Bytes, g.walked.exported), g.limit(); {
+	switch most, limit := max(g.walked.usage.Bytes, g.walked.exported), g.limit.Load(); {
 	case limit > 0 && most > limit:
 		f.Enough = 2 * (most>>30 + 1)
 	case s.crowded():
@@ -267,7 +246,7 @@ func (g *Guard) due(s space) bool {
 		return false
 	}
 	grown, more := max(0, s.used-then.used), max(0, s.inodesUsed-then.inodesUsed)
-	limit, full := g.limit(), g.Full() != nil
+	limit, full := g.limit.Load(), g.Full() != nil
 	much := limit > 0 && max(g.walked.usage.Bytes, g.walked.exported)+grown > limit || g.walked.usage.Inodes+more > maxInodes
 	// The exported bytes can grow while others free space on the disk.
 	much = much || limit > 0 && g.prison.Exported() > limit
@@ -317,7 +296,7 @@ func (g *Guard) learn(ctx context.Context, found walk) {
 
 // stopReason returns the reason why the prison must be stopped, or empty.
 func (g *Guard) stopReason(s space) string {
-	limit, usage := cmp.Or(g.limit(), math.MaxInt64), g.walked.usage
+	limit, usage := cmp.Or(g.limit.Load(), math.MaxInt64), g.walked.usage
 	switch {
 	case s.free < g.floor:
 		return fmt.Sprintf("the disk has %s left", megabytes(s.free))
