@@ -37,7 +37,7 @@ func (s *server) exec(c wire.Conn, r wire.Request) {
 	select {
 	case status := <-p.exited:
 		c.Send(wire.Reply{Status: status})
-	case hangUp := <-c.Left():
+	case hangUp := <-c.Gone():
 		if hangUp && !r.Frozen {
 			s.hangUp(p.pid)
 		}

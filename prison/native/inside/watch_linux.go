@@ -82,7 +82,7 @@ func (w *watcher) check() (changed bool) {
 }
 
 // readEvents sends the events that it reads, in batches, to the channel.
-func readEvents(inotify *os.File, events chan<- []byte, gone <-chan struct{}) {
+func readEvents(inotify *os.File, events chan<- []byte, gone <-chan bool) {
 	for {
 		buf := make([]byte, 4096)
 		n, err := inotify.Read(buf)

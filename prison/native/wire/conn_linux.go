@@ -221,18 +221,9 @@ func Answers(dir string) bool {
 	return err == nil
 }
 
-// Gone returns a channel that is closed when the peer closes the connection.
-func (c Conn) Gone() <-chan struct{} {
-	end := make(chan struct{})
-	go func() {
-		defer close(end)
-		io.Copy(io.Discard, c) //nolint:errcheck // only the end of file matters
-	}()
-	return end
-}
-
-// Left is as Gone. The channel first receives whether the peer has called HangUp.
-func (c Conn) Left() <-chan bool {
+// Gone returns a channel that is closed when the peer closes the connection. The channel first receives whether the peer has called
+// HangUp.
+func (c Conn) Gone() <-chan bool {
 	end := make(chan bool, 1)
 	go func() {
 		defer close(end)
