@@ -62,10 +62,9 @@ func AwaitParent() (Conn, error) {
 	return link, err
 }
 
-// dialUnix connects to a named socket of the type SOCK_STREAM or SOCK_SEQPACKET. If the queue of the socket is
-// full, dialUnix fails instead of waiting.
-func dialUnix(kind int, path string) (Conn, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+// dialUnix connects to a named socket. If the queue of the socket is full, dialUnix fails instead of waiting.
+func dialUnix(path string) (Conn, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return Conn{}, fmt.Errorf("socket: %w", err)
 	}
@@ -206,7 +205,7 @@ func (l Conn) Serve(handle func(Conn)) {
 // Dial connects to init of the prison whose directory is dir.
 func Dial(dir string) (c Conn, err error) {
 	err = viaDirectory(dir, func(path string) error {
-		c, err = dialUnix(unix.SOCK_STREAM, path)
+		c, err = dialUnix(path)
 		return err
 	})
 	return c, err
