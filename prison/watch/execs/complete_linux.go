@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -42,11 +41,7 @@ func Complete(ctx context.Context, dir string) error {
 
 // listenFor makes the socket to which Complete connects.
 func (r *recorder) listenFor(dir string) error {
-	folder := filepath.Join(dir, folderName)
-	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	socket, err := wire.Listen(folder)
+	socket, err := wire.ListenIn(filepath.Join(dir, folderName))
 	if err == nil {
 		r.poll.add(int(socket.Fd()), socketTag)
 		r.socket = socket

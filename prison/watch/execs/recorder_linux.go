@@ -1,11 +1,12 @@
 package execs
 
 import (
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/git-airlock/git-airlock/prison/native/wire"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,7 +34,7 @@ type recorder struct {
 	out     *file
 	poll    poll
 	outside namespace // the pid namespace of this process
-	socket  *os.File  // see [Complete]
+	socket  wire.Conn // see [Complete]
 	content budget    // of the digests
 
 	answering sync.WaitGroup // the goroutines that answer
