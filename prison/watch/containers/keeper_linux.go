@@ -197,15 +197,11 @@ func take(pidfd, pid int) (*os.File, error) {
 
 // findListener returns the number of a process's descriptor that is a listener.
 func findListener(pid int) (number int, ok bool) {
-	folder := fmt.Sprintf("/proc/%d/fd", pid)
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return 0, false
-	}
-	for _, e := range entries {
-		if target, err := os.Readlink(filepath.Join(folder, e.Name())); err == nil && target == "anon_inode:seccomp notify" {
-			number, err = strconv.Atoi(e.Name())
-			return number, err == nil
+	folder := fmt.Sprintf("/proc/%d/fd/", pid)
+	numbers, _ := walls.Numbers(folder) // none for a process that has ended
+	for _, number := range numbers {
+		if target, err := os.Readlink(folder + strconv.Itoa(number)); err == nil && target == "anon_inode:seccomp notify" {
+			return number, true
 		}
 	}
 	return 0, false
