@@ -195,7 +195,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("thread %d is of process %d", n, a.group(n))
 		}
 	}
-	if exe := a.proc.link(c.Process.Pid, "/exe"); !strings.HasSuffix(exe, "/sleep") && !strings.Contains(exe, "busybox") && !strings.HasSuffix(exe, "/coreutils") {
+	if exe := a.proc.link("", c.Process.Pid, "/exe"); !strings.HasSuffix(exe, "/sleep") && !strings.Contains(exe, "busybox") && !strings.HasSuffix(exe, "/coreutils") {
 		t.Errorf("exe %q", exe)
 	}
 }

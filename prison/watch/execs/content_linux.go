@@ -146,7 +146,7 @@ func (p *procfs) fileOf(thread int, folder string, c call) string {
 		return ""
 	}
 	defer unix.Close(fd)
-	return p.linkAt("self/fd/", fd, "")
+	return p.link("self/fd/", fd, "")
 }
 
 // openInside opens a file of a process as a path only. It returns -1 if there is none.

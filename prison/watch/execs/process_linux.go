@@ -85,10 +85,8 @@ func (p *procfs) path(before string, number int, after string) *byte {
 	return &p.name[0]
 }
 
-// read returns the beginning of a file of a process, valid until the next call.
-func (p *procfs) read(pid int, name string) []byte { return p.readFile("", pid, name) }
-
-func (p *procfs) readFile(before string, number int, after string) []byte {
+// read returns the beginning of a file, valid until the next call.
+func (p *procfs) read(before string, number int, after string) []byte {
 	fd, _, e := unix.RawSyscall6(unix.SYS_OPENAT, procFolder(), uintptr(unsafe.Pointer(p.path(before, number, after))), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
 	if e != 0 {
 		return nil
@@ -108,9 +106,7 @@ var procFolder = sync.OnceValue(func() uintptr {
 })
 
 // link returns the target of a link, or an empty string.
-func (p *procfs) link(pid int, name string) string { return p.linkAt("", pid, name) }
-
-func (p *procfs) linkAt(before string, number int, after string) string {
+func (p *procfs) link(before string, number int, after string) string {
 	n, _, e := unix.RawSyscall6(unix.SYS_READLINKAT, procFolder(), uintptr(unsafe.Pointer(p.path(before, number, after))),
 		uintptr(unsafe.Pointer(&p.buffer[0])), uintptr(len(p.buffer)), 0, 0)
 	if e != 0 {
@@ -121,7 +117,7 @@ func (p *procfs) linkAt(before string, number int, after string) string {
 
 // image reads which program a process executes.
 func (p *procfs) image(pid int) (m image) {
-	line := p.read(pid, "/stat")
+	line := p.read("", pid, "/stat")
 	at := bytes.LastIndexByte(line, ')') // the name of the program before it can contain anything
 	if at < 0 {
 		return image{failed: true}
@@ -152,12 +148,12 @@ func (p *procfs) image(pid int) (m image) {
 // callOf returns the number of the system call in which a thread waits, or a negative number if it waits elsewhere. A thread that runs may be
 // in any call, so that the result is execve, as for one in the middle of an execve, of which the kernel may not tell.
 func (p *procfs) callOf(pid, thread int) (number int, exists bool) {
-	line := p.readFile(strconv.Itoa(pid)+"/task/", thread, "/syscall")
+	line := p.read(strconv.Itoa(pid)+"/task/", thread, "/syscall")
 	word, _, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
 	if number, err := strconv.Atoi(word); err == nil {
 		return number, true
 	}
-	return unix.SYS_EXECVE, word != "" || len(p.readFile(strconv.Itoa(pid)+"/task/", thread, "/stat")) > 0
+	return unix.SYS_EXECVE, word != "" || len(p.read(strconv.Itoa(pid)+"/task/", thread, "/stat")) > 0
 }
 
 // ids are the numbers of a process.
@@ -169,7 +165,7 @@ type ids struct {
 
 // ids reads the numbers of a process. They are zero for a process that does not exist.
 func (p *procfs) ids(pid int) (n ids) {
-	for line := range bytes.Lines(p.read(pid, "/status")) {
+	for line := range bytes.Lines(p.read("", pid, "/status")) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		fields := strings.Fields(string(value))
 		if len(fields) == 0 {
@@ -191,7 +187,7 @@ func (p *procfs) ids(pid int) (n ids) {
 
 // inside returns the number inside of the process of a pidfd. It takes half the time of ids.
 func (p *procfs) inside(pidfd int) int {
-	for line := range bytes.Lines(p.readFile("self/fdinfo/", pidfd, "")) {
+	for line := range bytes.Lines(p.read("self/fdinfo/", pidfd, "")) {
 		if value, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
 			fields := strings.Fields(string(value)) // one for each namespace; negative without a process
 			if len(fields) == 0 {

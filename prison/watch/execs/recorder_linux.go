@@ -133,7 +133,7 @@ func (r *answerer) execute(n *notification) {
 	}
 	thread := int(n.thread)
 	e := &entry{call: c, thread: thread, begun: time.Now()}
-	e.CWD = r.proc.link(thread, "/cwd")
+	e.CWD = r.proc.link("", thread, "/cwd")
 	p, fresh := r.processOf(e)
 	file := func() string { return r.proc.fileOf(thread, e.CWD, c) }
 	digest := func() string { return r.digests.of(thread, e.CWD, c, func() bool { return r.listener.waits(n) }) }
@@ -372,7 +372,7 @@ func (proc *procfs) inspect(p *process, calls []*entry, now image) (f found) {
 	if f.given, f.ok = m.given(now, longest); f.ok && !slices.ContainsFunc(calls, func(e *entry) bool { return e.call.gave(f.given) }) {
 		f.given, _ = f.given.divided(now.argFrom, m.pointers(now.stack))
 	}
-	f.exe = proc.link(p.pid, "/exe")
+	f.exe = proc.link("", p.pid, "/exe")
 	return f
 }
 
