@@ -85,11 +85,6 @@ func (l listener) awaitSoon(p *unix.PollFd) bool {
 	return e == 0 && n == 1
 }
 
-// abandoned reports whether no process has the filter any more.
-func (l listener) abandoned() bool {
-	return l.events()&(unix.POLLHUP|unix.POLLNVAL|unix.POLLERR) != 0
-}
-
 // events returns the events that are there, without a wait.
 func (l listener) events() int16 {
 	p := []unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
@@ -190,4 +185,6 @@ func (s Shared) Mark(number int, f *os.File) (m Mark, waits bool) {
 func (s Shared) Reuse(g Given) { s.memory.slots[g.Slot] = slot{entering: g.Enters} }
 
 // Abandoned reports whether no process makes calls to a listener any more.
-func Abandoned(f *os.File) bool { return listener(f.Fd()).abandoned() }
+func Abandoned(f *os.File) bool {
+	return listener(f.Fd()).events()&(unix.POLLHUP|unix.POLLNVAL|unix.POLLERR) != 0
+}
