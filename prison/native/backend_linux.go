@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -155,18 +154,14 @@ func newPrison(s prison.Spec, shared bool, l *walls.Limits, enter func(pid int) 
 
 // openPrison starts a prison from a thread with its own working directory, and the thread then ends.
 func openPrison(s prison.Spec, limits *walls.Limits) (p *os.Process, link wire.Conn, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the runtime ends the thread with the goroutine
+	walls.OnLastThread(func() {
 		if err = unix.Unshare(unix.CLONE_FS); err != nil {
 			return
 		}
 		if err = unix.Chdir(baseFolder(s)); err == nil {
 			p, link, err = newPrison(s, false, limits, limits.Enter)
 		}
-	}()
-	<-done
+	})
 	return p, link, err
 }
 

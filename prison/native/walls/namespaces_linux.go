@@ -134,7 +134,7 @@ func (c Child) execConfined(attr *os.ProcAttr) (p *os.Process, err error) {
 	}
 	defer unix.Close(program)
 	attr.Dir = "/"
-	onLastThread(func() {
+	OnLastThread(func() {
 		if err = errors.Join(leaveRealTime(), c.Confine()); err == nil {
 			p, err = apart.Start("/proc/self/fd/"+strconv.Itoa(program), []string{c.Role}, attr)
 		}
@@ -142,15 +142,15 @@ func (c Child) execConfined(attr *os.ProcAttr) (p *os.Process, err error) {
 	return p, err
 }
 
-// onLastThread calls a function on a thread that ends afterwards: Go ends the thread of a goroutine that has not unlocked it. The first
+// OnLastThread calls a function on a thread that ends afterwards: Go ends the thread of a goroutine that has not unlocked it. The first
 // thread of the process is not used, since it would not end, and its ids would be shown as those of the process.
-func onLastThread(do func()) {
+func OnLastThread(do func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
-			onLastThread(do) // this goroutine keeps the first thread meanwhile
+			OnLastThread(do) // this goroutine keeps the first thread meanwhile
 			runtime.UnlockOSThread()
 			return
 		}

@@ -64,20 +64,18 @@ func CheckPrograms() error {
 	if err := readOwnMemory(); err != nil {
 		return fmt.Errorf("process_vm_readv: %w", err)
 	}
-	tried := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the runtime ends the thread with the goroutine
-		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-		if err == nil {
-			var listener *os.File
-			// exit is not among the calls: if a thread could not exit, this process would end.
-			if listener, err = listenTo(programCalls[:1]); err == nil {
-				listener.Close()
-			}
+	var err error
+	OnLastThread(func() {
+		if err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return
 		}
-		tried <- err
-	}()
-	switch err := <-tried; {
+		var listener *os.File
+		// exit is not among the calls: if a thread could not exit, this process would end.
+		if listener, err = listenTo(programCalls[:1]); err == nil {
+			listener.Close()
+		}
+	})
+	switch {
 	case errors.Is(err, unix.EINVAL):
 		return errors.New("it needs Linux 5.19")
 	case errors.Is(err, unix.EBUSY):
