@@ -339,9 +339,9 @@ func (backend) Launched(ctx context.Context, s prison.Spec) (*prison.Launched, e
 
 // Examine implements [prison.Backend].
 func (b backend) Examine(ctx context.Context) ([]prison.Finding, error) {
-	findings := walls.Examine(func() error { return b.Probe(ctx) })
-	findings = append(findings, usernet.Finding(tryPair))
-	if err := b.Probe(ctx); err != nil {
+	err := b.Probe(ctx)
+	findings := append(walls.Examine(err), usernet.Finding(tryPair))
+	if err != nil {
 		return findings, err
 	}
 	return findings, walls.CheckFiles()

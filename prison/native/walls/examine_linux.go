@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Examine reports which mechanisms of the walls this machine has. The probe creates all namespaces for a moment.
-func Examine(probe func() error) []prison.Finding {
+// Examine reports which mechanisms of the walls this machine has. probed is the result of creating all namespaces for a moment.
+func Examine(probed error) []prison.Finding {
 	findings := []prison.Finding{
-		{Name: "kernel", Value: kernelRelease()}, idsFinding(), namespacesFinding(probe), filterFinding(), landlockFinding(), overlayFinding(), programsFinding(),
+		{Name: "kernel", Value: kernelRelease()}, idsFinding(), namespacesFinding(probed), filterFinding(), landlockFinding(), overlayFinding(), programsFinding(),
 	}
 	if missing := coreMissing(); missing != "" {
 		findings = append(findings, prison.Finding{Name: "core dumps", Value: "off for files", Lack: missing})
@@ -60,8 +60,8 @@ func idsFinding() prison.Finding {
 	return prison.Finding{Name: name, Value: fmt.Sprintf("%d from %d on (/etc/subuid)", uids[0].count, uids[0].start)}
 }
 
-// namespacesFinding creates the namespaces for a trial, since some refusals can be seen in no other way.
-func namespacesFinding(probe func() error) prison.Finding {
+// namespacesFinding reports the result of a trial, since some refusals can be seen in no other way.
+func namespacesFinding(probed error) prison.Finding {
 	const name = "namespaces"
 	if err := CheckKernel(); err != nil {
 		return ErrorFinding(name, err)
@@ -69,9 +69,8 @@ func namespacesFinding(probe func() error) prison.Finding {
 	if _, _, err := TrialPhantom(); err != nil {
 		return prison.Finding{Name: name, Value: "not tried without phantom uids"}
 	}
-	var u *prison.Unavailable
-	if err := probe(); errors.As(err, &u) {
-		return ErrorFinding(name, err)
+	if u, ok := errors.AsType[*prison.Unavailable](probed); ok {
+		return ErrorFinding(name, u)
 	}
 	f := prison.Finding{Name: name, Value: "user, mount, pid, net, uts, ipc, cgroup"}
 	if sysctl(apparmorSysctl) == "1" {
