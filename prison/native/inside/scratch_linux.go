@@ -77,7 +77,7 @@ func (b *builder) resolvers() string {
 	if b.Spec.Network == prison.NetworkNone {
 		return "options " + strings.Join(prison.ImpatientResolver(), " ") + "\n"
 	}
-	return usernet.Resolvers()
+	return "nameserver " + usernet.Resolver() + "\n"
 }
 
 // shell returns the login shell of the system below root.

@@ -1,7 +1,6 @@
 package usernet
 
 import (
-	"encoding/binary"
 	"fmt"
 	"os"
 	"unsafe"
@@ -17,7 +16,7 @@ var (
 	ownAddress     = address{10, 0, 2, 100}
 	gatewayAddress = address{10, 0, 2, 2}
 	dnsAddress     = address{10, 0, 2, 3}
-	ownNetwork     = prefix{address{10, 0, 2, 0}, 24}
+	ownMask        = address{255, 255, 255, 0}
 
 	// ownMAC and gatewayMAC are locally administered, and the same in every prison.
 	ownMAC     = [6]byte{0x52, 0x55, 10, 0, 2, 100}
@@ -26,6 +25,7 @@ var (
 
 const (
 	interfaceName = "eth0"
+	ownBits       = 24 // length of ownMask
 	// interfaceMTU is nearly the largest MTU of such an interface, so that there are fewer and larger packets.
 	interfaceMTU = 65520
 	// Device is the device file that makes interfaces, see [OpenDevice].
@@ -35,31 +35,17 @@ const (
 // wiring describes the interface for the process that gets the other end.
 func wiring(open bool) wire.Wiring {
 	return wire.Wiring{
-		MTU: interfaceMTU, Inside: ownAddress, Gateway: gatewayAddress, Resolver: dnsAddress, Bits: ownNetwork.bits, MAC: gatewayMAC, Open: open,
+		MTU: interfaceMTU, Inside: ownAddress, Gateway: gatewayAddress, Resolver: dnsAddress, Bits: ownBits, MAC: gatewayMAC, Open: open,
 	}
 }
 
-// Resolvers returns the content of resolv.conf(5) for a prison with a network. The network's name server asks the host's name servers.
-func Resolvers() string { return "nameserver " + Resolver() + "\n" }
-
-// Resolver returns the address of the name server.
+// Resolver returns the address of the network's name server, which asks the host's name servers.
 func Resolver() string { return dnsAddress.String() }
 
 // address is an IPv4 address. It is not of package net/netip, which would be initialised too late: see [wire.Conn].
 type address [4]byte
 
 func (a address) String() string { return fmt.Sprintf("%d.%d.%d.%d", a[0], a[1], a[2], a[3]) }
-
-// prefix is a range of addresses with the same first bits.
-type prefix struct {
-	base address
-	bits int
-}
-
-func (p prefix) mask() (m address) {
-	binary.BigEndian.PutUint32(m[:], ^uint32(0)<<(32-p.bits))
-	return m
-}
 
 // OpenDevice opens the device that makes interfaces. Only a user of the host may open it.
 func OpenDevice() (fd int, err error) {
@@ -105,15 +91,16 @@ type Request struct {
 // device the other end, see Linux's Documentation/networking/tuntap.rst. The others set addresses and routes, see
 // netdevice(7) and route(8).
 func Requests() []Request {
-	mask := ownNetwork.mask()
 	hardware := hardwareRequest{family: unix.ARPHRD_ETHER, mac: ownMAC}
 	copy(hardware.name[:], interfaceName)
-	route := newRoute(prefix{}, gatewayAddress, unix.RTF_UP|unix.RTF_GATEWAY)
+	everywhere := unix.RawSockaddrInet4{Family: unix.AF_INET}
+	gateway := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: gatewayAddress}
+	route := routeEntry{dst: everywhere, gateway: gateway, netmask: everywhere, flags: unix.RTF_UP | unix.RTF_GATEWAY}
 	return []Request{
 		{"make interface", true, unix.TUNSETIFF, request(func(r *unix.Ifreq) { r.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI) })},
 		{"set hardware address", false, unix.SIOCSIFHWADDR, bytesOf(&hardware)},
 		{"set address", false, unix.SIOCSIFADDR, request(func(r *unix.Ifreq) { r.SetInet4Addr(ownAddress[:]) })}, //nolint:errcheck // has four bytes
-		{"set netmask", false, unix.SIOCSIFNETMASK, request(func(r *unix.Ifreq) { r.SetInet4Addr(mask[:]) })},    //nolint:errcheck // has four bytes
+		{"set netmask", false, unix.SIOCSIFNETMASK, request(func(r *unix.Ifreq) { r.SetInet4Addr(ownMask[:]) })}, //nolint:errcheck // has four bytes
 		{"set size of packets", false, unix.SIOCSIFMTU, request(func(r *unix.Ifreq) { r.SetUint32(interfaceMTU) })},
 		{"bring up", false, unix.SIOCSIFFLAGS, request(func(r *unix.Ifreq) { r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING) })},
 		{"add route", false, unix.SIOCADDRT, bytesOf(&route)},
@@ -159,11 +146,6 @@ type routeEntry struct {
 	_                     *byte // device
 	_, _                  uintptr
 	_                     uint16
-}
-
-func newRoute(to prefix, via address, flags uint16) routeEntry {
-	inet := func(a address) unix.RawSockaddrInet4 { return unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: a} }
-	return routeEntry{dst: inet(to.base), gateway: inet(via), netmask: inet(to.mask()), flags: flags}
 }
 
 func ioctl(fd int, request uint, argument unsafe.Pointer) error {
