@@ -68,7 +68,7 @@ func configure(create bool, device int) error {
 	}
 	defer unix.Close(s)
 	fds := map[bool]int{true: device, false: s}
-	for _, r := range Requests() {
+	for _, r := range requests() {
 		if r.ToDevice && !create {
 			continue
 		}
@@ -79,24 +79,24 @@ func configure(create bool, device int) error {
 	return nil
 }
 
-// Request is an ioctl(2) that makes or configures the interface. Its argument is a structure without pointers.
-type Request struct {
+// ioctlRequest is an ioctl(2) that makes or configures the interface. Its argument is a structure without pointers.
+type ioctlRequest struct {
 	Step     string // the name of the step, for errors
 	ToDevice bool   // the request goes to the device's descriptor, and not to a socket
 	Number   uint   // number of the ioctl(2)
 	Argument []byte
 }
 
-// Requests returns the requests that make the interface, in this order. The first one makes a descriptor of the
+// requests returns the requests that make the interface, in this order. The first one makes a descriptor of the
 // device the other end, see Linux's Documentation/networking/tuntap.rst. The others set addresses and routes, see
 // netdevice(7) and route(8).
-func Requests() []Request {
+func requests() []ioctlRequest {
 	hardware := hardwareRequest{family: unix.ARPHRD_ETHER, mac: ownMAC}
 	copy(hardware.name[:], interfaceName)
 	everywhere := unix.RawSockaddrInet4{Family: unix.AF_INET}
 	gateway := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: gatewayAddress}
 	route := routeEntry{dst: everywhere, gateway: gateway, netmask: everywhere, flags: unix.RTF_UP | unix.RTF_GATEWAY}
-	return []Request{
+	return []ioctlRequest{
 		{"make interface", true, unix.TUNSETIFF, request(func(r *unix.Ifreq) { r.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI) })},
 		{"set hardware address", false, unix.SIOCSIFHWADDR, bytesOf(&hardware)},
 		{"set address", false, unix.SIOCSIFADDR, request(func(r *unix.Ifreq) { r.SetInet4Addr(ownAddress[:]) })}, //nolint:errcheck // has four bytes
@@ -120,7 +120,7 @@ func request(set func(*unix.Ifreq)) []byte {
 // bytesOf returns the memory of a structure.
 func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
 
-// IsInterface reports whether a descriptor is the other end of an interface that [Requests] made.
+// IsInterface reports whether a descriptor is the other end of an interface that [requests] made.
 func IsInterface(fd int) bool {
 	r, err := unix.NewIfreq("")
 	return err == nil && unix.IoctlIfreq(fd, unix.TUNGETIFF, r) == nil && r.Name() == interfaceName && r.Uint16()&unix.IFF_TAP != 0

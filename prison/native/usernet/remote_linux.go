@@ -31,7 +31,7 @@ func RemoteCalls(socket string, again bool) []calls.Call {
 		open(Device),
 		{Name: "make socket", Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_DGRAM}},
 	}
-	for _, r := range Requests() {
+	for _, r := range requests() {
 		fd := uintptr(configFD)
 		if r.ToDevice {
 			fd = deviceFD
