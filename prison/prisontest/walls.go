@@ -3,13 +3,13 @@ package prisontest
 import (
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -58,7 +58,7 @@ func wallIdentity(t *testing.T, x *box) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(ownerOf(info)); got != fmt.Sprint(x.spec.UID) {
+	if got := fmt.Sprint(info.Sys().(*syscall.Stat_t).Uid); got != fmt.Sprint(x.spec.UID) {
 		t.Errorf("the workspace on disk belongs to %s", got)
 	}
 	if info.Mode().Perm() != 0o700 {
@@ -142,11 +142,6 @@ func wallRefusals(t *testing.T, x *box) {
 }
 
 func wallNetwork(t *testing.T, x *box) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	interfaces := x.must(t, "tail -n +3 /proc/net/dev | cut -d: -f1")
 	if strings.TrimSpace(interfaces) != "lo" {
 		t.Errorf("interfaces: %q", interfaces)
@@ -154,12 +149,11 @@ func wallNetwork(t *testing.T, x *box) {
 	if got := x.must(t, "tail -n +2 /proc/net/route"); got != "" {
 		t.Errorf("routes: %q", got)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
 	if x.sh(t, "command -v bash").status != 0 {
 		return
 	}
 	var scripts []string
-	for _, address := range []string{fmt.Sprintf("127.0.0.1/%d", port), "192.0.2.1/80", "169.254.169.254/80"} {
+	for _, address := range []string{fmt.Sprintf("127.0.0.1/%d", listen(t, "127.0.0.1")), "192.0.2.1/80", "169.254.169.254/80"} {
 		scripts = append(scripts, "timeout 2 bash -c 'exec 3<>/dev/tcp/"+address+"'")
 	}
 	x.fails(t, scripts)
