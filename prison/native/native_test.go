@@ -98,7 +98,7 @@ func needNative(t *testing.T) prison.Backend {
 func options(t testing.TB) prisontest.Options {
 	t.Helper()
 	uid, gid := prisontest.Phantom(t)
-	return prisontest.Options{UID: uid, GID: gid, Network: prisontest.Required("network"), Record: true}
+	return prisontest.Options{UID: uid, GID: gid, Record: true}
 }
 
 func TestBackend(t *testing.T) { prisontest.Run(t, needNative(t), options(t)) }

@@ -10,8 +10,9 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// networks starts a prison with an open network, if the machine supports that, and checks which addresses the prison reaches.
-func networks(t *testing.T, b prison.Backend, o Options) {
+// startOpen starts a prison with an open network. It skips the test if the machine does not support that, unless the machine must.
+func startOpen(t *testing.T, b prison.Backend, o Options) *box {
+	t.Helper()
 	s := NewSpec(t, b, o)
 	s.Network = prison.NetworkOpen
 	var isolation prison.Isolation
@@ -19,7 +20,7 @@ func networks(t *testing.T, b prison.Backend, o Options) {
 	if err == nil {
 		isolation, err = b.Start(t.Context(), s)
 	}
-	if unavailable, ok := errors.AsType[*prison.Unavailable](err); ok && !o.Network {
+	if unavailable, ok := errors.AsType[*prison.Unavailable](err); ok && !Required("network") {
 		if unavailable.Reason == "" {
 			t.Error("refused without a reason")
 		}
@@ -28,11 +29,12 @@ func networks(t *testing.T, b prison.Backend, o Options) {
 	if err != nil {
 		t.Fatalf("open network: %v", err)
 	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := &box{backend: b, spec: s, isolation: isolation, Prison: p}
+	return attach(t, b, s, isolation)
+}
+
+// networks checks which addresses a prison with an open network reaches.
+func networks(t *testing.T, b prison.Backend, o Options) {
+	x := startOpen(t, b, o)
 	if x.sh(t, "command -v bash && command -v timeout").status != 0 {
 		t.Skip("SKIPPED: there is no bash inside to connect with")
 	}

@@ -29,8 +29,6 @@ type Options struct {
 	Runtime string
 	// Brief reduces the number of repetitions.
 	Brief bool
-	// Network is set for backends and machines on which NetworkOpen must work.
-	Network bool
 	// Record records the programs in the suite's prisons.
 	Record bool
 	// Dir is the folder for workspaces and host state. Empty means a new temporary folder.
@@ -124,6 +122,12 @@ func restart(t *testing.T, b prison.Backend, s prison.Spec) *box {
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}
+	return attach(t, b, s, isolation)
+}
+
+// attach returns the box of a prison that has been started.
+func attach(t *testing.T, b prison.Backend, s prison.Spec, isolation prison.Isolation) *box {
+	t.Helper()
 	p, err := b.Attach(t.Context(), s)
 	if err != nil {
 		t.Fatalf("attach: %v", err)

@@ -2,7 +2,6 @@ package prisontest
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -237,22 +236,7 @@ func Reach(t *testing.T, b prison.Backend, o Options) {
 	}
 	_, err := exec.LookPath("ip")
 	Need(t, "network", err)
-	s := NewSpec(t, b, o)
-	s.Network = prison.NetworkOpen
-	if err := b.Prepare(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Start(t.Context(), s); err != nil {
-		if _, ok := errors.AsType[*prison.Unavailable](err); ok && !Required("network") {
-			t.Skipf("SKIPPED, AN OPEN NETWORK IS NOT TESTED: %v", err)
-		}
-		t.Fatal(err)
-	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := &box{backend: b, spec: s, Prison: p}
+	x := startOpen(t, b, o)
 	index := 0
 	fmt.Sscan(x.sh(t, "sed -n 's/^\\([0-9]*\\)[[:space:]]eth0 .*/\\1/p' /proc/net/igmp").out, &index) // a runtime with its own kernel prints nothing
 	ears := newOracle(t)
