@@ -34,7 +34,7 @@ func probes() []probe { //nolint:funlen // a table
 		},
 		{
 			name: "set-id", promise: "no file can be made setuid or setgid", tried: "chmod in the workspace and at home",
-			script: inEach(`"$PWD" "$HOME"`, `chmod 4755 "$d" 2>/dev/null; chmod u-s,g+s "$d" 2>/dev/null; stat -c %a "$d"`),
+			script: setID,
 			evaluate: func(_ Subject, out string) (string, string) {
 				for _, mode := range lines(out) {
 					if len(mode) > 3 {
@@ -98,7 +98,7 @@ func probes() []probe { //nolint:funlen // a table
 			name: "kernel-files", promise: "nothing of the kernel's own can be read or set", tried: "/proc/kcore, keys, sysrq-trigger, ...",
 			script: `for f in kcore keys kallsyms timer_list sched_debug cmdline sys/kernel/random/boot_id; do [ "$(head -c 1 /proc/$f 2>/dev/null | wc -c)" -gt 0 ] && echo "$f"; done
 				[ -w /proc/sysrq-trigger ] && [ -s /proc/sysrq-trigger -o ! -c /proc/sysrq-trigger ] && (: >>/proc/sysrq-trigger) 2>/dev/null && echo sysrq-trigger; true`,
-			evaluate: noneOf("can be used: "), weaker: []prison.Missing{prison.OwnKernel},
+			evaluate: evaluateKernelFiles, weaker: []prison.Missing{prison.OwnKernel},
 		},
 		{
 			name: "host-homes", promise: "no home of the host is there", tried: "/home, /root, /mnt, /media, /srv",
@@ -183,22 +183,17 @@ func expect(out, want string) (seen, broken string) {
 	return out, ""
 }
 
-// noneOf returns an evaluation that requires an empty output. words introduce the lines of another output.
-func noneOf(words string) func(Subject, string) (string, string) {
-	return func(_ Subject, out string) (string, string) {
-		if found := lines(out); len(found) > 0 {
-			return "", words + strings.Join(found, ", ")
-		}
-		return "none", ""
+func evaluateKernelFiles(_ Subject, out string) (seen, broken string) {
+	if found := lines(out); len(found) > 0 {
+		return "", "can be used: " + strings.Join(found, ", ")
 	}
+	return "none", ""
 }
 
-// inEach returns a script that runs commands on a new file $d in each folder. In a repository the file is made in .git, where git ignores
-// unknown files, so that the agent's work does not change.
-func inEach(folders, commands string) string {
-	return `for f in ` + folders + `; do [ -d "$f/.git" ] && f=$f/.git; d=$(mktemp "$f/tmp.XXXXXX") && chmod 700 "$d" || exit 1
-		` + commands + `; rm -f "$d"; done`
-}
+// setID sets bits of a new file in the workspace and at home, and prints the file's mode. In a repository the file is made in .git, where
+// git ignores unknown files, so that the agent's work does not change.
+const setID = `for f in "$PWD" "$HOME"; do [ -d "$f/.git" ] && f=$f/.git; d=$(mktemp "$f/tmp.XXXXXX") && chmod 700 "$d" || exit 1
+		chmod 4755 "$d" 2>/dev/null; chmod u-s,g+s "$d" 2>/dev/null; stat -c %a "$d"; rm -f "$d"; done`
 
 func evaluatePrivileges(_ Subject, out string) (seen, broken string) {
 	found := map[string]string{}
@@ -248,11 +243,6 @@ func evaluateEnvironment(s Subject, out string) (seen, broken string) {
 		}
 	}
 	return "nothing else", ""
-}
-
-// sets reports whether an environment sets a variable.
-func sets(env []string, name string) bool {
-	return slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }
 
 var descriptor = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([0-9]+) -> (.*)$`) })
@@ -352,8 +342,8 @@ func evaluateZone(s Subject, out string) (seen, broken string) {
 	if system != "UTC "+everybody && (!brought || isOurs(system)) {
 		return "", fmt.Sprintf("the system's is %q, not UTC", system)
 	}
-	asked := slices.Contains(s.Variables, "TZ") || sets(s.image.env, "TZ")
-	if shown != system && !asked {
+	byImage := slices.ContainsFunc(s.image.env, func(entry string) bool { return strings.HasPrefix(entry, "TZ=") })
+	if shown != system && !byImage && !slices.Contains(s.Variables, "TZ") {
 		return "", fmt.Sprintf("TZ makes it %q, not %q", shown, system)
 	}
 	if !isOurs(shown) && slices.ContainsFunc(answers[2:], isOurs) {
