@@ -28,9 +28,9 @@ var installedAt = []string{
 func (b *builder) hideProgram() error {
 	hidden := map[string]map[string]bool{} // the names to hide, by folder
 	prefixes := []string{"usr", "usr/local"}
-	for i, t := range b.Spec.Tools {
-		if !b.sources.files[i] {
-			prefixes = append(prefixes, toolPath(t))
+	for _, t := range b.sources.tools {
+		if !t.single {
+			prefixes = append(prefixes, t.target())
 		}
 	}
 	for _, prefix := range prefixes {
@@ -80,9 +80,9 @@ func (b *builder) ownPath() (path string, shared bool) {
 	if err != nil {
 		return "", false
 	}
-	for i, t := range b.Spec.Tools {
-		if rel, ok := strings.CutPrefix(exe, t.Path+"/"); ok && !b.sources.files[i] {
-			path = filepath.Join(toolPath(t), rel)
+	for _, t := range b.sources.tools {
+		if rel, ok := strings.CutPrefix(exe, t.Path+"/"); ok && !t.single {
+			path = filepath.Join(t.target(), rel)
 			_, err := os.Lstat(path)
 			return path, err == nil
 		}
@@ -124,9 +124,9 @@ func (b *builder) whiteOut(folder string, names map[string]bool, layer string) e
 // origin returns the original of a shared folder. The kernel limits how deep overlays can be nested, and an overlay
 // of the original is one level less deep than an overlay of the shared folder.
 func (b *builder) origin(folder string) string {
-	for i, t := range b.Spec.Tools {
-		if rel, ok := strings.CutPrefix(folder+"/", toolPath(t)+"/"); ok && !b.sources.files[i] {
-			return filepath.Join(fdPath(b.sources.tools[i]), rel)
+	for _, t := range b.sources.tools {
+		if rel, ok := strings.CutPrefix(folder+"/", t.target()+"/"); ok && !t.single {
+			return filepath.Join(fdPath(t.folder), rel)
 		}
 	}
 	if b.sources.root >= 0 {

@@ -15,10 +15,16 @@ import (
 
 // sources holds the descriptors of the root file system and the tools in a spec.
 type sources struct {
-	root  int    // -1 if the system folders are the host's
-	tools []int  // folders
-	files []bool // for each tool, whether it is a single file
-	asIs  []int  // the tools themselves; for a file, the entry in tools is its folder
+	root  int // -1 if the system folders are the host's
+	tools []tool
+}
+
+// tool is a tool of the spec.
+type tool struct {
+	prison.Tool
+	single bool // the tool is a single file
+	asIs   int  // the tool itself
+	folder int  // the tool, or the folder of a single file
 }
 
 // openSources opens the root file system and the tools while this process is still the host's user, see [hostDirs].
@@ -31,25 +37,22 @@ func (b *builder) openSources() error {
 		}
 		b.sources.root = fd
 	}
-	for _, t := range b.Spec.Tools {
-		path := t.Path
-		info, err := os.Stat(path)
+	for _, given := range b.Spec.Tools {
+		info, err := os.Stat(given.Path)
 		if err != nil {
 			return err
 		}
-		if !info.IsDir() {
+		t, path := tool{Tool: given, single: !info.IsDir()}, given.Path
+		if t.single {
 			path = filepath.Dir(path)
 		}
-		fd, err := layerAt(path)
-		if err != nil {
+		if t.folder, err = layerAt(path); err != nil {
 			return err
 		}
-		asIs, err := unix.Open(t.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err != nil {
+		if t.asIs, err = unix.Open(t.Path, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
 			return &os.PathError{Op: "open", Path: t.Path, Err: err}
 		}
-		b.sources.tools, b.sources.files = append(b.sources.tools, fd), append(b.sources.files, !info.IsDir())
-		b.sources.asIs = append(b.sources.asIs, asIs)
+		b.sources.tools = append(b.sources.tools, t)
 	}
 	return nil
 }
@@ -181,21 +184,19 @@ func (b *builder) completeRoot() error {
 	return nil
 }
 
-// toolPath returns the path of a tool while the root is built.
-func toolPath(t prison.Tool) string {
-	return filepath.Join(strings.TrimPrefix(prison.Tools, "/"), t.Name)
-}
+// target returns the path of a tool while the root is built.
+func (t tool) target() string { return filepath.Join(strings.TrimPrefix(prison.Tools, "/"), t.Name) }
 
 // shareTools mounts the given tools.
 func (b *builder) shareTools() error {
-	if len(b.Spec.Tools) == 0 {
+	if len(b.sources.tools) == 0 {
 		return nil
 	}
 	if err := os.Mkdir(strings.TrimPrefix(prison.Tools, "/"), 0o755); err != nil {
 		return err
 	}
-	for i, t := range b.Spec.Tools {
-		if err := b.shareTool(i, t); err != nil {
+	for i, t := range b.sources.tools {
+		if err := b.shareTool(t, fmt.Sprintf("%s/tool%d", layersName, i)); err != nil {
 			return fmt.Errorf("share tool %s: %w", t.Name, err)
 		}
 	}
@@ -204,25 +205,25 @@ func (b *builder) shareTools() error {
 
 // shareTool mounts a tool through an overlay. The kernel refuses to use a folder as a layer if something is mounted
 // in it (EINVAL, see clone_private_mount in fs/namespace.c), which is likely for /tmp. Such a folder becomes a bind
-// mount.
-func (b *builder) shareTool(i int, t prison.Tool) (err error) {
-	target := toolPath(t)
+// mount. aside is a place for the overlay of a single file's folder.
+func (b *builder) shareTool(t tool, aside string) (err error) {
+	target := t.target()
 	var overlayErr error
-	if b.sources.files[i] {
+	if t.single {
 		if err := os.WriteFile(target, nil, 0o755); err != nil {
 			return err
 		}
-		overlayErr = b.shareFile(filepath.Base(t.Path), target, fmt.Sprintf("%s/tool%d", layersName, i), b.sources.tools[i])
+		overlayErr = b.shareFile(filepath.Base(t.Path), target, aside, t.folder)
 	} else {
 		if err := os.Mkdir(target, 0o755); err != nil {
 			return err
 		}
-		overlayErr = shareLayers(target, b.empty, b.sources.tools[i])
+		overlayErr = shareLayers(target, b.empty, t.folder)
 	}
 	if overlayErr == nil {
 		return nil
 	}
-	if err := bind(b.sources.asIs[i], "", target, readOnlyAttr); err != nil {
+	if err := bind(t.asIs, "", target, readOnlyAttr); err != nil {
 		return fmt.Errorf("overlay: %w, bind: %w", overlayErr, err)
 	}
 	b.lacks(prison.HostPath, fmt.Sprintf("the host path of the tool %s is visible in mountinfo (overlay: %v)", t.Name, overlayErr))
