@@ -82,10 +82,11 @@ func (s *server) start(r wire.Request) (p started, code string, err error) {
 	if r.Bare {
 		given = nil
 	}
-	env := mergeEnv(s.Env, given, r.Env)
+	var term []string
 	if r.Terminal != nil {
-		env = mergeEnv(s.Env, given, []string{"TERM=" + r.Terminal.Term}, r.Env)
+		term = []string{"TERM=" + r.Terminal.Term}
 	}
+	env := mergeEnv(s.Env, given, term, r.Env)
 	dir := cmp.Or(r.Dir, prison.Workspace)
 	var path string
 	var files []*os.File
@@ -102,11 +103,7 @@ func (s *server) start(r wire.Request) (p started, code string, err error) {
 		p.pid, p.exited, err = s.procs.start(starting{path, r.Argv, env, dir, files, r.Terminal != nil, r.Frozen})
 		return p.pid, err
 	}
-	if r.Frozen {
-		s.frozen.guard.Load().start(begin)
-	} else {
-		begin() //nolint:errcheck // it keeps its results
-	}
+	s.frozen.guard.Load().start(begin) // without a freeze, there is no guard
 	if err != nil {
 		wire.CloseAll(p.ends)
 		return p, execCode(err), fmt.Errorf("%s: %w", r.Argv[0], err)
