@@ -14,6 +14,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
+	"github.com/git-airlock/git-airlock/prison/moments"
 	"github.com/git-airlock/git-airlock/prison/native/inside"
 	"github.com/git-airlock/git-airlock/prison/native/usernet"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
@@ -167,7 +168,7 @@ func openPrison(s prison.Spec, limits *walls.Limits) (p *os.Process, link wire.C
 
 // OpenHome implements [prison.Backend].
 func (b backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, error) {
-	s.Workspace = homeDir(s)
+	s.Workspace = filepath.Join(s.Dir, inside.Home) // beside the workspace, the only host folder that the agent can write to
 	if info, err := os.Lstat(s.Workspace); err != nil || !info.IsDir() {
 		return nil, prison.ErrNoHome
 	}
@@ -354,4 +355,9 @@ func (backend) Shown(_ context.Context, s prison.Spec) (io.ReadCloser, error) {
 		return nil, prison.ErrNotLaunched
 	}
 	return f, err
+}
+
+// Times implements [prison.Timer].
+func (backend) Times(_ context.Context, s prison.Spec) ([]prison.Moment, error) {
+	return moments.Read(filepath.Join(s.Dir, timesName))
 }

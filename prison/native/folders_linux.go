@@ -236,7 +236,3 @@ func try(ctx context.Context, t folderTask) (err error) {
 
 // tryPair tries to make a pair of interfaces, which replaces a TUN device. Some kernels cannot do that. It tries once in each process.
 var tryPair = sync.OnceValue(func() error { return try(context.Background(), folderTask{Pair: true}) })
-
-// homeDir returns the folder of the agent's home on the host. Beside the workspace it is the only host folder that
-// the agent can write to.
-func homeDir(s prison.Spec) string { return filepath.Join(s.Dir, inside.Home) }

@@ -22,6 +22,7 @@ const (
 	stateName   = "state.json"
 	commandName = "command.json"
 	logName     = "command.log"
+	timesName   = logName + ".times"
 )
 
 // state is the data that Stop needs when the keeper does not answer. The keeper writes it into the state file.
