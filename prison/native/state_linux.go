@@ -135,20 +135,12 @@ func (p processID) await(patience time.Duration) {
 
 // awaitDeath waits until the process of a pidfd has ended.
 func awaitDeath(pidfd int, patience time.Duration) error {
-	deadline := time.Now().Add(patience)
-	for {
-		left := time.Until(deadline)
-		if left <= 0 {
+	for deadline := time.Now().Add(patience); !wire.HasEnded(pidfd); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
 			return errors.New("a killed process does not end")
 		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
-		if err != nil && err != unix.EINTR {
-			return fmt.Errorf("wait for process: %w", err)
-		}
-		if n > 0 {
-			return nil
-		}
 	}
+	return nil
 }
 
 func readState(dir string) (s state, err error) {
