@@ -18,7 +18,7 @@ const (
 	freezePatience = 10 * time.Second
 	// vforkPatience is the time after which a process that does not stop may be waiting for a stopped child, see vfork(2).
 	vforkPatience = 100 * time.Millisecond
-	// freezePoll is the time between two looks at stopping processes. A process that the kernel calls stopped may have to leave its
+	// freezePoll is the time between two checks of stopping processes. A process that the kernel calls stopped may have to leave its
 	// processor yet, which changes its count of context switches. So the time is long enough for that.
 	freezePoll = 3 * time.Millisecond
 )
@@ -32,7 +32,7 @@ type freezer struct {
 
 // freeze stops all processes. They go on when the caller disconnects or its process ends. If a caller has asked to hold them, they go on
 // only when a caller asks for it. Requests to start or kill other processes wait meanwhile. A control group is not used, because it would
-// also freeze init and the processes that the caller starts. So a [guard] looks whether all stay stopped.
+// also freeze init and the processes that the caller starts. So a [guard] checks that all stay stopped.
 func (s *server) freeze(c wire.Conn) {
 	f := &s.frozen
 	f.mu.Lock()

@@ -14,27 +14,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guard looks whether stopped processes stay stopped, because a process can have a timer that sends it SIGCONT (timer_create(2)), and can
+// guard checks that stopped processes stay stopped, because a process can have a timer that sends it SIGCONT (timer_create(2)), and can
 // stop itself again. The kernel counts how often each thread has left its processor. The count of a stopped thread does not change.
-// So the guard finds each process that went on, however seldom it looks.
+// So the guard finds each process that went on, however seldom it checks.
 type guard struct {
 	mu      sync.Mutex
-	all     map[int]task // what the processes were at the last look, by pid
+	all     map[int]task // what the processes were at the last check, by pid
 	stopped map[int]task // the processes that thaw lets go on
 	ours    map[int]bool // the processes that init has started meanwhile
 	went    bool         // a process went on, began or ended
 	end     chan struct{}
 }
 
-// lookPause is the time between two looks at stopped processes. It is longer if a look takes long.
-const lookPause = 3 * time.Millisecond
+// checkPause is the time between two checks of stopped processes. It is longer if a check takes long.
+const checkPause = 3 * time.Millisecond
 
-// guardTasks begins to look at all processes. Those that were stopped before stay stopped in the end.
+// guardTasks begins to check all processes. Those that were stopped before stay stopped in the end.
 func guardTasks(before, all map[int]task) *guard {
 	g := &guard{all: all, stopped: maps.Clone(all), ours: map[int]bool{}, end: make(chan struct{})}
 	maps.DeleteFunc(g.stopped, func(pid int, _ task) bool { return before[pid].stopped })
 	go func() {
-		for pause := lookPause; ; {
+		for pause := checkPause; ; {
 			select {
 			case <-g.end:
 				return
@@ -42,7 +42,7 @@ func guardTasks(before, all map[int]task) *guard {
 			}
 			begun := time.Now()
 			g.moved()
-			pause = max(lookPause, 10*time.Since(begun))
+			pause = max(checkPause, 10*time.Since(begun))
 		}
 	}()
 	return g
@@ -50,7 +50,7 @@ func guardTasks(before, all map[int]task) *guard {
 
 func (g *guard) finish() {
 	close(g.end)
-	g.mu.Lock() // a look may be in progress
+	g.mu.Lock() // a check may be in progress
 	defer g.mu.Unlock()
 	g.all = nil
 }
@@ -68,7 +68,7 @@ func (g *guard) start(do func() (pid int, err error)) {
 	}
 }
 
-// moved looks at all processes, stops those that run, and reports whether one of them has run since the freeze. It lets a host process
+// moved checks all processes, stops those that run, and reports whether one of them has run since the freeze. It lets a host process
 // continue that another process has stopped.
 func (g *guard) moved() bool {
 	g.mu.Lock()

@@ -94,7 +94,7 @@ func PlanLimits(s prison.Spec) *Limits { return planGroups(s, groupName(s), enab
 // [enableControllers].
 func planGroups(s prison.Spec, name string, offers func(dir string) []string) *Limits {
 	want := s.Limits.OrDefault()
-	l := &Limits{Rlimits: Rlimits{Looks: s.ReadOnly}}
+	l := &Limits{Rlimits: Rlimits{ReadOnly: s.ReadOnly}}
 	mounts := cgroupMounts()
 	v2 := mounts.unified(name, offers)
 	for _, c := range []struct {

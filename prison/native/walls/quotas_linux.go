@@ -56,7 +56,7 @@ var halved = []int{unix.RLIMIT_SIGPENDING, unix.RLIMIT_MSGQUEUE, unix.RLIMIT_MEM
 // Rlimits are the limits by setrlimit(2) that stand in for control groups.
 type Rlimits struct {
 	Memory, PIDs uint64 // Memory in bytes for each process, PIDs for all processes and threads of the uid; zero means no limit
-	Looks        bool   // the prison is read-only, and works for the host
+	ReadOnly     bool   // the prison is read-only, and works for the host
 }
 
 // Set sets these limits, and the ones that every prison has, for this process and its children.
@@ -124,16 +124,16 @@ func coreMissing() string {
 	return "a crash inside starts the program that this host has for core dumps, if it has one: the hard limit is 0 (ulimit -Hc), and only 1 keeps it from that"
 }
 
-// lookingFiles is how many times as many descriptors a read-only prison may have as an agent's, since the exporter must continue after
+// readOnlyFiles is how many times as many descriptors a read-only prison may have as an agent's, since the exporter must continue after
 // the agent has used up its limit. The kernel counts descriptors in flight for the uid in all namespaces, against the limit of the
 // sender. The number is bounded because descriptors use memory that not every kernel counts.
-const lookingFiles = 4
+const readOnlyFiles = 4
 
 func (r Rlimits) mostFiles(host uint64) uint64 {
-	if r.Looks {
-		return min(host, lookingFiles*prison.MostFiles)
+	if r.ReadOnly {
+		return min(host, readOnlyFiles*prison.MostFiles)
 	}
-	return min(host/lookingFiles, prison.MostFiles)
+	return min(host/readOnlyFiles, prison.MostFiles)
 }
 
 // oomScore makes the kernel kill the agent's processes first when the machine is out of memory.
@@ -190,7 +190,7 @@ const niceness = 5
 func (r Rlimits) StepBack() error {
 	const ofProcess, none = 1, 0                          // linux/ioprio.h
 	unix.Syscall(unix.SYS_IOPRIO_SET, ofProcess, 0, none) //nolint:errcheck // has no effect without an I/O scheduler
-	if r.Looks {
+	if r.ReadOnly {
 		return nil
 	}
 	// A process with an even lower priority must not raise it here. getpriority(2): the system call returns 20 minus the nice value.
