@@ -209,7 +209,7 @@ func (r *recorder) check(proc *procfs) {
 			p.watched = true
 		}
 		if len(p.calls) > 0 && now.Sub(p.calls[len(p.calls)-1].begun) >= checkAfter {
-			r.lookAt(proc, p, now)
+			r.checkRunning(proc, p, now)
 		}
 		for _, e := range []*entry{p.first, p.last} {
 			if e != nil && !e.written && now.Sub(e.begun) >= writeAfter {
@@ -220,14 +220,14 @@ func (r *recorder) check(proc *procfs) {
 	}
 }
 
-// lookAt checks a program while it runs. The kernel may still be loading it, so that a difference counts only after writeAfter.
-func (r *recorder) lookAt(proc *procfs, p *process, now time.Time) {
+// checkRunning checks a program while it runs. The kernel may still be loading it, so that a difference counts only after writeAfter.
+func (r *recorder) checkRunning(proc *procfs, p *process, now time.Time) {
 	m := proc.image(p.pid)
 	if m.failed || m.ended || m.unreadable || !m.complete() || unix.PidfdSendSignal(p.fd, 0, nil, 0) != nil {
 		return
 	}
 	if slices.ContainsFunc(p.calls, func(e *entry) bool { return m.same(e.before) }) {
-		r.lookAtThreads(proc, p, now)
+		r.checkThreads(proc, p, now)
 		return
 	}
 	f := proc.inspect(p, p.calls, m)
@@ -237,10 +237,10 @@ func (r *recorder) lookAt(proc *procfs, p *process, now time.Time) {
 	}
 }
 
-// lookAtThreads checks whether threads have left their calls, some time after they began. Those calls have failed if the process executes the
+// checkThreads checks whether threads have left their calls, some time after they began. Those calls have failed if the process executes the
 // same program afterwards. Nothing is known of the call of a thread that does not exist any more and has not called exit, for example because
 // a filter of the process has killed it, or since it is about to become the only thread of a new program.
-func (r *recorder) lookAtThreads(proc *procfs, p *process, now time.Time) {
+func (r *recorder) checkThreads(proc *procfs, p *process, now time.Time) {
 	left, lost := map[*entry]bool{}, map[*entry]bool{}
 	for _, e := range p.calls {
 		if now.Sub(e.begun) >= writeAfter {
