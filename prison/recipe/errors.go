@@ -24,8 +24,8 @@ func (e *Error) Error() string {
 
 // tooMuch returns the error for a file that is not parsed because it exceeds a limit.
 func tooMuch(file string, err error) *Error {
-	var limit *bounded.Error
-	if !errors.As(err, &limit) {
+	limit, ok := errors.AsType[*bounded.Error](err)
+	if !ok {
 		return &Error{File: printable(file), Message: printable(err.Error())}
 	}
 	return &Error{File: printable(file), Line: limit.Line, Message: limit.Error()}

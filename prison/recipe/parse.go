@@ -38,8 +38,8 @@ func Parse(content []byte) (Recipe, error) {
 
 // syntaxError returns the position at which a document is not TOML.
 func syntaxError(err error) *Error {
-	var decode *toml.DecodeError
-	if !errors.As(err, &decode) {
+	decode, ok := errors.AsType[*toml.DecodeError](err)
+	if !ok {
 		return &Error{File: FileName, Message: fmt.Sprintf("%q", err)}
 	}
 	row, column := decode.Position()
@@ -110,8 +110,6 @@ type table struct {
 
 func (t table) at(key string) []string { return append(t.path[:len(t.path):len(t.path)], key) }
 
-func (t table) has(key string) bool { _, ok := t.values[key]; return ok }
-
 // errorf adds a mistake in the value of a key.
 func (t table) errorf(key, format string, args ...any) {
 	t.parser.errorf(t.at(key), "%s: %s", dotted(t.at(key)), fmt.Sprintf(format, args...))
@@ -144,42 +142,30 @@ var elsewhere = map[string]string{
 
 const notYours = "a recipe cannot set this, because everybody who commits can change it: set it in your own configuration"
 
+// value returns the value of a key, if the key exists. It adds a mistake if the value has another type than want describes.
+func value[T any](t table, key, want string) (v T, ok bool) {
+	given, exists := t.values[key]
+	if v, ok = given.(T); exists && !ok {
+		t.errorf(key, "is %s, want %s", kind(given), want)
+	}
+	return v, ok
+}
+
 func (t table) table(key string) (table, bool) {
-	if !t.has(key) {
-		return table{}, false
-	}
-	values, ok := t.values[key].(map[string]any)
-	if !ok {
-		t.errorf(key, "is %s, want a table such as [%s]", kind(t.values[key]), dotted(t.at(key)))
-	}
+	values, ok := value[map[string]any](t, key, "a table such as ["+dotted(t.at(key))+"]")
 	return table{t.parser, t.at(key), values}, ok
 }
 
 func (t table) text(key string) (string, bool) {
-	if !t.has(key) {
-		return "", false
+	if kind(t.values[key]) == "a number" {
+		return value[string](t, key, "a text: write it in quotes")
 	}
-	s, ok := t.values[key].(string)
-	switch _, number := t.values[key].(int64); {
-	case ok:
-	case number || kind(t.values[key]) == "a number":
-		t.errorf(key, "is a number, want a text: write it in quotes")
-	default:
-		t.errorf(key, "is %s, want a text in quotes", kind(t.values[key]))
-	}
-	return s, ok
+	return value[string](t, key, "a text in quotes")
 }
 
 // texts returns a list of texts. Each entry must be valid, and what describes a valid one.
 func (t table) texts(key, what string, valid func(string) bool) []string {
-	if !t.has(key) {
-		return nil
-	}
-	list, ok := t.values[key].([]any)
-	if !ok {
-		t.errorf(key, "is %s, want a list such as [\"...\", \"...\"]", kind(t.values[key]))
-		return nil
-	}
+	list, _ := value[[]any](t, key, `a list such as ["...", "..."]`)
 	if len(list) > maxList {
 		t.errorf(key, "%d entries are more than %d", len(list), maxList)
 		return nil

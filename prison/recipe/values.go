@@ -106,7 +106,7 @@ func (t table) knows(name string) bool {
 }
 
 func (t table) version(language string) string {
-	if !t.has("version") {
+	if t.values["version"] == nil {
 		t.errorf("version", `is missing: give an exact one such as "1.2.3", or %q`, System)
 		return ""
 	}
