@@ -112,10 +112,10 @@ func (d *detection) golang() {
 
 // completed turns "1.74" into the first release with that prefix, "1.74.0".
 func completed(version string) string {
-	if version == "" || strings.Count(version, ".") != 1 {
-		return version
+	if strings.Count(version, ".") == 1 {
+		version += ".0"
 	}
-	return version + ".0"
+	return version
 }
 
 // exact returns a version of three numbers unchanged, and an empty string otherwise, because a range cannot be installed.
