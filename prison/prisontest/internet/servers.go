@@ -117,7 +117,6 @@ var quiet = log.New(io.Discard, "", 0)
 // pages returns the handler of all requests, and logs them.
 func pages(folder string) http.Handler {
 	requests := logOf(folder, "requests")
-	pong := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "pong\n") }
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServer(http.Dir(filepath.Join(folder, "www"))))
 	mux.HandleFunc("/ping", pong)

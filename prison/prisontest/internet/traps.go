@@ -18,7 +18,6 @@ const bombPart, bombParts = 16 << 20, 64
 // if the client does not ask for that, /pub/headers fails if a header could replace the method or the path, /b64 and /zipped send a key
 // back in another form, and /body sends a body back. /own.git is a git repository with one branch.
 func serveTraps(mux *http.ServeMux) {
-	pong := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "pong\n") }
 	mux.HandleFunc("/pub/", pong)
 	mux.HandleFunc("/v1/", pong)
 	mux.HandleFunc("/pub/headers", func(w http.ResponseWriter, r *http.Request) {
@@ -30,13 +29,7 @@ func serveTraps(mux *http.ServeMux) {
 		}
 		pong(w, r)
 	})
-	part := sync.OnceValue(func() []byte {
-		var packed bytes.Buffer
-		z := gzip.NewWriter(&packed)
-		z.Write(make([]byte, bombPart))
-		z.Close()
-		return packed.Bytes()
-	})
+	part := sync.OnceValue(func() []byte { return zipped(make([]byte, bombPart)) })
 	mux.HandleFunc("/pub/bomb", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		for range bombParts {
@@ -49,12 +42,8 @@ func serveTraps(mux *http.ServeMux) {
 	mux.HandleFunc("/zipped", func(w http.ResponseWriter, r *http.Request) {
 		text := []byte(r.Header.Get("Authorization") + "\n")
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			var packed bytes.Buffer
-			z := gzip.NewWriter(&packed)
-			z.Write(text)
-			z.Close()
 			w.Header().Set("Content-Encoding", "gzip")
-			text = packed.Bytes()
+			text = zipped(text)
 		}
 		w.Write(text)
 	})
@@ -62,4 +51,15 @@ func serveTraps(mux *http.ServeMux) {
 	const commit = "0123456789abcdef0123456789abcdef01234567"
 	mux.HandleFunc("/own.git/HEAD", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ref: refs/heads/main\n") })
 	mux.HandleFunc("/own.git/info/refs", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "%s\trefs/heads/main\n", commit) })
+}
+
+func pong(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "pong\n") }
+
+// zipped returns a text compressed with gzip.
+func zipped(text []byte) []byte {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	z.Write(text)
+	z.Close()
+	return packed.Bytes()
 }
