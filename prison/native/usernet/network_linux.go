@@ -103,8 +103,7 @@ type Network struct {
 	connected func() error   // waits until the first process carries packets; nil before Connect
 
 	mu      sync.Mutex
-	current carrier
-	carried bool // current is set
+	current carrier // without a process before Await
 	ended   bool
 	done    chan struct{} // closed when the last process has ended
 }
@@ -231,7 +230,7 @@ func (n *Network) carry() error {
 		return err
 	}
 	n.mu.Lock()
-	n.current, n.carried = c, true
+	n.current = c
 	n.mu.Unlock()
 	go n.held.serve(c)
 	go n.held.watch(n.done)
@@ -292,9 +291,9 @@ func (n *Network) End() {
 	}
 	n.mu.Lock()
 	n.ended = true
-	current, carried := n.current, n.carried
+	current := n.current
 	n.mu.Unlock()
-	if carried {
+	if current.process != nil {
 		current.link.Close()
 		late := time.AfterFunc(time.Second, func() { current.process.Kill() })
 		defer late.Stop()
