@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -118,8 +117,7 @@ func startKeeper(s prison.Spec) (p *os.Process, link wire.Conn, err error) {
 func baseFolder(s prison.Spec) string {
 	base := filepath.Dir(s.Workspace)
 	for {
-		rel, err := filepath.Rel(base, s.Dir)
-		if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") || base == "/" {
+		if rel, err := filepath.Rel(base, s.Dir); err == nil && filepath.IsLocal(rel) || base == "/" {
 			return base
 		}
 		base = filepath.Dir(base)

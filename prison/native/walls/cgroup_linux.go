@@ -68,7 +68,7 @@ func cgroupPositions() map[string]string {
 // not in that part, inside returns the mount point.
 func inside(point, root, position string) string {
 	rel, err := filepath.Rel(root, position)
-	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+	if err != nil || !filepath.IsLocal(rel) {
 		return point
 	}
 	return filepath.Join(point, rel)
