@@ -47,24 +47,6 @@ func (m image) sure(before image) bool { return before.forked || m.random }
 // complete reports whether the kernel has finished loading a program.
 func (m image) complete() bool { return m.stack != 0 && m.argFrom != 0 && m.environTo != 0 }
 
-// Numbers of fields in /proc/PID/stat, counted from the state, which is field 3 of proc_pid_stat(5).
-const (
-	statState   = 0
-	statParent  = 4 - 3
-	statFlags   = 9 - 3
-	statCode    = 26 - 3
-	statCodeEnd = 27 - 3
-	statStack   = 28 - 3
-	statData    = 45 - 3
-	statDataEnd = 46 - 3
-	statHeap    = 47 - 3
-	statArgFrom = 48 - 3
-	statArgTo   = 49 - 3
-	statEnvFrom = 50 - 3
-	statEnvTo   = 51 - 3
-	statExit    = 52 - 3
-)
-
 // forkedOnly is PF_FORKNOEXEC of the kernel: a process has the flag from its beginning until it executes a program.
 const forkedOnly = 0x40
 
@@ -122,24 +104,23 @@ func (p *procfs) image(pid int) (m image) {
 	if at < 0 {
 		return image{failed: true}
 	}
-	var field [statExit + 1]uint64
-	n := -1
+	var field [52 + 1]uint64 // with the numbers of proc_pid_stat(5)
+	n := 2                   // the name
 	for _, c := range line[at+1:] {
 		switch {
 		case c == ' ':
 			n++
-		case n == statState:
+		case n == 3:
 			m.ended = c == 'Z' || c == 'X'
-		case n >= 0 && n <= statExit && c >= '0' && c <= '9':
+		case n < len(field) && c >= '0' && c <= '9':
 			field[n] = field[n]*10 + uint64(c-'0')
 		}
 	}
-	m.parent, m.status = int(field[statParent]), int(field[statExit])
-	m.forked, m.random = field[statFlags]&forkedOnly != 0, field[statFlags]&randomized != 0
+	m.parent, m.status = int(field[4]), int(field[52])
+	m.forked, m.random = field[9]&forkedOnly != 0, field[9]&randomized != 0
 	m.addresses = addresses{
-		codeFrom: field[statCode], codeTo: field[statCodeEnd], dataFrom: field[statData], dataTo: field[statDataEnd],
-		heap: field[statHeap], stack: field[statStack], argFrom: field[statArgFrom], argTo: field[statArgTo],
-		environFrom: field[statEnvFrom], environTo: field[statEnvTo],
+		codeFrom: field[26], codeTo: field[27], dataFrom: field[45], dataTo: field[46], heap: field[47], stack: field[28],
+		argFrom: field[48], argTo: field[49], environFrom: field[50], environTo: field[51],
 	}
 	m.unreadable = m.stack <= 1
 	return m
