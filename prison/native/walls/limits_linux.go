@@ -94,6 +94,9 @@ func PlanLimits(s prison.Spec) *Limits { return planGroups(s, groupName(s), enab
 // [enableControllers].
 func planGroups(s prison.Spec, name string, offers func(dir string) []string) *Limits {
 	want := s.Limits.OrDefault()
+	memory, sockets := strconv.FormatInt(want.Memory, 10), strconv.FormatInt(want.Sockets(), 10)
+	pids := []setting{{file: "pids.max", value: strconv.Itoa(want.PIDs + ownThreads)}}
+	period, quota := strconv.Itoa(cpuPeriod), strconv.Itoa(max(1000, int(math.Round(want.CPUs*cpuPeriod))))
 	l := &Limits{Rlimits: Rlimits{ReadOnly: s.ReadOnly}}
 	mounts := cgroupMounts()
 	v2 := mounts.unified(name, offers)
@@ -103,11 +106,16 @@ func planGroups(s prison.Spec, name string, offers func(dir string) []string) *L
 		v1, v2     []setting
 		fallback   func()
 	}{
-		{"memory", prison.Weakness{Kind: prison.LooseMemoryLimit, Text: "memory is limited for each process, and shared memory (memfd, shm) is not limited"}, memoryV1(want), memoryV2(want),
+		{"memory", prison.Weakness{Kind: prison.LooseMemoryLimit, Text: "memory is limited for each process, and shared memory (memfd, shm) is not limited"},
+			[]setting{{"memory.limit_in_bytes", memory, false}, {"memory.memsw.limit_in_bytes", memory, true}, {tcpLimitFile, sockets, true}},
+			[]setting{{"memory.max", memory, false}, {"memory.swap.max", "0", true}, {"memory.oom.group", "0", true}},
 			func() { l.Rlimits.Memory = dataLimit(want) }},
-		{"pids", prison.Weakness{Kind: prison.LooseProcessLimit, Text: "the number of processes is limited by the uid, not by a control group"}, pidsMax(want), pidsMax(want),
+		{"pids", prison.Weakness{Kind: prison.LooseProcessLimit, Text: "the number of processes is limited by the uid, not by a control group"}, pids, pids,
 			func() { l.Rlimits.PIDs = uint64(want.PIDs + ownThreads) }},
-		{"cpu", prison.Weakness{Kind: prison.NoCPULimit, Text: "processor time is not limited"}, cpuV1(want), cpuV2(want), func() {}},
+		{"cpu", prison.Weakness{Kind: prison.NoCPULimit, Text: "processor time is not limited"},
+			[]setting{{file: "cpu.cfs_period_us", value: period}, {file: "cpu.cfs_quota_us", value: quota}},
+			[]setting{{file: "cpu.max", value: quota + " " + period}},
+			func() {}},
 	} {
 		if parent := mounts.legacy[c.controller]; parent != "" && unix.Access(parent, unix.W_OK) == nil {
 			l.add(filepath.Join(parent, name), c.v1)
@@ -143,45 +151,11 @@ func (l *Limits) add(dir string, settings []setting) {
 	l.groups = append(l.groups, group{dir, settings})
 }
 
-func memoryV1(l prison.Limits) []setting {
-	bytes := strconv.FormatInt(l.Memory, 10)
-	return []setting{
-		{file: "memory.limit_in_bytes", value: bytes},
-		{"memory.memsw.limit_in_bytes", bytes, true},
-		{tcpLimitFile, strconv.FormatInt(l.Sockets(), 10), true},
-	}
-}
-
 // tcpLimitFile limits the memory of TCP sockets. Version 1 counts this memory separately, and only when a limit is
 // set. Version 2 counts it with other memory.
 const tcpLimitFile = "memory.kmem.tcp.limit_in_bytes"
 
-func memoryV2(l prison.Limits) []setting {
-	return []setting{
-		{file: "memory.max", value: strconv.FormatInt(l.Memory, 10)},
-		{"memory.swap.max", "0", true},
-		{"memory.oom.group", "0", true},
-	}
-}
-
-func pidsMax(l prison.Limits) []setting {
-	return []setting{{file: "pids.max", value: strconv.Itoa(l.PIDs + ownThreads)}}
-}
-
 const cpuPeriod = 100000 // microseconds
-
-func cpuQuota(l prison.Limits) int { return max(1000, int(math.Round(l.CPUs*cpuPeriod))) }
-
-func cpuV1(l prison.Limits) []setting {
-	return []setting{
-		{file: "cpu.cfs_period_us", value: strconv.Itoa(cpuPeriod)},
-		{file: "cpu.cfs_quota_us", value: strconv.Itoa(cpuQuota(l))},
-	}
-}
-
-func cpuV2(l prison.Limits) []setting {
-	return []setting{{file: "cpu.max", value: fmt.Sprintf("%d %d", cpuQuota(l), cpuPeriod)}}
-}
 
 // Directories returns the paths of the groups.
 func (l *Limits) Directories() (dirs []string) {
