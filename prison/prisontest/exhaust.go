@@ -17,10 +17,7 @@ import (
 func exhausts(t *testing.T, b prison.Backend, o Options) {
 	s := NewSpec(t, b, o)
 	s.Limits = prison.Limits{Memory: 96 << 20, PIDs: 60, CPUs: 1}
-	if err := b.Prepare(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	x := restart(t, b, s)
+	x := startFirst(t, b, s)
 	t.Run("socket buffers", func(t *testing.T) {
 		fillSockets(t, x)
 		x = answering(t, b, s, x)

@@ -109,7 +109,12 @@ func NewSpec(t testing.TB, b prison.Backend, o Options) prison.Spec {
 
 func start(t *testing.T, b prison.Backend, o Options) *box {
 	t.Helper()
-	s := NewSpec(t, b, o)
+	return startFirst(t, b, NewSpec(t, b, o))
+}
+
+// startFirst starts a prison that does not exist yet.
+func startFirst(t *testing.T, b prison.Backend, s prison.Spec) *box {
+	t.Helper()
 	if err := b.Prepare(t.Context(), s); err != nil {
 		t.Fatalf("prepare: %v", err)
 	}

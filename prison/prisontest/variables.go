@@ -17,10 +17,7 @@ func variables(t *testing.T, b prison.Backend, o Options) {
 	odd := "it's \"$HOME\" \\n `x`\n \xff\x80 " + token + "\n"
 	s := NewSpec(t, b, o)
 	s.Env = []string{"ODD=" + odd, "EMPTY=", "TERM=dumb", "GIVEN=prison", "UID=7", "LONG=" + strings.Repeat("long ", 20000)}
-	if err := b.Prepare(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	x := restart(t, b, s)
+	x := startFirst(t, b, s)
 	if got := x.must(t, `printf '%s|' "$ODD"`); got != odd+"|" {
 		t.Errorf("%q came in as %q", odd, got)
 	}
