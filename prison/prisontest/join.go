@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 )
@@ -106,18 +105,13 @@ func joinStuck(t *testing.T, b prison.Backend, o Options) {
 	go func() {
 		done <- x.Join(t.Context(), prison.Process{Stdin: strings.NewReader("go\n"), Stdout: stuck{until}})
 	}()
-	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	eventually(t, "the command ends, although a caller does not read", func() bool {
 		l, err := b.Launched(t.Context(), x.spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.Exited {
-			break
-		}
-		if time.Since(begun) > patience {
-			t.Fatal("a caller who does not read delays the command")
-		}
-	}
+		return l.Exited
+	})
 	close(until)
 	if err := <-done; err != nil {
 		t.Error(err)
