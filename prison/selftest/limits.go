@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -75,15 +76,11 @@ func (s Subject) least(ctx context.Context, limit groupLimit) (least float64, kn
 		s.during(ctx, func() { least, known = leastOfGroups(s.Spec.GID, limit) })
 		return least, known
 	}
-	out, err := s.read(ctx, "cat "+limit.inside)
+	out, err := s.read(ctx, "cd /sys/fs/cgroup/"+limit.controller+" && cat "+strings.Join(limit.v1, " "))
 	if err != nil {
 		return 0, false
 	}
-	var n, of float64
-	if _, err = fmt.Sscan(out+" 1", &n, &of); err != nil || n <= 0 {
-		return 0, false
-	}
-	return n / of, true
+	return parseLimit(out)
 }
 
 // during calls do while a process of the agent runs.
@@ -106,46 +103,39 @@ func (s Subject) during(ctx context.Context, do func()) {
 	<-ended
 }
 
-// groupLimit is a limit of control groups: the controller, the files inside with the limit (or with the limit and its divisor), and a
-// function that reads the limit from a group's folder on the host.
+// groupLimit is a limit of control groups: the controller, and for each version the files of a group with the limit, or with the limit and
+// its divisor.
 type groupLimit struct {
 	controller string
-	inside     string
-	read       func(folder string, unified bool) (float64, bool)
+	v1, v2     []string
 }
 
-var memoryLimit = groupLimit{"memory", "/sys/fs/cgroup/memory/memory.limit_in_bytes", func(folder string, unified bool) (float64, bool) {
-	if unified {
-		return readNumber(folder + "/memory.max")
-	}
-	return readNumber(folder + "/memory.limit_in_bytes")
-}}
+var (
+	memoryLimit    = groupLimit{"memory", []string{"memory.limit_in_bytes"}, []string{"memory.max"}}
+	processorLimit = groupLimit{"cpu", []string{"cpu.cfs_quota_us", "cpu.cfs_period_us"}, []string{"cpu.max"}}
+	// socketLimit exists only in version 1. Version 2 counts the memory of sockets together with the rest.
+	socketLimit = groupLimit{"memory", []string{"memory.kmem.tcp.limit_in_bytes"}, nil}
+)
 
-// socketLimit exists only in version 1. Version 2 counts the memory of sockets together with the rest.
-var socketLimit = groupLimit{"memory", "/sys/fs/cgroup/memory/memory.limit_in_bytes", func(folder string, unified bool) (float64, bool) {
+// read reads the limit from a group's folder on the host.
+func (l groupLimit) read(folder string, unified bool) (limit float64, known bool) {
+	files, text := l.v1, ""
 	if unified {
-		return 0, false
+		files = l.v2
 	}
-	return readNumber(folder + "/memory.kmem.tcp.limit_in_bytes")
-}}
+	for _, name := range files {
+		content, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			return 0, false
+		}
+		text += string(content)
+	}
+	return parseLimit(text)
+}
 
-var processorLimit = groupLimit{"cpu", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us /sys/fs/cgroup/cpu/cpu.cfs_period_us", func(folder string, unified bool) (float64, bool) {
-	if unified {
-		content, _ := os.ReadFile(folder + "/cpu.max")
-		var quota, period float64
-		_, err := fmt.Sscan(string(content), &quota, &period) // "max" is not a number
-		return quota / period, err == nil
-	}
-	quota, ok := readNumber(folder + "/cpu.cfs_quota_us")
-	period, okToo := readNumber(folder + "/cpu.cfs_period_us")
-	return quota / period, ok && okToo && quota > 0
-}}
-
-func readNumber(file string) (float64, bool) {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return 0, false
-	}
-	n, err := strconv.ParseFloat(strings.TrimSpace(string(content)), 64)
-	return n, err == nil
+// parseLimit reads a number, or a number and its divisor. Without a limit, a group has a negative number, the word max, or no text.
+func parseLimit(text string) (limit float64, known bool) {
+	divisor := 1.0
+	n, _ := fmt.Sscan(text, &limit, &divisor)
+	return limit / divisor, n > 0 && limit > 0
 }
