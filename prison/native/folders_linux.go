@@ -30,11 +30,6 @@ type folderTask struct {
 	Pair     bool     // only try to make a pair of interfaces
 }
 
-func (t folderTask) pack() folderTask {
-	t.Make, t.Remove = wire.PackAll(t.Make), wire.PackAll(t.Remove)
-	return t
-}
-
 func (t folderTask) run() error {
 	if t.Trial {
 		return inside.Try(t.UID, t.GID)
@@ -78,8 +73,9 @@ func (t folderTask) do(ctx context.Context, lock *os.File) error {
 	if err := walls.CheckIDs(prison.Spec{UID: t.UID, GID: t.GID}); err != nil {
 		return err
 	}
+	t.Make, t.Remove = wire.PackAll(t.Make), wire.PackAll(t.Remove)
 	return walls.Child{
-		Role: wire.Helper, Config: t.pack(), Namespaces: unix.CLONE_NEWUSER,
+		Role: wire.Helper, Config: t, Namespaces: unix.CLONE_NEWUSER,
 		UIDs:  []walls.Mapping{{Inside: 0, Outside: os.Getuid()}, {Inside: t.UID, Outside: t.UID}},
 		GIDs:  []walls.Mapping{{Inside: 0, Outside: os.Getgid()}, {Inside: t.GID, Outside: t.GID}},
 		Files: []*os.File{lock},
