@@ -29,12 +29,10 @@ var topFolders = strings.Fields("app bin boot build code data dev etc home lib l
 // Hidden reports whether a value must be hidden: it is not short, and neither a path nor a list of paths. A secret may begin with a
 // slash, too, so a path must begin with a folder that systems have.
 func Hidden(value string) bool {
-	if rest, rooted := strings.CutPrefix(value, "/"); rooted {
-		first, _, _ := strings.Cut(rest, "/")
-		first, _, _ = strings.Cut(first, ":")
-		return len(value) >= shortest && !slices.Contains(topFolders, first)
-	}
-	return len(value) >= shortest
+	rest, rooted := strings.CutPrefix(value, "/")
+	first, _, _ := strings.Cut(rest, "/")
+	first, _, _ = strings.Cut(first, ":")
+	return len(value) >= shortest && (!rooted || !slices.Contains(topFolders, first))
 }
 
 // Values recognises values in texts. The zero value recognises none. It can be stored as JSON.
