@@ -28,9 +28,6 @@ type devcontainer struct {
 	PostCreateCommand any               `json:"postCreateCommand"`
 }
 
-// silent are keys without effect on the environment. They are not reported as ignored.
-var silent = []string{"$schema", "name"}
-
 // ParseDevcontainer makes a recipe from the description of a development container. ignored lists the names of the
 // keys that it does not support.
 func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
@@ -175,7 +172,7 @@ func ignoredKeys(content []byte) (names []string) {
 	if json.Unmarshal(content, &all) != nil || json.Unmarshal(content, &build) != nil {
 		return nil
 	}
-	taken := append([]string{"image", "build", "containerEnv", "postCreateCommand"}, silent...)
+	taken := []string{"image", "build", "containerEnv", "postCreateCommand", "$schema", "name"} // the last two have no effect on the environment
 	for name := range all {
 		if !slices.Contains(taken, name) {
 			names = append(names, name)
