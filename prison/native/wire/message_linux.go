@@ -84,9 +84,6 @@ func (c Conn) Recv(v any) (files []*os.File, err error) {
 
 // parseRights returns the received descriptors as files.
 func parseRights(oob []byte) (files []*os.File, err error) {
-	if len(oob) == 0 {
-		return nil, nil
-	}
 	messages, err := syscall.ParseSocketControlMessage(oob)
 	if err != nil {
 		return nil, fmt.Errorf("parse control message: %w", err)
