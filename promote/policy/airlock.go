@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
 	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/promote/policy/attribute"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
@@ -80,9 +81,9 @@ func (w workspaceExposed) attributes(ctx context.Context, in *inspection, c gito
 		return err
 	}
 	_, id, _ := strings.Cut(w.folder, "-")
-	for _, l := range parseAttributes(content, true) {
-		if id != "" && l.pattern != "" && strings.Contains(pathname.Same(l.pattern), pathname.Same(id)) && w.isAbout(l.pattern) {
-			r.at(c.Path, "line %d is about the workspace", l.number)
+	for _, l := range attribute.Parse(content, true) {
+		if id != "" && l.Pattern != "" && strings.Contains(pathname.Same(l.Pattern), pathname.Same(id)) && w.isAbout(l.Pattern) {
+			r.at(c.Path, "line %d is about the workspace", l.Number)
 			return nil
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/promote/policy/attribute"
 )
 
 // attributeGrammar generates attribute lines.
@@ -94,16 +96,16 @@ func (g attributeGrammar) file() string {
 		text += g.line() + g.pick("\n", "\n", "\n", "\n", "\r\n")
 	}
 	if g.IntN(30) == 0 {
-		text += "a " + strings.Repeat("x", g.IntN(8)+attributeLineLimit-6) + g.pick("\n", "")
+		text += "a " + strings.Repeat("x", g.IntN(8)+attribute.LineLimit-6) + g.pick("\n", "")
 	}
 	return text
 }
 
 // resolve returns the attributes of a path according to our parser, reading the files from the top down.
-func resolve(files map[string]string, name string) map[string]string {
-	var lines []placedLine
+func resolve(files map[string]string, path string) map[string]string {
+	var lines []attribute.Placed
 	for _, dir := range []string{"", "d/"} {
-		if !strings.HasPrefix(name, dir) {
+		if !strings.HasPrefix(path, dir) {
 			continue
 		}
 		var long []int // lines that git ignores because of their length: misread reports such a file
@@ -111,20 +113,20 @@ func resolve(files map[string]string, name string) map[string]string {
 		for line := range strings.Lines(strings.TrimPrefix(files[dir], "\ufeff")) {
 			n++
 			line, _, _ = strings.Cut(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), "\x00")
-			if len(line) >= attributeLineLimit {
+			if len(line) >= attribute.LineLimit {
 				long = append(long, n)
 			}
 		}
-		for _, l := range parseAttributes([]byte(files[dir]), dir == "") {
-			if !slices.Contains(long, l.number) {
-				lines = append(lines, placedLine{l, dir})
+		for _, l := range attribute.Parse([]byte(files[dir]), dir == "") {
+			if !slices.Contains(long, l.Number) {
+				lines = append(lines, attribute.Placed{Line: l, Below: dir})
 			}
 		}
 	}
-	found := attributesOf(lines, name, false, false)[0]
-	for attribute, value := range found {
+	found := attribute.Resolve(lines, path, false, false)[0]
+	for name, value := range found {
 		if value == "unspecified" {
-			delete(found, attribute)
+			delete(found, name)
 		}
 	}
 	return found
@@ -180,7 +182,7 @@ func TestMacrosAreExaminedOnce(t *testing.T) {
 	t.Parallel()
 	g := attributeGrammar{rand.New(rand.NewPCG(7, 7))}
 	for range 2000 {
-		m := macros{}
+		m := attribute.Macros{}
 		for range 1 + g.IntN(6) {
 			var states []string
 			for range g.IntN(4) {
@@ -189,12 +191,14 @@ func TestMacrosAreExaminedOnce(t *testing.T) {
 			m[g.name()] = states
 		}
 		examined, states := 0, 0
-		hit := func(s effect) bool { return s.state == "filter=x" && !s.reversed || s.state == "-diff" && s.reversed }
-		reached := m.leading(func(s effect) bool { examined++; return hit(s) })
+		hit := func(s attribute.Effect) bool {
+			return s.State == "filter=x" && !s.Reversed || s.State == "-diff" && s.Reversed
+		}
+		reached := m.Leading(func(s attribute.Effect) bool { examined++; return hit(s) })
 		for name := range m {
 			states += len(m[name])
-			for _, use := range []effect{{name, false}, {name, true}} {
-				if want := leads(m, use, hit, map[effect]bool{}); reached[use] != want {
+			for _, use := range []attribute.Effect{{State: name}, {State: name, Reversed: true}} {
+				if want := leads(m, use, hit, map[attribute.Effect]bool{}); reached[use] != want {
 					t.Fatalf("%v in %q: %v, want %v", use, m, reached[use], want)
 				}
 			}
@@ -205,13 +209,13 @@ func TestMacrosAreExaminedOnce(t *testing.T) {
 	}
 }
 
-func leads(m macros, use effect, hit func(effect) bool, seen map[effect]bool) bool {
+func leads(m attribute.Macros, use attribute.Effect, hit func(attribute.Effect) bool, seen map[attribute.Effect]bool) bool {
 	if seen[use] {
 		return false
 	}
 	seen[use] = true
-	return slices.ContainsFunc(m[use.state], func(state string) bool {
-		s := effect{state, use.reversed}
-		return hit(s) || leads(m, s.use(), hit, seen)
+	return slices.ContainsFunc(m[use.State], func(state string) bool {
+		s := attribute.Effect{State: state, Reversed: use.Reversed}
+		return hit(s) || leads(m, s.Use(), hit, seen)
 	})
 }

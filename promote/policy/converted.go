@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/gitops/ignore"
+	"github.com/git-airlock/git-airlock/promote/policy/attribute"
+	"github.com/git-airlock/git-airlock/promote/policy/filekind"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
@@ -96,7 +97,7 @@ func (in *inspection) attributed(ctx context.Context) (dirs []string, err error)
 }
 
 func mayConvert(state string) bool {
-	name, _ := effect{state: state}.attribute()
+	name, _ := attribute.Effect{State: state}.Attribute()
 	return name == encodingAttribute || name == "ident"
 }
 
@@ -136,7 +137,7 @@ func (in *inspection) conversion(ctx context.Context, w *walker, path string, fo
 		return "", false, err
 	}
 	var names []string
-	for _, found := range attributesOf(lines, path, folded, doubtful) {
+	for _, found := range attribute.Resolve(lines, path, folded, doubtful) {
 		if value := found[encodingAttribute]; !slices.Contains(unconverted, strings.ToLower(strings.Replace(value, "-", "", 1))) {
 			names = append(names, encodingAttribute+"="+value)
 		}
@@ -154,20 +155,14 @@ func (in *inspection) conversion(ctx context.Context, w *walker, path string, fo
 	return strings.Join(names, " and "), doubtful, nil
 }
 
-// placedLine is a line of an attribute file, with the folder of the file.
-type placedLine struct {
-	attributeLine
-	below string // ends in a slash; empty for the top and for the user's files
-}
-
 // linesFor returns the lines that git reads for a path, in ascending precedence. doubtful reports that git may read
 // less, or one of its programs other lines than another.
-func (in *inspection) linesFor(ctx context.Context, w *walker, path string, folded bool) (lines []placedLine, doubtful bool, err error) {
+func (in *inspection) linesFor(ctx context.Context, w *walker, path string, folded bool) (lines []attribute.Placed, doubtful bool, err error) {
 	add := func(files []attributeFile, below string) {
 		for _, f := range files {
 			doubtful = doubtful || f.doubtful
 			for _, l := range f.lines {
-				lines = append(lines, placedLine{l, below})
+				lines = append(lines, attribute.Placed{Line: l, Below: below})
 			}
 		}
 	}
@@ -186,12 +181,12 @@ func (in *inspection) linesFor(ctx context.Context, w *walker, path string, fold
 
 // attributeFile is the content of an attribute file.
 type attributeFile struct {
-	lines    []attributeLine
+	lines    []attribute.Line
 	doubtful bool
 }
 
 func (f attributeFile) mayConvert() bool {
-	return slices.ContainsFunc(f.lines, func(l attributeLine) bool { return slices.ContainsFunc(l.states, mayConvert) })
+	return slices.ContainsFunc(f.lines, func(l attribute.Line) bool { return slices.ContainsFunc(l.States, mayConvert) })
 }
 
 // parsedFiles and parsedBytes bound the cached attribute files, and the content of each.
@@ -231,8 +226,8 @@ func (in *inspection) attributeFile(ctx context.Context, e gitops.Entry, top boo
 	if err != nil {
 		return attributeFile{}, err
 	}
-	f := attributeFile{lines: parseAttributes(content, top)}
-	f.doubtful = e.Mode == gitops.ModeLink || len(content) == textLimit || misread(content) != "" || bytes.HasPrefix(content, byteOrderMark)
+	f := attributeFile{lines: attribute.Parse(content, top)}
+	f.doubtful = e.Mode == gitops.ModeLink || len(content) == textLimit || attribute.Misread(content) != "" || bytes.HasPrefix(content, filekind.ByteOrderMark)
 	if len(content) < parsedBytes {
 		in.parsed[key] = f
 	}
@@ -244,14 +239,14 @@ func (in *inspection) attributeFile(ctx context.Context, e gitops.Entry, top boo
 
 func parseFiles(contents [][]byte) (files []attributeFile) {
 	for _, content := range contents {
-		files = append(files, attributeFile{lines: parseAttributes(content, true)})
+		files = append(files, attributeFile{lines: attribute.Parse(content, true)})
 	}
 	return files
 }
 
 // userLines returns the attribute lines that are not from the tree. These are git's own macro and the lines of the user's files.
-func (in *inspection) userLines() []attributeLine {
-	lines := []attributeLine{binaryMacro}
+func (in *inspection) userLines() []attribute.Line {
+	lines := []attribute.Line{attribute.Binary}
 	below, above := in.host.Attributes()
 	for _, f := range parseFiles(slices.Concat(below, above)) {
 		lines = append(lines, f.lines...)
@@ -259,62 +254,10 @@ func (in *inspection) userLines() []attributeLine {
 	return lines
 }
 
-// binaryMacro is defined by git itself.
-var binaryMacro = attributeLine{macro: "binary", states: []string{"-diff", "-merge", "-text"}}
-
 // matchCost returns the work for matching the patterns of lines with a path.
-func matchCost(lines []placedLine, path string) (cost int64) {
+func matchCost(lines []attribute.Placed, path string) (cost int64) {
 	for _, l := range lines {
-		cost += entryCost + int64(len(l.pattern)*len(path)/2)
+		cost += entryCost + int64(len(l.Pattern)*len(path)/2)
 	}
 	return cost
-}
-
-// attributesOf returns the attributes of a path with their values, or "set", "unset" or "unspecified". lines are in
-// ascending precedence. If separate is set, it returns the attributes that each line alone would set, and assumes that
-// each macro is used.
-func attributesOf(lines []placedLine, path string, folded, separate bool) (all []map[string]string) {
-	definitions, match := macros{}, ignore.AttributeMatches
-	for _, l := range append([]placedLine{{attributeLine: binaryMacro}}, lines...) {
-		if l.macro != "" {
-			definitions[l.macro] = l.states
-		}
-	}
-	if folded {
-		match = func(pattern, path string) bool {
-			return ignore.AttributeMatches(strings.ToLower(pattern), strings.ToLower(path))
-		}
-	}
-	found := map[string]string{}
-	for _, l := range slices.Backward(lines) {
-		if l.macro != "" && !separate || l.macro == "" && (len(l.pattern) >= attributeLineLimit || !match(l.pattern, strings.TrimPrefix(path, l.below))) {
-			continue
-		}
-		if definitions.expand(l.states, found); separate {
-			all, found = append(all, found), map[string]string{}
-		}
-	}
-	return append(all, found)
-}
-
-// expand adds the attributes that states set to those that lines of higher precedence have set.
-func (m macros) expand(states []string, found map[string]string) {
-	for _, state := range slices.Backward(states) {
-		attribute, _ := effect{state: state}.attribute()
-		if _, known := found[attribute]; known {
-			continue
-		}
-		_, value, valued := strings.Cut(state, "=")
-		switch {
-		case state[0] == '-':
-			value = "unset"
-		case state[0] == '!':
-			value = "unspecified"
-		case !valued:
-			value = "set"
-		}
-		if found[attribute] = value; state == attribute {
-			m.expand(m[attribute], found)
-		}
-	}
 }

@@ -56,23 +56,3 @@ func hasEmpty(path string) bool {
 	}
 	return false
 }
-
-// FuzzParseAttributes looks for lines that are parsed twice, or beyond their end.
-func FuzzParseAttributes(f *testing.F) {
-	f.Add([]byte("*.bin filter=lfs -text\n\"a \\\"b\\101\" diff=x\n[attr]m x\n"))
-	f.Add([]byte("\"\\"))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		last := 0
-		for _, l := range parseAttributes(content, true) {
-			if l.number <= last || l.pattern != "" && l.macro != "" {
-				t.Errorf("%+v", l)
-			}
-			last = l.number
-			for _, state := range l.states {
-				if state == "" || strings.ContainsAny(state, attributeSpace) {
-					t.Errorf("%+v", l)
-				}
-			}
-		}
-	})
-}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/attribute"
 	"github.com/git-airlock/git-airlock/promote/policy/filekind"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 	"github.com/git-airlock/git-airlock/words"
@@ -42,7 +43,7 @@ func hiddenText(ctx context.Context, in *inspection, c gitops.Change, r *report)
 	for _, added := range f.runs {
 		text := added.text
 		if added.line == 1 {
-			text = bytes.TrimPrefix(text, byteOrderMark) // the mark only identifies the encoding as UTF-8
+			text = bytes.TrimPrefix(text, filekind.ByteOrderMark)
 		}
 		if line, char := findHidden(text, false); char != "" {
 			r.at(c.Path, "line %d has %s", added.line+line, char)
@@ -149,19 +150,19 @@ func rightToLeft(r rune) bool {
 // hiddenDiffs reports new attribute lines that make git show no diff of changed text, or other bytes than those on the disk.
 func hiddenDiffs(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	a, err := in.attributeLines(ctx, c, r)
-	hides := func(s effect) bool { return !s.reversed && s.state == "-diff" }
-	through := a.macros.leading(hides)
+	hides := func(s attribute.Effect) bool { return !s.Reversed && s.State == "-diff" }
+	through := a.macros.Leading(hides)
 	hiding := func(state string) bool {
-		s := effect{state, false}
-		return hides(s) || through[s.use()]
+		s := attribute.Effect{State: state}
+		return hides(s) || through[s.Use()]
 	}
 	for _, l := range a.added() {
-		if l.pattern != "" && !filekind.BinaryName(l.pattern) && slices.ContainsFunc(l.states, hiding) {
-			r.at(c.Path, "line %d makes git show no diff of %s", l.number, l.pattern)
+		if l.Pattern != "" && !filekind.BinaryName(l.Pattern) && slices.ContainsFunc(l.States, hiding) {
+			r.at(c.Path, "line %d makes git show no diff of %s", l.Number, l.Pattern)
 		}
-		for _, state := range l.states {
-			if name, value := (effect{state: state}).attribute(); name == encodingAttribute && value != "" && !filekind.ASCIICharset(value) {
-				r.at(c.Path, "line %d: on the disk, files of %s have other bytes than those that git shows (%s)", l.number, cmp.Or(l.pattern, macroMark+l.macro), state)
+		for _, state := range l.States {
+			if name, value := (attribute.Effect{State: state}).Attribute(); name == encodingAttribute && value != "" && !filekind.ASCIICharset(value) {
+				r.at(c.Path, "line %d: on the disk, files of %s have other bytes than those that git shows (%s)", l.Number, cmp.Or(l.Pattern, attribute.MacroMark+l.Macro), state)
 			}
 		}
 	}

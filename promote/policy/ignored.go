@@ -12,7 +12,9 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/promote/policy/attribute"
 	"github.com/git-airlock/git-airlock/promote/policy/cost"
+	"github.com/git-airlock/git-airlock/promote/policy/filekind"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
@@ -154,25 +156,27 @@ func gitResources(ctx context.Context, in *inspection, c gitops.Change, r *repor
 		return nil
 	}
 	a, err := in.attributeLines(ctx, c, r)
-	long := func(s effect) bool {
-		name, value := s.attribute()
-		return !s.reversed && name == cost.MarkerSize && cost.LongMarker(value)
+	long := func(s attribute.Effect) bool {
+		name, value := s.Attribute()
+		return !s.Reversed && name == cost.MarkerSize && cost.LongMarker(value)
 	}
-	through := a.macros.leading(long)
+	through := a.macros.Leading(long)
 	for _, l := range a.added() {
-		if slices.ContainsFunc(l.states, func(state string) bool { return long(effect{state, false}) || through[effect{state, false}.use()] }) {
-			r.at(c.Path, "line %d makes git write conflict markers of more than %d characters, for which it can need all memory", l.number, cost.MarkerLimit)
+		if slices.ContainsFunc(l.States, func(state string) bool {
+			return long(attribute.Effect{State: state}) || through[attribute.Effect{State: state}.Use()]
+		}) {
+			r.at(c.Path, "line %d makes git write conflict markers of more than %d characters, for which it can need all memory", l.Number, cost.MarkerLimit)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	before, after := attributeNames(a.before), attributeNames(a.after)
+	before, after := attribute.Names(a.before), attribute.Names(a.after)
 	some := in.names.Add(before, after)
 	folders := func(id gitops.OID) ([]gitops.TreeEntry, error) { return in.objects.Tree(ctx, id) }
 	err = in.names.AddParent(in.ParentTree, folders, func(e gitops.Entry, top bool) (map[string]bool, error) {
 		f, err := in.attributeFile(ctx, e, top)
-		return attributeNames(f.lines), err
+		return attribute.Names(f.lines), err
 	})
 	if len(after) > max(len(before), cost.NameLimit) {
 		r.at(c.Path, "git needs too much time or memory for its %d attributes", len(after))
@@ -200,13 +204,13 @@ func patternSteps(content []byte, attributes bool, limits ignore.Limits) (steps 
 		}
 	}
 	if attributes {
-		for _, l := range parseAttributes(content, true) {
-			count(ignore.AttributeSteps(l.pattern, limits), l.number)
+		for _, l := range attribute.Parse(content, true) {
+			count(ignore.AttributeSteps(l.Pattern, limits), l.Number)
 		}
 		return steps, line
 	}
 	number := 0
-	for text := range bytes.Lines(bytes.TrimPrefix(content, byteOrderMark)) {
+	for text := range bytes.Lines(bytes.TrimPrefix(content, filekind.ByteOrderMark)) {
 		number++
 		count(ignore.Steps(strings.TrimRight(string(text), "\r\n"), limits), number)
 	}

@@ -9,6 +9,9 @@ import (
 	"unicode/utf8"
 )
 
+// ByteOrderMark at the beginning of a text only identifies its encoding as UTF-8.
+var ByteOrderMark = []byte("\ufeff")
+
 // binaryHead is the number of bytes in which git looks for a NUL.
 const binaryHead = 8000
 
