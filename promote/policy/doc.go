@@ -57,7 +57,8 @@
 // Rules read blobs. Git writes other bytes to the disk if the attribute working-tree-encoding or ident is in effect. If
 // a rule reads a file's content or finds it by its name, the rule also reports a commit that changes the file, or the
 // attributes that apply to it, so that git converts it. The attributes in effect are those of the landed tree and of the
-// user's own attribute files. For other files, hidden-text flags a charset that does not keep ASCII as it is.
+// user's own attribute files. For other files, hidden-text flags a charset that does not keep ASCII as it is, eol=crlf for
+// shell scripts, and a text that ident would replace, whether or not the attribute is set: another commit can set it.
 //
 // # Slow patterns
 //

@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -47,6 +49,10 @@ func hiddenText(ctx context.Context, in *inspection, c gitops.Change, r *report)
 		}
 		if line, char := findHidden(text, false); char != "" {
 			r.at(c.Path, "line %d has %s", added.line+line, char)
+			return nil
+		}
+		if line, found := findIdentified(text); found != "" {
+			r.at(c.Path, "line %d has %s between $Id: and $, which git replaces on the disk where the attribute ident is set", added.line+line, gitops.Text(found))
 			return nil
 		}
 	}
@@ -166,5 +172,56 @@ func hiddenDiffs(ctx context.Context, in *inspection, c gitops.Change, r *report
 			}
 		}
 	}
+	endings(&a, c.Path, r)
 	return err
+}
+
+// endings reports attribute lines by which shell scripts get a carriage return at the end of each line on the disk, which no diff shows. For a
+// shell it belongs to the last word, so that it undoes the backslash of a continued line, and makes another command of "exit".
+func endings(a *attributeChange, path string, r *report) {
+	ending := func(l attribute.Line, state string) bool {
+		return slices.Contains(l.States, state) && scripts(l.Pattern)
+	}
+	for _, l := range a.added() {
+		if ending(l, "eol=crlf") {
+			r.at(path, "line %d: on the disk, the lines of %s end with a carriage return, which shells take for a part of the command", l.Number, cmp.Or(l.Pattern, attribute.MacroMark+l.Macro))
+		}
+	}
+	if !slices.ContainsFunc(a.after, func(l attribute.Line) bool { return ending(l, "eol=crlf") }) {
+		return
+	}
+	for _, l := range a.before {
+		kept := func(n attribute.Line) bool { return n.Pattern == l.Pattern && ending(n, "eol=lf") }
+		if ending(l, "eol=lf") && !slices.ContainsFunc(a.after, kept) {
+			r.at(path, "line %d, which keeps the carriage return out of %s, is removed", l.Number, cmp.Or(l.Pattern, attribute.MacroMark+l.Macro))
+		}
+	}
+}
+
+// scripts reports whether a pattern may match shell scripts: its files have no certain extension, or one of theirs. The pattern of a macro is
+// empty and may stand for all files.
+func scripts(pattern string) bool {
+	_, extension, found := strings.Cut(pattern[strings.LastIndex(pattern, "/")+1:], ".")
+	extension = extension[strings.LastIndex(extension, ".")+1:]
+	return !found || strings.ContainsAny(extension, `*?[]\`) || slices.Contains([]string{"sh", "bash", "dash", "ksh", "zsh", "bats", "mk"}, strings.ToLower(extension))
+}
+
+// identified matches a text between $Id: and $ that git replaces by an object's name on the disk, where the attribute ident is set. A text with
+// spaces counts as written by another version control system, but git's two implementations (convert.c, ident_to_worktree and is_foreign_ident)
+// differ in which spaces count. objectName matches what git itself writes there.
+var identified, objectName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\$Id:([^\n$ ][^\n$]*|[^\n$][^\n$ ]* ?)\$`) }),
+	sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ ?[0-9a-f]* ?$`) })
+
+// findIdentified returns the first text that ident replaces by something else, and the number of lines before it.
+func findIdentified(text []byte) (line int, found string) {
+	for at := 0; ; at++ {
+		next := bytes.Index(text[at:], []byte("$Id:"))
+		if next < 0 {
+			return 0, ""
+		}
+		at += next
+		if m := identified().FindSubmatch(text[at:]); m != nil && !objectName().Match(m[1]) {
+			return bytes.Count(text[:at], []byte("\n")), string(m[1])
+		}
+	}
 }

@@ -187,9 +187,12 @@ C17() {
 }
 
 C18() {
-	tries 'bidirectional and invisible characters in a file and a message'
+	tries 'bidirectional and invisible characters in a file and a message, and a text that ident replaces'
 	attack 'printf "if access \342\200\256{ return }\n" >trojan; git add trojan; printf "subject \342\200\256tcejbus\342\200\213\n" | git commit -q -F -; told'
 	plainly "$pulled; cat trojan" 'grep -q "$(printf "\342\200\256")" "$said"' && return
+	lands
+	flagged hidden-text
+	attack 'printf "ok(a) /* \$Id:*/ && ok(b) /*\$ */\n" >ident.js; git add ident.js; git commit -qm ident; told'
 	lands
 	flagged hidden-text
 }
