@@ -141,10 +141,13 @@ type Stat struct {
 // Stats lists the files that a commit changes since its first parent, at some paths (all without any).
 func (g *Git) Stats(ctx context.Context, commit OID, paths ...string) ([]Stat, error) {
 	all, err := g.With("GIT_LITERAL_PATHSPECS=0").stats(ctx, patchTime, []OID{commit}, paths)
+	if _, read := all[commit]; err == nil && !read { // git diff-tree --stdin passes over a commit that it does not have
+		err = fmt.Errorf("commit %s is missing", commit)
+	}
 	return all[commit], err
 }
 
-// AllStats lists the files that each of several commits changes since its first parent.
+// AllStats lists the files that each of several commits changes since its first parent. Missing commits have no entry.
 func (g *Git) AllStats(ctx context.Context, commits []OID) (map[OID][]Stat, error) {
 	return g.stats(ctx, statsTime, commits, nil)
 }
@@ -153,7 +156,7 @@ func (g *Git) stats(ctx context.Context, limit time.Duration, commits []OID, pat
 	if len(commits) == 0 {
 		return nil, nil
 	}
-	args := append(diffTree("--stdin", "--no-renames", "--raw", "--numstat", "--no-abbrev", "-z", "--"), paths...)
+	args := append(diffTree("--stdin", "--always", "--no-renames", "--raw", "--numstat", "--no-abbrev", "-z", "--"), paths...)
 	records, err := g.Records(ctx, Call{Args: args, For: limit, Stdin: strings.NewReader(Lines(commits))})
 	if err != nil {
 		return nil, err
@@ -161,14 +164,14 @@ func (g *Git) stats(ctx context.Context, limit time.Duration, commits []OID, pat
 	return parseStats(records)
 }
 
-// parseStats reads the output of git diff-tree. The name of a commit comes before its files.
+// parseStats reads the output of git diff-tree. The name of a commit comes before its files. With --always, a commit without files is named, too.
 func parseStats(records []string) (map[OID][]Stat, error) {
 	var at OID
 	all := map[OID][]Stat{}
 	blobs := map[string][2]OID{}
 	for i := 0; i < len(records); i++ {
 		if id, err := ParseOID(records[i]); err == nil {
-			at = id
+			at, all[id] = id, nil
 			continue
 		}
 		if raw, isRaw := strings.CutPrefix(records[i], ":"); isRaw && i+1 < len(records) {

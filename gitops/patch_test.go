@@ -92,3 +92,24 @@ func TestPatchIDsOfMissingTree(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestStatsOfMissingCommit tells a commit that is missing from one that changes nothing.
+func TestStatsOfMissingCommit(t *testing.T) {
+	t.Parallel()
+	w := gitopstest.New(t)
+	id := w.CommitAll(gitopstest.Files{"a": "1\n"})
+	w.Run("commit", "-q", "--allow-empty", "-m", "nothing")
+	empty := gitops.OID(w.Run("rev-parse", "HEAD"))
+	for commit, want := range map[gitops.OID]int{id: 1, empty: 0} {
+		if files, err := w.Stats(t.Context(), commit); err != nil || len(files) != want {
+			t.Errorf("%s: %v, %v", commit, files, err)
+		}
+		if files, err := w.Stats(t.Context(), commit, "b"); err != nil || len(files) > 0 {
+			t.Errorf("%s at b: %v, %v", commit, files, err)
+		}
+	}
+	gitopstest.Check(t, os.Remove(filepath.Join(w.GitDir, "objects", string(id[:2]), string(id[2:]))))
+	if files, err := w.Stats(t.Context(), id); err == nil {
+		t.Errorf("a missing commit has the files %v", files)
+	}
+}
