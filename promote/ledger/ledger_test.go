@@ -53,3 +53,16 @@ func TestLedgerRefusesSecondLanding(t *testing.T) {
 		t.Errorf("%v %+v", err, l)
 	}
 }
+
+// TestLostEntries counts the commits that the outcome knows and the ledger has lost.
+func TestLostEntries(t *testing.T) {
+	t.Parallel()
+	dir, base := t.TempDir(), Pair{Inner: name("0"), Outer: name("1")}
+	o := Outcome{Version: version, Total: 3}
+	if err := o.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(dir, base, name("b"), ""); err == nil || !strings.Contains(err.Error(), "0 of 3 commits") {
+		t.Errorf("without a file: %v", err)
+	}
+}

@@ -95,7 +95,7 @@ func lastLanded(dir string, base gitops.OID, entries []Pair) (gitops.OID, error)
 		return base, err
 	}
 	if len(entries) < total {
-		return base, fmt.Errorf("read %q: fewer than %d commits", ledgerFile(dir), total)
+		return base, fmt.Errorf("read %q: the file has %d of %d commits", ledgerFile(dir), len(entries), total)
 	}
 	return entries[total-1].Outer, nil
 }
