@@ -202,10 +202,11 @@ func (w Workspace) script(ctx context.Context, script string, args ...gitops.OID
 	return failure("change the workspace", code, fmt.Sprintf("exit status %d %s", code, stderr.String()), err)
 }
 
-// pathsIn returns the paths that a script has printed, each with a NUL after it. The last one may have been cut.
+// pathsIn returns the paths that a script has printed, each with a NUL after it. The last one may have been cut. Programs of the agent may have
+// printed more NULs.
 func pathsIn(out string) []string {
 	if whole := strings.LastIndexByte(out, 0); whole >= 0 {
 		out = out[:whole]
 	}
-	return strings.Split(out, "\x00")
+	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 })
 }

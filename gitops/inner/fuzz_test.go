@@ -2,6 +2,7 @@ package inner
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -54,5 +55,20 @@ func readable(t *testing.T, err error) {
 	}
 	if text := err.Error(); len(text) > 64<<10 || strings.ContainsFunc(text, func(r rune) bool { return r == '\x1b' || r == '\a' || r == utf8.RuneError }) {
 		t.Errorf("%d bytes: %.200q", len(text), text)
+	}
+}
+
+// TestNamelessObstacles leaves out the empty paths that a program of the agent may print in place of the script's.
+func TestNamelessObstacles(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{"": "", "\x00": "", "\x00\x00a\x00\x00b\x00": "a b", "a\x00cut": "a"} {
+		w := Workspace{Dir: "/work", Run: func(_ context.Context, p Process) (int, error) {
+			_, err := p.Stdout.Write([]byte(answer))
+			return int(Uncommitted), err
+		}}
+		refused, ok := errors.AsType[*Refused](w.Advance(t.Context(), "1", "2"))
+		if !ok || strings.Join(refused.Paths, " ") != want || refused.Operation() != "" {
+			t.Errorf("%q: %+v, want the paths %q", answer, refused, want)
+		}
 	}
 }
