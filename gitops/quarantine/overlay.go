@@ -68,7 +68,8 @@ func (l *leaving) folder(path string, tree gitops.OID) (left gitops.OID, empty b
 			if err != nil {
 				return "", false, err
 			}
-			if changed = changed || empty || id != e.OID; empty {
+			changed = changed || empty || id != e.OID
+			if empty {
 				continue
 			}
 			e.OID = id

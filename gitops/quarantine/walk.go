@@ -1,7 +1,6 @@
 package quarantine
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -139,7 +138,11 @@ func (w *walk) commit(ctx context.Context, l Link) error {
 	if err := w.folder(ctx, tree, parents, 0); err != nil || w.limits.Entries == 0 {
 		return err
 	}
-	_, err = w.sizeBudget.change(ctx, cmp.Or(parents...), tree, 0)
+	var before gitops.OID // the tree of the first parent, if there is one
+	if len(parents) > 0 {
+		before = parents[0]
+	}
+	_, err = w.sizeBudget.change(ctx, before, tree, 0)
 	if errors.Is(err, errTooLarge) {
 		err = tooManyChanges(w.limits, tree)
 	}
