@@ -179,8 +179,11 @@ func (e *Engine) receiveCommits(ctx context.Context, f facts, exporter Exporter,
 // have lists inner commits that the quarantine has completely.
 func have(l *ledger.Ledger) []gitops.OID {
 	have := []gitops.OID{l.Base.Inner}
-	for _, pairs := range [][]ledger.Pair{l.Landed, l.Tail} {
-		have = append(have, ledger.Inners(pairs[max(0, len(pairs)-1):])...)
+	if n := len(l.Landed); n > 0 {
+		have = append(have, l.Landed[n-1].Inner)
+	}
+	if n := len(l.Tail); n > 0 {
+		have = append(have, l.Tail[n-1].Inner)
 	}
 	return have
 }
