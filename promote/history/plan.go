@@ -166,13 +166,13 @@ func (f Facts) leftOut(inner gitops.OID) bool {
 // commits. If the agent has lost synced commits, it is older than those.
 func (p *Plan) Exact() ledger.Pair {
 	if len(p.Lost) == 0 {
-		return p.Ledger.Exact(len(p.Ledger.Landed))
+		return p.Ledger.Exact()
 	}
 	image, _ := p.Ledger.Image(p.found)
 	if image.Synced && !image.Merged {
 		return image
 	}
-	return p.Ledger.Exact(1 + slices.IndexFunc(p.Ledger.Landed, func(l ledger.Pair) bool { return l.Outer == image.Outer }))
+	return p.Ledger.ExactUpTo(1 + slices.IndexFunc(p.Ledger.Landed, func(l ledger.Pair) bool { return l.Outer == image.Outer }))
 }
 
 // newChain lists the new commits of a commit's first-parent history, oldest first, and returns the commit before them.
