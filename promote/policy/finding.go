@@ -177,8 +177,10 @@ func (a Acceptance) covers(rule, path string) bool {
 	switch {
 	case a.Rule != rule:
 		return false
-	case a.Path == "" || path == "": // no path stands for the message
-		return a.Path == ""
+	case a.Path == "":
+		return true
+	case path == "": // the finding is in the message
+		return false
 	case strings.HasSuffix(named, "/"):
 		return strings.HasPrefix(path, named)
 	}
