@@ -169,9 +169,9 @@ type keeperMessage struct {
 	Secrets []secret.Secret // more values of credentials; an empty answer follows
 }
 
-// lock takes the lock that a keeper holds for its life.
-func (o networkOrder) lock(flags int) (*os.File, error) {
-	f, err := os.OpenFile(o.path(networkLockName), os.O_RDWR|flags, 0o600)
+// lock takes the lock that a keeper holds for its life. more are flags of open(2) beside O_RDWR, such as O_CREATE for the keeper itself.
+func (o networkOrder) lock(more int) (*os.File, error) {
+	f, err := os.OpenFile(o.path(networkLockName), os.O_RDWR|more, 0o600)
 	if err != nil {
 		return nil, err
 	}
