@@ -199,7 +199,7 @@ func (w Workspace) script(ctx context.Context, script string, args ...gitops.OID
 	if o := Obstacle(code); err == nil && o >= Unfinished && o < lastObstacle {
 		return &Refused{o, pathsIn(out.String())}
 	}
-	return failure("change the workspace", code, fmt.Sprintf("exit status %d %s", code, stderr.String()), err)
+	return failure("change the workspace", code, stderr.String(), err)
 }
 
 // pathsIn returns the paths that a script has printed, each with a NUL after it. The last one may have been cut. Programs of the agent may have

@@ -3,7 +3,6 @@ package inner
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -32,7 +31,7 @@ func (w Workspace) Operation(ctx context.Context) (string, error) {
 	var stderr gitops.Stderr
 	code, err := w.runUnlessIdle(ctx, Process{Argv: []string{"sh", "-c", "dir=$GIT_DIR\n" + operation + "\noperation || :"}, Env: w.innerEnv(),
 		Stdout: gitops.CapOutput(&out, obstaclePaths), Stderr: &stderr})
-	if err := failure("read the operation of git in the workspace", code, fmt.Sprintf("exit status %d %s", code, stderr.String()), err); err != nil {
+	if err := failure("read the operation of git in the workspace", code, stderr.String(), err); err != nil {
 		return "", err
 	}
 	return operations[strings.TrimSuffix(out.String(), "\x00")], nil

@@ -77,11 +77,11 @@ func (w Workspace) output(ctx context.Context, script string, args ...string) (p
 	return out.String(), code, err
 }
 
-// failure returns the error of a step whose process inside could not be run, or has ended with an exit status other than zero and said why.
+// failure returns the error of a step whose process inside could not be run, or has ended with an exit status other than zero and printed stderr.
 // It returns nil if there is none.
-func failure(step string, code int, said string, err error) error {
+func failure(step string, code int, stderr string, err error) error {
 	if err == nil && code != 0 {
-		err = errors.New(said)
+		err = fmt.Errorf("exit status %d %s", code, stderr)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", step, err)
