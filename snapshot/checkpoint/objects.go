@@ -74,15 +74,6 @@ func openPacked(name string) (p packed, err error) {
 	return p, err
 }
 
-// Close closes the files of the packs.
-func (s *objects) Close() (err error) {
-	for _, p := range s.packs {
-		err = errors.Join(err, p.file.Close())
-	}
-	s.packs = nil
-	return err
-}
-
 // has reports whether the store has an object.
 func (s *objects) has(id oid) bool {
 	for _, p := range s.packs {

@@ -101,6 +101,15 @@ func (s *Store) Reopen(most int64) error {
 	return s.sweep()
 }
 
+// Close closes the files of the packs.
+func (s *Store) Close() (err error) {
+	for _, p := range s.packs {
+		err = errors.Join(err, p.file.Close())
+	}
+	s.packs = nil
+	return err
+}
+
 // last returns the number of the newest checkpoint, or 0 if there is none.
 func (s *Store) last() int {
 	if len(s.known) == 0 {
