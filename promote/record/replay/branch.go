@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -41,18 +40,21 @@ func branchTarget(ctx context.Context, r *gitops.Repository, name string) (t tar
 	if t.old, err = r.Ref(ctx, t.ref); err != nil {
 		return t, err
 	}
-	if at, err := r.SymbolicRef(ctx, t.ref); err != nil || at != "" {
-		return t, cmp.Or[error](err, &Taken{name, "is a symbolic ref"})
+	switch at, err := r.SymbolicRef(ctx, t.ref); {
+	case err != nil:
+		return t, err
+	case at != "":
+		return t, &Taken{name, "is a symbolic ref"}
 	}
 	here, err := r.Head(ctx)
 	if err != nil {
 		return t, err
 	}
 	elsewhere, err := r.Elsewhere(ctx, t.ref)
-	if err != nil || here.Branch == t.ref || len(elsewhere) > 0 {
-		return t, cmp.Or[error](err, &Taken{name, "is checked out"})
+	if err == nil && (here.Branch == t.ref || len(elsewhere) > 0) {
+		err = &Taken{name, "is checked out"}
 	}
-	return t, nil
+	return t, err
 }
 
 // Run makes the commits of a run again. If a branch is given, and all commits could be made with the trees in the record, Run moves the branch to
