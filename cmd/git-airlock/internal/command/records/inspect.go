@@ -58,7 +58,12 @@ func inspectRun(c *cli.Context, s *session.Session) error {
 }
 
 // nameOf returns the name of the run that the command line names, or else of the newest one.
-func nameOf(c *cli.Context) string { return append(cmdline.Words(c), "last")[0] }
+func nameOf(c *cli.Context) string {
+	if words := cmdline.Words(c); len(words) > 0 {
+		return words[0]
+	}
+	return "last"
+}
 
 // recordOf reads the record of the run with a name, and prints the faults of the record, because what a command shows of such a record may be
 // wrong.
