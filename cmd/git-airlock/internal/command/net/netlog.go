@@ -275,7 +275,13 @@ func (p *recordPrinter) end(out io.Writer) error {
 	if !p.asJSON || p.lines {
 		return nil
 	}
-	return ui.PrintJSON(out, map[string]any{"version": ui.DocumentVersion, "records": p.kept})
+	return ui.PrintJSON(out, recordsDocument{ui.DocumentVersion, p.kept})
+}
+
+// recordsDocument is version 1 of what net log --json prints.
+type recordsDocument struct {
+	Version int              `json:"version"`
+	Records []control.Record `json:"records"`
 }
 
 // verifyLedger checks the chain of the whole record.

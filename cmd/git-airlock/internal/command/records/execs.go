@@ -68,11 +68,11 @@ func showExecs(c *cli.Context, s *session.Session, found []execs.Record, missing
 		return err
 	}
 	if c.Bool(cmdline.JSONFlag.Name) {
-		var shown []execs.Record
+		d := execsDocument{Version: ui.DocumentVersion, Missing: missing}
 		for _, r := range found {
-			shown = append(shown, programs.Shown(r))
+			d.Programs = append(d.Programs, programs.Shown(r))
 		}
-		return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "missing": missing, "programs": shown})
+		return ui.PrintJSON(c.App.Writer, d)
 	}
 	found = programs.WithoutTries(found)
 	rows := make([]programs.Row, len(found))
@@ -91,6 +91,13 @@ func showExecs(c *cli.Context, s *session.Session, found []execs.Record, missing
 		s.Report.Say("%s missing: the oldest are removed beyond 64 MiB, and a recorder that is killed loses some", words.Count(int(missing), "record"))
 	}
 	return err
+}
+
+// execsDocument is version 1 of what execs --json prints. Its text is escaped.
+type execsDocument struct {
+	Version  int            `json:"version"`
+	Missing  uint64         `json:"missing"`
+	Programs []execs.Record `json:"programs"`
 }
 
 // maxIndent bounds the indentation of a tree, which the agent can make deep.
