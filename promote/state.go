@@ -45,7 +45,7 @@ func (e *Engine) Foresee(ctx context.Context, options Options) (State, error) {
 		return State{}, err
 	}
 	s := State{Promoted: f.refs.promoted, InnerTip: f.before.Inner, Holds: slices.Clone(f.before.Holds), Landed: len(f.ledger.Landed),
-		Pending: len(f.ledger.Tail), Named: len(f.ledger.Tail), Newest: f.ledger.Newest(), LastLandedAt: f.before.LastLandedAt, Flagged: results.Flagged(f.ledger), Rebased: f.before.Rebased, OtherRefs: []hold.OtherRef{}, Failure: f.before.Failure}
+		Pending: len(f.ledger.Tail), Named: len(f.ledger.Tail), Newest: f.ledger.Newest(), LastLandedAt: f.before.LastLandedAt, Flagged: results.Flagged(f.ledger), Rebased: f.before.Rebased, Failure: f.before.Failure}
 	f.options = options
 	begun := time.Now()
 	s, err = e.inside(ctx, f, s)
@@ -193,7 +193,7 @@ type Findings struct {
 
 // Findings returns the last findings of the gate. It changes nothing.
 func (e *Engine) Findings(ctx context.Context) (Findings, error) {
-	all := Findings{Held: []ledger.GateResult{}, Flagged: []ledger.Flagged{}, Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}
+	var all Findings
 	f, results, err := e.outside(ctx)
 	defer f.close()
 	if err != nil {
@@ -206,6 +206,6 @@ func (e *Engine) Findings(ctx context.Context) (Findings, error) {
 	}
 	all.Flagged = results.Flagged(f.ledger)
 	decided, err := ledger.ReadDecisions(e.Dir())
-	all.Accepted, all.Dropped = append(all.Accepted, decided.Accepted...), append(all.Dropped, decided.Dropped...)
+	all.Accepted, all.Dropped = decided.Accepted, decided.Dropped
 	return all, err
 }

@@ -15,8 +15,7 @@ import (
 // refusals returns one record for each target that was refused after a moment, the newest first, with the number of attempts. It
 // leaves out targets that the rules allow by now, and records of several targets. In an open network these are the targets that a rule
 // denied: the others were refused for their addresses or contents.
-func refusals(records []control.Record, rules Rules, after, now time.Time, most int) []control.Record {
-	all := []control.Record{}
+func refusals(records []control.Record, rules Rules, after, now time.Time, most int) (all []control.Record) {
 	at := map[Target]int{}
 	for _, r := range slices.Backward(records) {
 		t := TargetOf(r)
@@ -46,12 +45,11 @@ func Shown(r control.Record) control.Record {
 }
 
 // Next returns the commands that would allow what a record is about, the narrowest first. There is none where no rule helps.
-func Next(rules Rules, r control.Record, at time.Time) []string {
+func Next(rules Rules, r control.Record, at time.Time) (next []string) {
 	now := DecideAgain(rules, r, at)
-	next := []string{}
 	switch {
 	case r.Final():
-		return next
+		return nil
 	case rules.Lockdown:
 		return []string{"git airlock net unlock"}
 	case now.Rule != nil && !now.Allowed:
@@ -60,7 +58,7 @@ func Next(rules Rules, r control.Record, at time.Time) []string {
 		next, _ = accepting(rules, r, at)
 		return next
 	case rules.Open:
-		return next
+		return nil
 	}
 	for i, rule := range Widenings(r) {
 		allow := "git airlock net allow " + gitops.Pasteable(rule)
