@@ -16,30 +16,21 @@ import (
 func TestAmendOfCommitThatLacksAnother(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		first review.Word // on the older commit before the other one lands
+		first review.Word // on the older commit before the other one lands, or empty
 		steps []reviewed
 	}{
-		"together": {review.Seen, []reviewed{{review.Approve, "older better", "better older old", ""}}},
-		"alone": {review.Seen, []reviewed{{review.Approve, "better", "better old", "older:new"},
+		"together": {"", []reviewed{{review.Approve, "older better", "better older old", ""}}},
+		"alone": {"", []reviewed{{review.Approve, "better", "better old", "older:new"},
 			{review.Approve, "older", "older better old", ""}}},
 		"rejected before": {review.Reject, []reviewed{{review.Approve, "older better", "better older old", ""}}},
 		"rejected": {review.Reject, []reviewed{{review.Approve, "better", "better old", "older:rejected"},
 			{review.Approve, "older", "older better old", ""}}},
-		"one by one": {review.Seen, []reviewed{{review.Approve, "older", "older old", "better:new"},
+		"one by one": {"", []reviewed{{review.Approve, "older", "older old", "better:new"},
 			{review.Approve, "better", "better older old", ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-			w.git("config", "airlock.review", "land")
-			w.commits("older", "older", "1\n")
-			w.commits("old", "old", "2\n")
-			w.cycle()
-			if c.first == review.Reject {
-				w.verdict(review.Reject, "no", "older")
-			}
-			w.verdict(review.Approve, "", "old")
-			w.wantLanded("old")
+			w := landedWithoutOlder(t, c.first)
 			w.agent("rm", "-q", "old")
 			w.commits("amended", "better", "3\n")
 			w.agent("reset", "-q", "--soft", "HEAD~2")
@@ -50,9 +41,7 @@ func TestAmendOfCommitThatLacksAnother(t *testing.T) {
 				w.wantLanded(s.landed)
 				w.wantStates(s.states)
 			}
-			if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
-				t.Errorf("all commits have landed, and the branch has %q", w.git("ls-tree", "-r", "--name-only", "HEAD"))
-			}
+			w.wantSameTrees()
 			w.nothingLeft()
 		})
 	}
@@ -101,17 +90,14 @@ func TestAmendOfCommitThatLacksARename(t *testing.T) {
 	w.cycle()
 	w.verdict(review.Approve, "", "oldest", "older", "better")
 	w.wantLanded("better older oldest old")
-	if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
-		t.Errorf("the branch has %q", w.git("ls-tree", "-r", "--name-only", "HEAD"))
-	}
+	w.wantSameTrees()
 }
 
 // TestSideOfCommitThatLacksAnother lands a commit without an older one, after a landing that lacked them and a merge, and that the agent has amended.
 // The side that the merge brings begins at the older commit. The merge does not bring that one: both of its sides have it.
 func TestSideOfCommitThatLacksAnother(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
+	w := newWithReview(t)
 	w.commits("older", "older", "1\n")
 	w.agent("switch", "-q", "-c", "other")
 	w.commits("side", "side", "2\n")
@@ -128,8 +114,6 @@ func TestSideOfCommitThatLacksAnother(t *testing.T) {
 	w.wantLanded("kept last")
 	w.verdict(review.Approve, "", "older", "side", "merge", "better")
 	w.cycle()
-	if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
-		t.Errorf("all commits have landed, and the branch has %q", w.git("ls-tree", "-r", "--name-only", "HEAD"))
-	}
+	w.wantSameTrees()
 	w.nothingLeft()
 }

@@ -58,9 +58,7 @@ func TestLandsWithoutHeldCommit(t *testing.T) {
 	if o := w.cycle(); o.Pending != 0 || len(o.Holds) != 0 || w.subjects() != "needs held five four one" {
 		t.Fatalf("%q, %+v", w.subjects(), o)
 	}
-	if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
-		t.Error("all commits have landed, and the trees differ")
-	}
+	w.wantSameTrees()
 	w.commits("six", "six", "6")
 	if o := w.cycle(); o.Landed != 1 || w.subjects() != "six needs held five four one" || noteValue(w.notes()[w.tip()], "Tree") != "exact" {
 		t.Fatalf("%q, %+v", w.subjects(), o)
@@ -154,9 +152,7 @@ func TestRandomHistoriesLandWithoutHeldCommits(t *testing.T) {
 			if o := w.cycle(); o.Pending != 0 || len(o.Holds) != 0 || w.state().Pending != 0 {
 				t.Fatalf("after the acceptance: %+v", o)
 			}
-			if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
-				t.Error("all commits have landed, and the trees differ")
-			}
+			w.wantSameTrees()
 			ids := map[string]int{}
 			for _, note := range w.notes() {
 				ids[noteValue(note, "Inner-Commit")]++
@@ -176,13 +172,7 @@ func TestLandsTogetherInOrder(t *testing.T) {
 	for name, rejected := range map[string]bool{"new": false, "rejected": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-			w.git("config", "airlock.review", "land")
-			w.commits("older", "older", "1\n")
-			w.commits("old", "old", "2\n")
-			w.cycle()
-			w.verdict(review.Approve, "", "old")
-			w.wantLanded("old")
+			w := landedWithoutOlder(t, "")
 			w.agent("update-index", "--chmod=+x", "older")
 			w.agent("commit", "-q", "-m", "executable")
 			w.agent("update-index", "--chmod=-x", "older")
@@ -203,9 +193,7 @@ func TestLandsTogetherInOrder(t *testing.T) {
 			if w.tip() != pending && !rejected {
 				t.Errorf("%s landed, and %s was pending", w.tip(), pending)
 			}
-			if got, want := w.git("rev-parse", "HEAD^{tree}"), strings.TrimSpace(w.agent("rev-parse", "main^{tree}")); got != want {
-				t.Errorf("the branch has %q", w.git("ls-tree", "-r", "HEAD"))
-			}
+			w.wantSameTrees()
 			if note := w.notes()[w.tip()]; noteValue(note, "Tree") != "exact" || noteValue(note, "Without") != "" {
 				t.Errorf("the note: %s", note)
 			}
@@ -243,9 +231,7 @@ func TestRenamedFolder(t *testing.T) {
 			w.wantLanded("renames")
 			w.verdict(review.Approve, "", "adds")
 			w.wantLanded("adds renames")
-			if got, want := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); got != strings.TrimSpace(want) {
-				t.Errorf("the branch has %q", w.git("ls-tree", "-r", "HEAD"))
-			}
+			w.wantSameTrees()
 		})
 	}
 }

@@ -11,6 +11,20 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
+// backWithoutOlder is [landedWithoutOlder], after which another history of the agent has landed. The agent is back at the first one.
+func backWithoutOlder(t *testing.T, word review.Word) *world {
+	t.Helper()
+	w := landedWithoutOlder(t, word)
+	w.agent("branch", "before")
+	w.agent("reset", "-q", "--hard", "HEAD~2")
+	w.commits("other", "other", "3\n")
+	w.cycle()
+	w.verdict(review.Approve, "", "other")
+	w.wantLanded("other old")
+	w.agent("reset", "-q", "--hard", "before")
+	return w
+}
+
 // TestBackToCommitThatLacksAnother lands a commit without an older one. The agent makes another history, which lands, and then goes back to the first
 // one. The change of the older commit is not on the branch before it is approved.
 func TestBackToCommitThatLacksAnother(t *testing.T) {
@@ -18,23 +32,7 @@ func TestBackToCommitThatLacksAnother(t *testing.T) {
 	for name, word := range map[string]review.Word{"waits": "", "rejected": review.Reject, "to be fixed": review.Fix} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-			w.git("config", "airlock.review", "land")
-			w.commits("older", "older", "1\n")
-			w.commits("old", "old", "2\n")
-			w.cycle()
-			if word != "" {
-				w.verdict(word, "because", "older")
-			}
-			w.verdict(review.Approve, "", "old")
-			w.wantLanded("old")
-			w.agent("branch", "before")
-			w.agent("reset", "-q", "--hard", "HEAD~2")
-			w.commits("other", "other", "3\n")
-			w.cycle()
-			w.verdict(review.Approve, "", "other")
-			w.wantLanded("other old")
-			w.agent("reset", "-q", "--hard", "before")
+			w := backWithoutOlder(t, word)
 			w.commits("new", "new", "4\n")
 			w.commits("newer", "newer", "5\n")
 			w.cycle()
@@ -45,9 +43,7 @@ func TestBackToCommitThatLacksAnother(t *testing.T) {
 			}
 			w.verdict(review.Approve, "", "older")
 			w.wantLanded("older newer new other old")
-			if got, want := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); got != want {
-				t.Errorf("the branch has %q, want %q", w.git("ls-tree", "-r", "HEAD"), want)
-			}
+			w.wantSameTrees()
 			w.nothingLeft()
 		})
 	}
@@ -95,20 +91,7 @@ func TestBackToCommitThatLacksAndNeedsAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-			w.git("config", "airlock.review", "land")
-			w.commits("older", "older", "1\n")
-			w.commits("old", "old", "2\n")
-			w.cycle()
-			w.verdict(review.Approve, "", "old")
-			w.wantLanded("old")
-			w.agent("branch", "before")
-			w.agent("reset", "-q", "--hard", "HEAD~2")
-			w.commits("other", "other", "3\n")
-			w.cycle()
-			w.verdict(review.Approve, "", "other")
-			w.wantLanded("other old")
-			w.agent("reset", "-q", "--hard", "before")
+			w := backWithoutOlder(t, "")
 			w.commits("new", "older", "1\n4\n")
 			w.cycle()
 			w.wantStates("older:new new:new")
@@ -117,14 +100,8 @@ func TestBackToCommitThatLacksAndNeedsAnother(t *testing.T) {
 				w.cycle()
 			}
 			w.wantLanded(c.landed)
-			same := func() {
-				t.Helper()
-				if got, want := w.git("rev-parse", "HEAD^{tree}"), strings.TrimSpace(w.agent("rev-parse", "main^{tree}")); got != want {
-					t.Errorf("the branch has %q, want %q", w.git("ls-tree", "-r", "HEAD"), want)
-				}
-			}
 			if name != "by hand" { // the user has merged them into the other history, which the next commit undoes
-				same()
+				w.wantSameTrees()
 			}
 			w.commits("newest", "newest", "6\n")
 			w.cycle()
@@ -132,7 +109,7 @@ func TestBackToCommitThatLacksAndNeedsAnother(t *testing.T) {
 			if o := w.wantLanded("newest " + c.landed); o.Pending > 0 || len(o.Holds) > 0 {
 				t.Errorf("%+v", o)
 			}
-			same()
+			w.wantSameTrees()
 			w.nothingLeft()
 		})
 	}
@@ -145,8 +122,7 @@ func TestResetOfCommitThatLandedAside(t *testing.T) {
 	for name, other := range map[string]bool{"to the root": false, "to another history": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-			w.git("config", "airlock.review", "land")
+			w := newWithReview(t)
 			approved := func(landed, files string, subjects ...string) {
 				t.Helper()
 				w.cycle()
@@ -197,8 +173,7 @@ func TestMergeOfCommitThatLacksAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-			w.git("config", "airlock.review", "land")
+			w := newWithReview(t)
 			w.mine("mine", "m\n")
 			w.agent("fetch", "-q", w.Top, "main")
 			w.commits("older", "older", "1\n")

@@ -168,8 +168,7 @@ func TestCheckedTreesLand(t *testing.T) {
 	}
 	for seed := range seeds {
 		r := rand.New(rand.NewPCG(uint64(seed), 7))
-		w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-		w.git("config", "airlock.review", "land")
+		w := newWithReview(t)
 		needs := map[string]string{}
 		var names []string
 		for i := range 3 + r.IntN(5) {

@@ -11,8 +11,7 @@ import (
 // reviewedMerge lets the agent make one on main, side on a branch, a merge of both, and two on top. Each needs an approval.
 func reviewedMerge(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
+	w := newWithReview(t)
 	w.commits("one", "one", "1\n")
 	w.agent("checkout", "-q", "-b", "other", "HEAD~1")
 	w.commits("side", "side", "side\n")
@@ -89,8 +88,7 @@ func TestApproveBeforePending(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-			w.git("config", "airlock.review", "land")
+			w := newWithReview(t)
 			for _, c := range [][]string{{"zero", "z", "0\n"}, {"one", "z", "1\n"}, {"three", "3", "3\n"}, {"four", "4", "4\n"}, {"six", "6", "6\n"}} {
 				w.commits(c[0], c[1], c[2])
 			}
@@ -140,8 +138,7 @@ func TestReviewBeforeFork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-			w.git("config", "airlock.review", "land")
+			w := newWithReview(t)
 			w.commits("one", "one", "1\n")
 			w.commits("two", "two", "2\n")
 			w.agent("checkout", "-q", "-b", "other", "HEAD~1")
@@ -154,9 +151,7 @@ func TestReviewBeforeFork(t *testing.T) {
 			w.cycle()
 			w.wantStates("one:rejected side:new merge:new")
 			w.follow(steps)
-			if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
-				t.Error("all commits have landed, and the trees differ")
-			}
+			w.wantSameTrees()
 			w.nothingLeft()
 		})
 	}

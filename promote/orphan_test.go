@@ -190,8 +190,7 @@ func walkReviews(t *testing.T, all []uint64, orphans bool) {
 // TestRootCommitAfterRejection merges a root commit after another commit was left out.
 func TestRootCommitAfterRejection(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
+	w := newWithReview(t)
 	w.commits("left", "left", "1\n")
 	w.commits("free", "free", "2\n")
 	w.cycle()

@@ -20,8 +20,7 @@ func (roomy) Full() *ledger.Hold { return nil }
 func TestPatchIDOfVerdict(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{false, true} {
-		w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-		w.git("config", "airlock.review", "land")
+		w := newWithReview(t)
 		w.commits("one", "one", "1\n")
 		w.agent("commit", "-q", "--allow-empty", "-m", "nothing")
 		if early {

@@ -22,8 +22,7 @@ func TestRejectedComesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-			w.git("config", "airlock.review", "land")
+			w := newWithReview(t)
 			w.commits("one", "list", "one\n")
 			w.commits("two", "list", "one\ntwo\n")
 			w.commits("three", "three", "3\n")

@@ -60,11 +60,18 @@ func (w *world) wantLanded(want string) ledger.Outcome {
 	return o
 }
 
+// wantSameTrees checks that the branch has what the agent has.
+func (w *world) wantSameTrees() {
+	w.t.Helper()
+	if outer, inner := w.git("ls-tree", "-r", "HEAD"), w.agent("ls-tree", "-r", "main"); outer != inner {
+		w.t.Errorf("the branch has %q, and the agent %q", outer, inner)
+	}
+}
+
 // TestCloseAfterVerdict checks that an engine that is closed between a verdict and its cycle leaves no lock.
 func TestCloseAfterVerdict(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
+	w := newWithReview(t)
 	w.commits("one", "one", "1\n")
 	w.cycle()
 	_, err := verdict.Record(t.Context(), w.engine, verdict.Request{Word: review.Approve, All: true, Cycle: true})
@@ -81,8 +88,7 @@ func TestCloseAfterVerdict(t *testing.T) {
 // TestReviewOfEach approves, rejects and asks for fixes, one commit at a time.
 func TestReviewOfEach(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
+	w := newWithReview(t)
 	w.commits("one", "one", "1\n")
 	w.commits("two", "two", "2\n")
 	w.commits("needstwo", "two", "2\n2\n")
@@ -116,9 +122,7 @@ func TestReviewOfEach(t *testing.T) {
 	if o := w.wantLanded("needstwo two one four"); o.Pending != 0 || len(o.Holds) != 0 {
 		t.Fatalf("%+v", o)
 	}
-	if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
-		t.Error("all commits have landed, and the trees differ")
-	}
+	w.wantSameTrees()
 	if w.ref(w.record.Ref("rejected/1")) != "" {
 		t.Error("rejected/1 is left")
 	}
@@ -228,8 +232,7 @@ func TestVerdictStaysInItsPlace(t *testing.T) {
 // ref pending stays as it is until the last one lands, and the notes are there.
 func TestVerdictReadsNoWorkspace(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
+	w := newWithReview(t)
 	for _, name := range []string{"one", "two", "three"} {
 		w.commits(name, name, name+"\n")
 	}
@@ -269,8 +272,7 @@ func TestVerdictReadsNoWorkspace(t *testing.T) {
 // the notes, although nothing can land then.
 func TestVerdictWithoutItsCycle(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
+	w := newWithReview(t)
 	w.commits("one", "one", "1\n")
 	w.wantLanded("")
 	w.verdict(review.Approve, "", "one")
@@ -295,8 +297,7 @@ func TestVerdictWithoutItsCycle(t *testing.T) {
 // cycle writes all verdicts into the notes.
 func TestVerdictsOfKilledCommands(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
+	w := newWithReview(t)
 	w.commits("one", "one", "1\n")
 	w.wantLanded("")
 	request, err := json.Marshal(daemonRequest{w.Top, w.inner, w.record.ID, "approve"})
@@ -320,8 +321,7 @@ func TestVerdictsOfKilledCommands(t *testing.T) {
 // TestNoCycleBetweenVerdictAndLanding lets another process wait while a command goes from its verdict to its cycle.
 func TestNoCycleBetweenVerdictAndLanding(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
+	w := newWithReview(t)
 	w.commits("one", "one", "1\n")
 	w.wantLanded("")
 	_, err := verdict.Record(t.Context(), w.engine, verdict.Request{Word: review.Approve, All: true, Cycle: true})

@@ -32,8 +32,7 @@ func TestReviewShowsWhatLands(t *testing.T) {
 // pending all the same, in the place of those they replace, and the commits that wait are stored once.
 func TestPendingAfterApprovalOfBlocked(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
+	w := newWithReview(t)
 	w.commits("one", "p1", "1\n")
 	w.commits("two", "p2", "2\n")
 	w.commits("again", "p1", "1\n1\n")

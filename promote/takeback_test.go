@@ -13,8 +13,7 @@ func TestTakingALeftOutCommitBack(t *testing.T) {
 	for name, c := range map[string]struct{ needs, before bool }{"together": {}, "afterwards": {before: true}, "needs it, afterwards": {true, true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-			w.git("config", "airlock.review", "land")
+			w := newWithReview(t)
 			w.commits("out", "a", "a\nout\n")
 			w.commits("one", "one", "1\n")
 			w.wantLanded("")
@@ -53,8 +52,7 @@ func TestTakingSeveralBack(t *testing.T) {
 	for name, before := range map[string]bool{"together": false, "afterwards": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-			w.git("config", "airlock.review", "land")
+			w := newWithReview(t)
 			w.commits("out", "out", "1\n")
 			w.commits("in", "in", "2\n")
 			w.cycle()

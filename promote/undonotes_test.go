@@ -36,8 +36,7 @@ func (w *world) wantNotes(when string) {
 // those commits have notes that have landed or wait.
 func TestUndoRemovesNotes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
+	w := newWithReview(t)
 	for _, name := range []string{"one", "two", "three"} {
 		w.commits(name, name, name+"\n")
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/snapshot"
 )
 
@@ -32,14 +33,37 @@ type world struct {
 	inner  string // top of the inner repository
 }
 
-// newReviewed makes one in which the commits one and two wait for a review. Each adds a file of its name.
-func newReviewed(t testing.TB) *world {
+// newWithReview makes one in which only approved commits land.
+func newWithReview(t testing.TB) *world {
 	t.Helper()
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
 	w.git("config", "airlock.review", "land")
+	return w
+}
+
+// newReviewed makes one in which the commits one and two wait for a review. Each adds a file of its name.
+func newReviewed(t testing.TB) *world {
+	t.Helper()
+	w := newWithReview(t)
 	w.commits("one", "one", "1\n")
 	w.commits("two", "two", "2\n")
 	w.cycle()
+	return w
+}
+
+// landedWithoutOlder makes one in which the commit old has landed without the commit before it, older. A word, if there is one, is the verdict on
+// older from before that.
+func landedWithoutOlder(t testing.TB, word review.Word) *world {
+	t.Helper()
+	w := newWithReview(t)
+	w.commits("older", "older", "1\n")
+	w.commits("old", "old", "2\n")
+	w.cycle()
+	if word != "" {
+		w.verdict(word, "because", "older")
+	}
+	w.verdict(review.Approve, "", "old")
+	w.wantLanded("old")
 	return w
 }
 
