@@ -50,6 +50,18 @@ func few(short, all int) int {
 // formatOf returns the object format of the repositories of a seed, so that the seed alone repeats a test.
 func formatOf(seed uint64) string { return []string{"sha256", "sha1"}[seed%2] }
 
+// eachSeed runs a test for each seed. All of them run in parallel.
+func eachSeed(t *testing.T, all []uint64, test func(t *testing.T, format string, seed uint64)) {
+	t.Helper()
+	for _, seed := range all {
+		format := formatOf(seed)
+		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
+			t.Parallel()
+			test(t, format, seed)
+		})
+	}
+}
+
 // TestAnyHistoryLandsExactly makes random histories that grow and are rewritten. Each commit must land as the
 // contract demands: tree, message, encoding, author date, parents and notes.
 func TestAnyHistoryLandsExactly(t *testing.T) {
@@ -136,26 +148,22 @@ func (m *model) away(a *agent, rewrites bool) {
 // cycle at the end.
 func TestHistoryGrowsWhileItLands(t *testing.T) {
 	t.Parallel()
-	for _, seed := range seeds(t, 2) {
-		format := formatOf(seed)
-		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
-			t.Parallel()
-			base := tree{"a": plain("a\n"), "lib/a": plain("a\n")}
-			w := newWorld(t, format, base)
-			a := newAgent(w, base, seed)
-			m := newModel(w, a)
-			stop := w.daemon()
-			for range 60 {
-				a.step()
-				a.publish()
-				time.Sleep(time.Duration(a.r.IntN(15)) * time.Millisecond)
-			}
-			w.await("everything to land", func() bool { return noteValue(m.notes()[m.tip()], "Inner-Commit") == string(a.main.id) })
-			stop()
-			m.landed(a.main, w.record.Base)
-			m.whole()
-		})
-	}
+	eachSeed(t, seeds(t, 2), func(t *testing.T, format string, seed uint64) {
+		base := tree{"a": plain("a\n"), "lib/a": plain("a\n")}
+		w := newWorld(t, format, base)
+		a := newAgent(w, base, seed)
+		m := newModel(w, a)
+		stop := w.daemon()
+		for range 60 {
+			a.step()
+			a.publish()
+			time.Sleep(time.Duration(a.r.IntN(15)) * time.Millisecond)
+		}
+		w.await("everything to land", func() bool { return noteValue(m.notes()[m.tip()], "Inner-Commit") == string(a.main.id) })
+		stop()
+		m.landed(a.main, w.record.Base)
+		m.whole()
+	})
 }
 
 // daemon runs the airlock's daemon until the returned function is called.

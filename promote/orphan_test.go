@@ -176,15 +176,11 @@ func TestReviewWalkRoots(t *testing.T) {
 
 // walkReviews makes a random sequence for each seed.
 func walkReviews(t *testing.T, all []uint64, orphans bool) {
-	for _, seed := range all {
-		format := formatOf(seed)
-		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
-			t.Parallel()
-			m := newReviewer(t, format, seed)
-			m.orphans = orphans
-			m.sequence()
-		})
-	}
+	eachSeed(t, all, func(t *testing.T, format string, seed uint64) {
+		m := newReviewer(t, format, seed)
+		m.orphans = orphans
+		m.sequence()
+	})
 }
 
 // TestRootCommitAfterRejection merges a root commit after another commit was left out.

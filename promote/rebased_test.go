@@ -199,19 +199,15 @@ func (m *rebaser) rebase(rejected func(string) bool) (same []gitops.OID, landedA
 // as landed only if it is the same one, and its landed commit has exactly its change. In the end the branch has the files of the agent's newest commit and the user's.
 func TestRebasesWithoutRejected(t *testing.T) {
 	t.Parallel()
-	for _, seed := range seeds(t, few(3, 8)) {
-		format := formatOf(seed)
-		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, format, tree{"a": plain("a\n")})
-			w.git("config", "airlock.review", "land")
-			m := &rebaser{world: w, r: rand.New(rand.NewPCG(seed, 31))}
-			for range 3 {
-				m.round()
-			}
-			w.nothingLeft()
-		})
-	}
+	eachSeed(t, seeds(t, few(3, 8)), func(t *testing.T, format string, seed uint64) {
+		w := newWorld(t, format, tree{"a": plain("a\n")})
+		w.git("config", "airlock.review", "land")
+		m := &rebaser{world: w, r: rand.New(rand.NewPCG(seed, 31))}
+		for range 3 {
+			m.round()
+		}
+		w.nothingLeft()
+	})
 }
 
 // round makes commits, verdicts, a rebase and a landing.

@@ -1,7 +1,6 @@
 package promote_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -19,13 +18,9 @@ import (
 func TestReviewShowsWhatLands(t *testing.T) {
 	t.Parallel()
 	const blocked = 1795901261757799 // a blocked commit is approved after another one has landed, and the agent goes on
-	for _, seed := range append(seeds(t, few(2, 6)), blocked) {
-		format := formatOf(seed)
-		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
-			t.Parallel()
-			newReviewer(t, format, seed).showing()
-		})
-	}
+	eachSeed(t, append(seeds(t, few(2, 6)), blocked), func(t *testing.T, format string, seed uint64) {
+		newReviewer(t, format, seed).showing()
+	})
 }
 
 // TestPendingAfterApprovalOfBlocked approves a commit that needs a rejected one, after another has landed. Later commits of the agent are

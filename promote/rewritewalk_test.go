@@ -24,14 +24,10 @@ import (
 func TestReviewWalkRewritten(t *testing.T) {
 	t.Parallel()
 	const already = 1795738963718044 // the branch has the change of a commit already that is set aside
-	for _, seed := range append(seeds(t, few(1, 2)), already) {
-		format := formatOf(seed)
-		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
-			t.Parallel()
-			m := &rewriter{reviewer: newReviewer(t, format, seed), digests: map[*commit]string{}}
-			m.sequence()
-		})
-	}
+	eachSeed(t, append(seeds(t, few(1, 2)), already), func(t *testing.T, format string, seed uint64) {
+		m := &rewriter{reviewer: newReviewer(t, format, seed), digests: map[*commit]string{}}
+		m.sequence()
+	})
 }
 
 // rewriter is a reviewer of an agent that rewrites its history.

@@ -37,32 +37,28 @@ type steps struct {
 // of the user's commits, and its note must be true.
 func TestAnyStepsLandOnce(t *testing.T) {
 	t.Parallel()
-	for _, seed := range seeds(t, few(1, 3)) {
-		format := formatOf(seed)
-		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
-			t.Parallel()
-			base := tree{"both": plain("base\n"), "base": plain("base\n")}
-			w := newWorld(t, format, base)
-			s := &steps{world: w, r: rand.New(rand.NewPCG(seed, 7)), images: map[gitops.OID]gitops.OID{}, dropped: map[gitops.OID]bool{},
-				seen: map[gitops.OID]bool{w.record.Base: true}}
-			t.Cleanup(func() {
-				if t.Failed() {
-					t.Logf("steps:\n%s", strings.Join(s.done, "\n"))
-				}
-			})
-			for _, setting := range []string{"user.name=Ghost", "user.email=ghost@inside.example", "advice.detachedHead=false"} {
-				key, value, _ := strings.Cut(setting, "=")
-				s.in("config", key, value)
+	eachSeed(t, seeds(t, few(1, 3)), func(t *testing.T, format string, seed uint64) {
+		base := tree{"both": plain("base\n"), "base": plain("base\n")}
+		w := newWorld(t, format, base)
+		s := &steps{world: w, r: rand.New(rand.NewPCG(seed, 7)), images: map[gitops.OID]gitops.OID{}, dropped: map[gitops.OID]bool{},
+			seen: map[gitops.OID]bool{w.record.Base: true}}
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("steps:\n%s", strings.Join(s.done, "\n"))
 			}
-			for range 60 {
-				s.step()
-				if t.Failed() {
-					return
-				}
-			}
-			s.end()
 		})
-	}
+		for _, setting := range []string{"user.name=Ghost", "user.email=ghost@inside.example", "advice.detachedHead=false"} {
+			key, value, _ := strings.Cut(setting, "=")
+			s.in("config", key, value)
+		}
+		for range 60 {
+			s.step()
+			if t.Failed() {
+				return
+			}
+		}
+		s.end()
+	})
 }
 
 // in runs git as the agent and out as the user. Both report whether git succeeded.

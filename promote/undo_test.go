@@ -3,7 +3,6 @@ package promote_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -53,33 +52,29 @@ func (w *world) refuses(err error, want string) {
 // lands by itself, and undoing everything restores the start.
 func TestUndoAndRedoAreExact(t *testing.T) {
 	t.Parallel()
-	for _, seed := range seeds(t, 4) {
-		format := formatOf(seed)
-		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
-			t.Parallel()
-			base := tree{"a": plain("a\n"), "lib/a": plain("a\n")}
-			w := newWorld(t, format, base)
-			a := newAgent(w, base, seed)
-			r := rand.New(rand.NewPCG(seed, 11))
-			plain("untracked\n").write(t, filepath.Join(w.Top, ownFolder, "1"))
-			plain("staged\n").write(t, filepath.Join(w.Top, ownFolder, "2"))
-			w.git("add", "-f", ownFolder+"/2")
-			views := []view{w.view()}
-			for range 3 {
-				for range 1 + r.IntN(4) {
-					a.step()
-				}
-				a.publish()
-				w.ageIndex()
-				if o := w.cycle(); o.Landed > 0 {
-					views = append(views, w.view())
-				}
+	eachSeed(t, seeds(t, 4), func(t *testing.T, format string, seed uint64) {
+		base := tree{"a": plain("a\n"), "lib/a": plain("a\n")}
+		w := newWorld(t, format, base)
+		a := newAgent(w, base, seed)
+		r := rand.New(rand.NewPCG(seed, 11))
+		plain("untracked\n").write(t, filepath.Join(w.Top, ownFolder, "1"))
+		plain("staged\n").write(t, filepath.Join(w.Top, ownFolder, "2"))
+		w.git("add", "-f", ownFolder+"/2")
+		views := []view{w.view()}
+		for range 3 {
+			for range 1 + r.IntN(4) {
+				a.step()
 			}
-			w.walk(r, views)
-			w.cycle() // removes what killed processes left
-			w.nothingLeft()
-		})
-	}
+			a.publish()
+			w.ageIndex()
+			if o := w.cycle(); o.Landed > 0 {
+				views = append(views, w.view())
+			}
+		}
+		w.walk(r, views)
+		w.cycle() // removes what killed processes left
+		w.nothingLeft()
+	})
 }
 
 // ageIndex makes the index look old. While it is young and has staged changes, a landing waits, and its commits are pending
