@@ -53,56 +53,16 @@ const (
 	between = -2 // the program is neither the first nor the last of its process
 )
 
-// shortELF returns a program of one segment with the given code.
-func shortELF(code []byte) []byte {
-	le := binary.LittleEndian
-	f := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
-	f = le.AppendUint16(f, 2)
-	f = le.AppendUint16(f, 62)
-	f = le.AppendUint32(f, 1)
-	f = le.AppendUint64(f, 0x400000+64+56)
-	f = le.AppendUint64(f, 64)
-	f = le.AppendUint64(f, 0)
-	f = le.AppendUint32(f, 0)
-	for _, n := range []uint16{64, 56, 1, 0, 0, 0} {
-		f = le.AppendUint16(f, n)
-	}
-	f = le.AppendUint32(f, 1)
-	f = le.AppendUint32(f, 5)
-	for _, n := range []uint64{0, 0x400000, 0x400000, uint64(64 + 56 + len(code)), uint64(64 + 56 + len(code)), 0x1000} {
-		f = le.AppendUint64(f, n)
-	}
-	return append(f, code...)
-}
-
 // exiting returns a program that calls a system call to end with a status.
 func exiting(call, status byte) []byte {
-	return shortELF([]byte{0xbf, status, 0, 0, 0, 0xb8, call, 0, 0, 0, 0x0f, 0x05})
-}
-
-// otherArchitecture returns a program for the 32-bit architecture.
-func otherArchitecture() []byte {
-	le := binary.LittleEndian
-	f := append([]byte("\x7fELF\x01\x01\x01"), make([]byte, 9)...)
-	f = le.AppendUint16(f, 2)
-	f = le.AppendUint16(f, 3)
-	for _, n := range []uint32{1, 0x8048000 + 52 + 32, 52, 0, 0} {
-		f = le.AppendUint32(f, n)
-	}
-	for _, n := range []uint16{52, 32, 1, 0, 0, 0} {
-		f = le.AppendUint16(f, n)
-	}
-	for _, n := range []uint32{1, 0, 0x8048000, 0x8048000, 100, 100, 5, 0x1000} {
-		f = le.AppendUint32(f, n)
-	}
-	return append(f, 0xb8, 1, 0, 0, 0, 0x31, 0xdb, 0xcd, 0x80)
+	return elf64([]byte{0xbf, status, 0, 0, 0, 0xb8, call, 0, 0, 0, 0x0f, 0x05})
 }
 
 // execFiles are the programs that the test executes.
 func execFiles() map[string][]byte {
 	return map[string][]byte{
 		"p0": exiting(231, 0), "p7": exiting(231, 7), "raw": exiting(60, 5), "ra": exiting(231, 0), "rb": exiting(231, 1),
-		"p32": otherArchitecture(), "text": []byte("no program\n"),
+		"p32": elf32([]byte{0xb8, 1, 0, 0, 0, 0x31, 0xdb, 0xcd, 0x80}), "text": []byte("no program\n"),
 		"s1": []byte("#!./p7 one argument\n"), "s2": []byte("#!./s1\n"), "s3": []byte("#!/usr/bin/env -S sh -e\nexit 3\n"), "s4": []byte("#!./absent\n"),
 		"odd\n\xff name": exiting(231, 9),
 	}

@@ -116,6 +116,7 @@ func elf64(code []byte) []byte {
 	return append(f, code...)
 }
 
+// elf32 returns the same for the 32-bit architecture.
 func elf32(code []byte) []byte {
 	const base, head = 0x8048000, 52 + 32
 	le := binary.LittleEndian
