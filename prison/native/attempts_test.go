@@ -209,13 +209,8 @@ func TestAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
+	p := attach(t, b, s)
 	bringSelf(t, p)
 	var out bytes.Buffer
 	status, err := p.Exec(t.Context(), prison.Process{

@@ -12,9 +12,7 @@ import (
 func TestExhaust(t *testing.T) {
 	b, s := prepared(t)
 	s.Limits = prison.Limits{Memory: 64 << 20}
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
 	for what, script := range map[string]string{
 		"inodes":                            "cd /tmp; i=0; while [ $i -lt 20000 ]; do true >f$i || break; i=$((i+1)); done; echo; test $i -gt 10000 && test $i -lt 17000 && echo bounded",
 		"devices":                           "(true >/dev/new) || mkdir /dev/d || rm /dev/ptmx || ln -s /tmp /dev/link || echo bounded",
@@ -30,9 +28,7 @@ func TestExhaust(t *testing.T) {
 // TestMachine checks that files which identify the machine are hidden.
 func TestMachine(t *testing.T) {
 	b, s := prepared(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
 	if got := output(t, b, s, `cd /proc && { cat swaps partitions diskstats mdstat devices filesystems modules misc interrupts iomem locks crypto version_signature sys/kernel/random/boot_id
 		ls -A bus fs irq tty driver sys/dev; find bus fs irq -type f; } 2>/dev/null | grep -v ':$'`); got != "" {
 		t.Errorf("%q", got)

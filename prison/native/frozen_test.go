@@ -19,10 +19,7 @@ func TestFrozen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := attach(t, b, s)
 	output(t, b, s, `for i in 1 2; do setsid sh -c "while :; do /bin/true; echo x >/tmp/$i; done" >/dev/null 2>&1 & done; setsid sleep 1000 >/dev/null 2>&1 &`)
 	inside := func(argv ...string) string {
 		t.Helper()

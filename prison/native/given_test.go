@@ -159,9 +159,7 @@ func smallRoot(t *testing.T) string {
 func TestRootFileSystem(t *testing.T) {
 	b, s := prepared(t)
 	s.Root = smallRoot(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
 	for script, want := range map[string]string{
 		"ls /usr/bin":                   "cat\nfind\nhead\nid\nls\nsh\ntouch\ntr",
 		"id -un":                        s.User,

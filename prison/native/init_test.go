@@ -22,10 +22,7 @@ func TestInitUnharmed(t *testing.T) {
 	if i, err := b.Start(t.Context(), s); err != nil || i.Lacks(prison.SharedInit) {
 		t.Fatalf("%v, %v", i, err)
 	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := attach(t, b, s)
 	const idle, lowest, ioIdle = 5, 19, 3 << 13
 	for _, thread := range initThreads(t, b, s) {
 		ofInit := func(call uintptr, args ...uintptr) calls.Call {

@@ -51,7 +51,7 @@ func startBy(t *testing.T, s prison.Spec, prefix ...string) (weaker string) {
 	return string(out)
 }
 
-func prepared(t *testing.T) (prison.Backend, prison.Spec) {
+func prepared(t testing.TB) (prison.Backend, prison.Spec) {
 	t.Helper()
 	b := needNative(t)
 	s := prisontest.NewSpec(t, b, options(t))
@@ -61,12 +61,25 @@ func prepared(t *testing.T) (prison.Backend, prison.Spec) {
 	return b, s
 }
 
-func output(t *testing.T, b prison.Backend, s prison.Spec, script string) string {
+func start(t testing.TB, b prison.Backend, s prison.Spec) {
+	t.Helper()
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func attach(t testing.TB, b prison.Backend, s prison.Spec) prison.Prison {
 	t.Helper()
 	p, err := b.Attach(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+func output(t *testing.T, b prison.Backend, s prison.Spec, script string) string {
+	t.Helper()
+	p := attach(t, b, s)
 	var out bytes.Buffer
 	if _, err := p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}, Stdout: &out}); err != nil {
 		t.Fatal(err)
@@ -145,10 +158,7 @@ func TestOutlivesStarter(t *testing.T) {
 func TestKeeperKilled(t *testing.T) {
 	b, s := prepared(t)
 	startElsewhere(t, s)
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := attach(t, b, s)
 	if err := p.Launch(t.Context(), prison.Process{Argv: []string{"sleep", "2222"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -192,9 +202,7 @@ func TestStartAfterKill(t *testing.T) {
 
 func TestInitKilled(t *testing.T) {
 	b, s := prepared(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
 	k := stateOf(t, s)
 	if err := unix.Kill(k.Init.PID, unix.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -210,17 +218,12 @@ func TestInitKilled(t *testing.T) {
 // TestSignalsFromInside sends init signals that would end other programs.
 func TestSignalsFromInside(t *testing.T) {
 	b, s := prepared(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
 	output(t, b, s, "for n in HUP INT QUIT ABRT TERM USR1 KILL STOP TSTP PIPE ALRM ILL TRAP BUS FPE SEGV STKFLT SYS; do kill -$n 1; done; kill -KILL -1; true")
 	if got := output(t, b, s, "echo on"); got != "on" {
 		t.Errorf("output %q", got)
 	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := attach(t, b, s)
 	// A program that only checks whether a signal comes from kill(2) takes a queued signal for one of the kernel.
 	var queued []calls.Call
 	for n := range uintptr(64) {
@@ -251,9 +254,7 @@ func TestDeepDir(t *testing.T) {
 	if err := b.Prepare(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
 	if got := output(t, b, s, "echo on"); got != "on" {
 		t.Errorf("output %q", got)
 	}
@@ -321,9 +322,7 @@ func gidProcesses(gid int) (n int) {
 // prison must stay.
 func TestCopied(t *testing.T) {
 	b, s := prepared(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
 	original, dir := s, t.TempDir()
 	if out, err := exec.Command("find", s.Dir, "-maxdepth", "1", "!", "-type", "d", "-exec", "cp", "-a", "{}", dir, ";").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -404,13 +403,8 @@ func TestStartBesideReadOnlyPrison(t *testing.T) {
 // TestWipeLeavesNothing checks that Wipe empties the state folder after every kind of use.
 func TestWipeLeavesNothing(t *testing.T) {
 	b, s := prepared(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
+	p := attach(t, b, s)
 	if err := p.Launch(t.Context(), prison.Process{Argv: []string{"echo", "shown"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -23,9 +23,7 @@ func TestMemoryLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Limits = prison.Limits{Memory: 64 << 20}
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
 	got := output(t, b, s, "head -c 200M /dev/zero | tail -c 190M > /dev/null; echo $?")
 	if got == "0" {
 		t.Error("190 MB fitted in 64")
@@ -38,9 +36,7 @@ func TestMemoryLimit(t *testing.T) {
 // TestAgentHasLowPriority checks that the agent's programs have a lower priority than the host's.
 func TestAgentHasLowPriority(t *testing.T) {
 	b, s := prepared(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
 	got := output(t, b, s, "cat /proc/self/oom_score_adj; cut -d' ' -f19 /proc/self/stat; umask; echo -1000 > /proc/self/oom_score_adj")
 	if got != "500\n5\n0022" {
 		t.Errorf("score, niceness, mask: %q", got)
@@ -53,13 +49,8 @@ func TestNetlinkMemory(t *testing.T) {
 	prisontest.Need(t, "native", err)
 	b, s := prepared(t)
 	s.Limits = prison.Limits{Memory: 64 << 20}
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
+	p := attach(t, b, s)
 	defer p.Close()
 	// Each request is invalid, and the answer repeats it.
 	const flood = `$| = 1; my @all; for (1..900) { socket(my $s, 16, 3, 0) or last; push @all, $s; fcntl($s, 4, 2048);

@@ -18,13 +18,8 @@ import (
 // TestCommandLog launches a command with more output than a log keeps.
 func TestCommandLog(t *testing.T) {
 	b, s := prepared(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
+	p := attach(t, b, s)
 	script := "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo the end"
 	if err := p.Launch(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}}); err != nil {
 		t.Fatal(err)

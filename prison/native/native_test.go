@@ -87,7 +87,7 @@ func startAndLeave(encoded string) int {
 	return 0
 }
 
-func needNative(t *testing.T) prison.Backend {
+func needNative(t testing.TB) prison.Backend {
 	t.Helper()
 	b := native.New()
 	prisontest.Need(t, "native", b.Probe(t.Context()))

@@ -336,10 +336,7 @@ func TestNetworkLeavesKeeper(t *testing.T) {
 // interface must stay.
 func TestNetworkKilled(t *testing.T) {
 	b, s := startedOpen(t)
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := attach(t, b, s)
 	index := func() string {
 		var out bytes.Buffer
 		p.Exec(t.Context(), prison.Process{Argv: []string{"cat", "/proc/net/dev_mcast", "/proc/net/route"}, Stdout: &out, Stderr: &out})

@@ -232,10 +232,7 @@ func TestNames(t *testing.T) {
 	}
 	startOutside(t)
 	b, s := startedOpen(t)
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := attach(t, b, s)
 	bringSelf(t, p)
 	lookup := func() []string {
 		addresses := dialAll(t, p, []string{"lookup:files.test"})

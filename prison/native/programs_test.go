@@ -43,12 +43,7 @@ const patience = 5 * time.Minute
 // recorded starts a prison whose programs are recorded.
 func recorded(t testing.TB) (prison.Backend, prison.Spec, prison.Prison) {
 	t.Helper()
-	b := native.New()
-	prisontest.Need(t, "native", b.Probe(t.Context()))
-	s := prisontest.NewSpec(t, b, options(t))
-	if err := b.Prepare(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	b, s := prepared(t)
 	return b, s, startRecorded(t, b, s)
 }
 
@@ -61,11 +56,7 @@ func startRecorded(t testing.TB, b prison.Backend, s prison.Spec) prison.Prison 
 	if i.Lacks(prison.NoPrograms) {
 		prisontest.Need(t, "native", fmt.Errorf("%v", i.Weaker))
 	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return attach(t, b, s)
 }
 
 // shell runs a script to its end.
@@ -450,9 +441,7 @@ func TestContentOfOrdinaryUser(t *testing.T) {
 func TestNoRecord(t *testing.T) {
 	b, s := prepared(t)
 	s.Record = false
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
 	if got := output(t, b, s, "grep Seccomp_filters /proc/self/status"); got != "Seccomp_filters:\t1" {
 		t.Errorf("filters: %q", got)
 	}

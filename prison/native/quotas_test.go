@@ -18,13 +18,8 @@ import (
 // some.
 func TestQuotas(t *testing.T) {
 	b, s := prepared(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
+	p := attach(t, b, s)
 	greedy := make([]calls.Call, 300)
 	for i := range greedy {
 		greedy[i] = calls.Call{Number: unix.SYS_INOTIFY_INIT1}

@@ -37,13 +37,8 @@ var toolchains = map[string]string{
 func TestToolchains(t *testing.T) {
 	b, s := prepared(t)
 	s.Limits = prison.Limits{}
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
+	p := attach(t, b, s)
 	for tool, script := range toolchains {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
@@ -73,13 +68,8 @@ func TestForeignCalls(t *testing.T) {
 	// mov eax, 1 (exit); xor ebx, ebx; int 0x80: the same bytes work on 32-bit and 64-bit machines.
 	code := []byte{0xb8, 1, 0, 0, 0, 0x31, 0xdb, 0xcd, 0x80, 0xf4}
 	b, s := prepared(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
+	p := attach(t, b, s)
 	for name, program := range map[string][]byte{"32 bits": elf32(code), "64 bits": elf64(code)} {
 		status, err := p.Exec(t.Context(), prison.Process{
 			Argv: []string{"sh", "-c", "cat > foreign && chmod 755 foreign && ./foreign"}, Stdin: bytes.NewReader(program),

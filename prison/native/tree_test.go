@@ -14,9 +14,7 @@ import (
 // must fail when the agent has filled the kernel's queue.
 func TestWatchTree(t *testing.T) {
 	b, s := prepared(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	start(t, b, s)
 	box, err := b.Attach(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
