@@ -63,9 +63,7 @@ func TestLandObeysTheAttributesFile(t *testing.T) {
 					t.Errorf("%s is %q, and git writes %q", file, got, want)
 				}
 			}
-			if status := w.Run("status", "--porcelain"); status != "" {
-				t.Errorf("status: %s", status)
-			}
+			w.wantStatus("")
 		})
 	}
 }

@@ -73,9 +73,7 @@ func TestSlowRecovery(t *testing.T) {
 		rest()
 		k := &killFixture{world: w, old: old, new: w.Built(old, gitopstest.Files{slowFiles.path: "2"})}
 		k.request, k.before = w.landing(old, k.new), w.picture()
-		if !k.kill(step) {
-			t.Fatal("not killed")
-		}
+		k.mustKill(step)
 		k.Write(gitopstest.Files{".gitattributes": slowFiles.attributes})
 		if err := k.recover(); !gitops.Spent(err) {
 			t.Errorf("the recovery ends with %v", err)

@@ -63,9 +63,7 @@ func TestRecoveryGivesBackWhatWasSaved(t *testing.T) {
 			t.Run(path+" "+step, func(t *testing.T) {
 				t.Parallel()
 				k := newKillFixture(t)
-				if !k.kill(step) {
-					t.Fatal("not killed")
-				}
+				k.mustKill(step)
 				k.saveDisplaced(path)
 				k.before[path] = "-rw-r--r-- saved"
 				for range 2 {
@@ -93,9 +91,7 @@ func TestRecoveryKeepsWhatWasSavedAfterTheRefs(t *testing.T) {
 			t.Run(path+" "+step, func(t *testing.T) {
 				t.Parallel()
 				k := newKillFixture(t)
-				if !k.kill(step) {
-					t.Fatal("not killed")
-				}
+				k.mustKill(step)
 				k.saveDisplaced(path)
 				want := k.tree()
 				name := at[path]
@@ -115,9 +111,7 @@ func TestRecoveryKeepsWhatWasSavedAfterTheRefs(t *testing.T) {
 		}
 	}
 	k := newKillFixture(t)
-	if !k.kill(stepDropped) {
-		t.Fatal("not killed")
-	}
+	k.mustKill(stepDropped)
 	gitopstest.Check(t, k.recover())
 	k.isAfter()
 }
@@ -130,9 +124,7 @@ func TestKilledRecoveryGivesBackWhatWasSaved(t *testing.T) {
 		t.Run(fmt.Sprint(n+1), func(t *testing.T) {
 			t.Parallel()
 			k := newKillFixture(t)
-			if !k.kill(stepTree) {
-				t.Fatal("not killed")
-			}
+			k.mustKill(stepTree)
 			for _, path := range []string{"mod.txt", "rm"} {
 				k.saveDisplaced(path)
 				k.before[path] = "-rw-r--r-- saved"
@@ -239,9 +231,7 @@ func TestLandKeepsWhatIsWrittenIntoADisplacedFile(t *testing.T) {
 			if !strings.Contains(said, "1 paths in the way, the first is a") {
 				t.Errorf("Land: %s, want a collision at a", said)
 			}
-			if got, want := w.Run("status", "--porcelain"), " M a"; got != want {
-				t.Errorf("git status says\n%s\nwant\n%s", got, want)
-			}
+			w.wantStatus(" M a")
 			if content, _ := os.ReadFile(filepath.Join(w.Top, "a")); string(content) != "saved" {
 				t.Errorf("a is %q", content)
 			}

@@ -35,9 +35,7 @@ func (k *killFixture) isAfterAttributes() {
 	k.tree().equals(k.T, picture{".gitattributes": "-rw-r--r-- " + attributed, "a.txt": "-rw-r--r-- 2\r\n", "a.u": "-rw-r--r-- 2\x00\n\x00",
 		"d/.gitattributes": "-rw-r--r-- *.md text eol=crlf\n", "d/a.md": "-rw-r--r-- 2\r\n", "file/.gitattributes": "-rw-r--r-- *.md text eol=crlf\n",
 		"file/a.md": "-rw-r--r-- 2\r\n", "link": "Lrwxrwxrwx d", "mine/.gitattributes": "-rw-r--r-- *.md text eol=crlf\n", "mine/a.md": "-rw-r--r-- 2\r\n"})
-	if got, want := k.Run("status", "--porcelain"), "?? mine/.gitattributes"; got != want {
-		k.T.Errorf("git status says\n%s\nwant\n%s", got, want)
-	}
+	k.wantStatus("?? mine/.gitattributes")
 }
 
 // The attribute files of the landing are undone as well, and do not apply to the files that were there before.
@@ -51,9 +49,7 @@ func TestRecoveryTakesAttributesBack(t *testing.T) {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
 			k := newAttributesFixture(t)
-			if !k.kill(step) {
-				t.Fatal("not killed")
-			}
+			k.mustKill(step)
 			gitopstest.Check(t, k.recover())
 			if step == stepRefs || step == stepIndex {
 				k.isAfterAttributes()
@@ -73,9 +69,8 @@ func TestKilledRecoveryTakesAttributesBack(t *testing.T) {
 		t.Run(fmt.Sprint(at+1), func(t *testing.T) {
 			t.Parallel()
 			k := newAttributesFixture(t)
-			if !k.kill(stepTree) || !k.kill(fmt.Sprint(stepSwing, ":", at+1)) {
-				t.Fatal("not killed")
-			}
+			k.mustKill(stepTree)
+			k.mustKill(fmt.Sprint(stepSwing, ":", at+1))
 			gitopstest.Check(t, k.recover())
 			k.isBefore()
 		})
@@ -91,14 +86,10 @@ func TestRecoveryFinishesWithoutRemovedAttributes(t *testing.T) {
 	new := w.Built(old, gitopstest.Files{".gitattributes": gitopstest.Absent, "a.txt": "2\n", "a.u": "2\n", "d/.gitattributes": gitopstest.Absent, "d/a.md": "2\n"})
 	rest()
 	k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new)}
-	if !k.kill(stepRefs) {
-		t.Fatal("not killed")
-	}
+	k.mustKill(stepRefs)
 	k.Write(before)
 	gitopstest.Check(t, k.recover())
 	k.landed(new)
 	k.tree().equals(t, picture{"a.txt": "-rw-r--r-- 2\n", "a.u": "-rw-r--r-- 2\n", "d/a.md": "-rw-r--r-- 2\n"})
-	if got := k.Run("status", "--porcelain"); got != "" {
-		t.Errorf("git status says\n%s", got)
-	}
+	k.wantStatus("")
 }

@@ -25,9 +25,7 @@ func (k *killFixture) isAfterSkipped() {
 	tree := k.tree()
 	delete(tree, ".git")
 	tree.equals(k.T, picture{"f": "-rw-r--r-- 2", "g": "-rw-r--r-- 2", "out": "-rw-r--r-- 2", "keep": "-rw-r--r-- 1"})
-	if got := k.Run("status", "--porcelain"); got != "" {
-		k.T.Errorf("git status says\n%s", got)
-	}
+	k.wantStatus("")
 }
 
 func TestRecoveryOfSkippedFiles(t *testing.T) {
@@ -36,9 +34,7 @@ func TestRecoveryOfSkippedFiles(t *testing.T) {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
 			k := newSkippedFixture(t)
-			if !k.kill(step) {
-				t.Fatal("not killed")
-			}
+			k.mustKill(step)
 			gitopstest.Check(t, k.recover())
 			if step == stepRefs || step == stepIndex {
 				k.isAfterSkipped()
@@ -55,9 +51,7 @@ func TestRecoveryOfSkippedFiles(t *testing.T) {
 func TestRecoveryFinishesSkippedFiles(t *testing.T) {
 	t.Parallel()
 	k := newSkippedFixture(t)
-	if !k.kill(stepRefs) {
-		t.Fatal("not killed")
-	}
+	k.mustKill(stepRefs)
 	k.Write(gitopstest.Files{"f": "1", "g": "1", "gone": "1"})
 	gitopstest.Check(t, k.recover())
 	k.isAfterSkipped()
@@ -73,9 +67,7 @@ func TestRecoveryInASparseCheckout(t *testing.T) {
 		w.Run("sparse-checkout", "set", "in")
 		rest()
 		k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: w.picture()}
-		if !k.kill(step) {
-			t.Fatal("not killed")
-		}
+		k.mustKill(step)
 		gitopstest.Check(t, k.recover())
 		if step == stepTree {
 			k.isBefore()

@@ -63,6 +63,14 @@ func (k *killFixture) kill(step string) bool {
 	return false
 }
 
+// mustKill is kill for a step that the landing has.
+func (k *killFixture) mustKill(step string) {
+	k.T.Helper()
+	if !k.kill(step) {
+		k.T.Fatalf("not killed at %s", step)
+	}
+}
+
 func (k *killFixture) recover() error {
 	k.T.Helper()
 	return Recover(k.T.Context(), k.Repository, k.State)
@@ -87,9 +95,7 @@ func (k *killFixture) isAfter() {
 			k.T.Errorf("%s is at %s, want %s", u.Ref, id, u.New)
 		}
 	}
-	if got, want := k.Run("status", "--porcelain"), "A  added\n M keep\n?? untracked"; got != want {
-		k.T.Errorf("git status says\n%s\nwant\n%s", got, want)
-	}
+	k.wantStatus("A  added\n M keep\n?? untracked")
 	tree := k.tree()
 	for name, want := range map[string]string{"mod.txt": "-rw-r--r-- 2\r\n", "dir": "-rw-r--r-- 2", "file/x": "-rw-r--r-- 2", "mode": "-rwxr-xr-x 1",
 		"link": "Lrwxrwxrwx keep", "add/deep/f": "-rw-r--r-- 2", "keep": "-rw-r--r-- mine", "untracked": "-rw-r--r-- mine"} {
@@ -213,9 +219,7 @@ func TestKilledRecovery(t *testing.T) {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			t.Parallel()
 			k := newKillFixture(t)
-			if !k.kill(stepTree) {
-				t.Fatal("not killed")
-			}
+			k.mustKill(stepTree)
 			for range 3 {
 				k.kill(fmt.Sprint(stepSwing, ":", at)) // dies in the recovery that a landing begins with, or after it
 			}
@@ -229,9 +233,7 @@ func TestKilledRecovery(t *testing.T) {
 func TestRecoveryFinishesFiles(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)
-	if !k.kill(stepRefs) {
-		t.Fatal("not killed")
-	}
+	k.mustKill(stepRefs)
 	k.Write(gitopstest.Files{"rm": "1", "mod.txt": "1\n", "dir": gitopstest.Absent, "file": gitopstest.Absent, "add/deep/f": gitopstest.Absent})
 	k.Write(gitopstest.Files{"dir/a": "1", "dir/b": "1", "file": "1"})
 	gitopstest.Check(t, k.recover())
@@ -296,9 +298,7 @@ func TestRecoveryNeverOverwrites(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKillFixture(t)
-			if !k.kill(c.step) {
-				t.Fatal("not killed")
-			}
+			k.mustKill(c.step)
 			c.user(k)
 			c.want(k, k.recover())
 			if c.mend != nil {
@@ -319,25 +319,19 @@ func TestRecoveryNeverOverwrites(t *testing.T) {
 func TestRecoveryLeavesTheIndexWhole(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)
-	if !k.kill(stepRefs) {
-		t.Fatal("not killed")
-	}
+	k.mustKill(stepRefs)
 	gitopstest.Check(t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
 	k.Write(gitopstest.Files{"mod.txt": "user"})
 	k.Run("add", "mod.txt")
 	gitopstest.Check(t, k.recover())
-	if got, want := k.Run("status", "--porcelain"), "A  added\n M keep\nM  mod.txt\n?? untracked"; got != want {
-		t.Errorf("git status says\n%s\nwant\n%s", got, want)
-	}
+	k.wantStatus("A  added\n M keep\nM  mod.txt\n?? untracked")
 }
 
 // A killed recovery leaves a lock like that of the landing, and files that were staged before still count.
 func TestKilledRecoveryKeepsWhatIsStaged(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)
-	if !k.kill(stepRefs) {
-		t.Fatal("not killed")
-	}
+	k.mustKill(stepRefs)
 	gitopstest.Check(t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
 	k.Write(gitopstest.Files{"keep": "staged", "file": gitopstest.Absent})
 	k.Write(gitopstest.Files{"file": "1"}) // there is something left to be moved, where it is killed
@@ -346,9 +340,7 @@ func TestKilledRecoveryKeepsWhatIsStaged(t *testing.T) {
 		t.Fatal("the recovery was not killed")
 	}
 	gitopstest.Check(t, k.recover())
-	if got, want := k.Run("status", "--porcelain"), "A  added\nM  keep\n?? untracked"; got != want {
-		t.Errorf("git status says\n%s\nwant\n%s", got, want)
-	}
+	k.wantStatus("A  added\nM  keep\n?? untracked")
 	k.NothingLeft()
 }
 
@@ -356,9 +348,7 @@ func TestRecoveryRespectsLocksOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{stepLocked, stepTree, stepRefs} {
 		k := newKillFixture(t)
-		if !k.kill(step) {
-			t.Fatal("not killed")
-		}
+		k.mustKill(step)
 		lock := filepath.Join(k.GitDir, "index.lock")
 		gitopstest.Check(t, os.WriteFile(lock, []byte("somebody's"), 0o644))
 		err := k.recover()
@@ -384,9 +374,7 @@ func TestRecoveryOfRefsMovedBeforeTheBranch(t *testing.T) {
 	t.Parallel()
 	for n := range 3 {
 		k := newKillFixture(t)
-		if !k.kill(stepTree) {
-			t.Fatal("not killed")
-		}
+		k.mustKill(stepTree)
 		k.lockless()
 		for _, u := range k.request.First[:n] {
 			gitopstest.Check(t, k.UpdateRefs(t.Context(), "", u))

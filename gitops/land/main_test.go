@@ -74,8 +74,14 @@ func (w *world) land(old, new gitops.OID) {
 		w.T.Fatal(err)
 	}
 	w.landed(new)
-	if got := w.Run("status", "--porcelain"); got != "" {
-		w.T.Errorf("after the landing, git status says:\n%s", got)
+	w.wantStatus("")
+}
+
+// wantStatus compares the lines of git status.
+func (w *world) wantStatus(want string) {
+	w.T.Helper()
+	if got := w.Run("status", "--porcelain"); got != want {
+		w.T.Errorf("git status says\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -43,9 +43,7 @@ func TestCopyFile(t *testing.T) {
 func TestLandAcrossFileSystems(t *testing.T) {
 	t.Parallel()
 	k := newScattered(t)
-	if !k.kill(stepSwing + ":3") {
-		t.Fatal("not killed")
-	}
+	k.mustKill(stepSwing + ":3")
 	gitopstest.Check(t, k.recover())
 	k.isBefore()
 	k.land(k.old, k.new)
@@ -88,9 +86,7 @@ func TestRecoveryGivesBackWhatWasSavedAcrossFileSystems(t *testing.T) {
 				}
 				t.Skip("SKIPPED: /var/tmp and /dev/shm are on the file system of the tests")
 			}
-			if !k.kill(step) {
-				t.Fatal("not killed")
-			}
+			k.mustKill(step)
 			beside, err := filepath.Glob(filepath.Join(k.Top, filepath.Dir(c.path), ".landing-*"))
 			if err != nil || len(beside) != 1 {
 				t.Fatalf("displaced: %q, %v", beside, err)
