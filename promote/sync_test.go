@@ -68,7 +68,7 @@ func (w *world) mine(name, content string) {
 	w.git("commit", "-q", "-m", "mine: "+name)
 }
 
-// wantTree checks the note of the branch's tip, and that both trees are equal.
+// wantExact checks the note of the branch's tip, and that both trees are equal.
 func (w *world) wantExact(t *testing.T) {
 	t.Helper()
 	if got := noteValue(w.notes()[w.tip()], "Tree"); got != "exact" {
