@@ -23,10 +23,7 @@ func TestExamineAgrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	isolation, err := b.Start(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	isolation := start(t, b, s)
 	foretold := map[string]bool{}
 	for _, f := range findings {
 		if f.Name == "" || f.Value == "" {

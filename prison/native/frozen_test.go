@@ -15,10 +15,7 @@ import (
 // TestFrozen freezes busy processes many times, and lets one go on in between. Everything runs again afterwards.
 func TestFrozen(t *testing.T) {
 	b, s := prepared(t)
-	i, err := b.Start(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := start(t, b, s)
 	p := attach(t, b, s)
 	output(t, b, s, `for i in 1 2; do setsid sh -c "while :; do /bin/true; echo x >/tmp/$i; done" >/dev/null 2>&1 & done; setsid sleep 1000 >/dev/null 2>&1 &`)
 	inside := func(argv ...string) string {

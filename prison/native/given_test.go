@@ -45,10 +45,7 @@ func TestTools(t *testing.T) {
 	b, s := prepared(t)
 	home := closedHome(t)
 	s.Tools = []prison.Tool{{Name: "kit", Path: home + "/kit"}, {Name: "one", Path: home + "/single"}}
-	isolation, err := b.Start(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	isolation := start(t, b, s)
 	t.Logf("weaker: %q", isolation.Weaker)
 	for script, want := range map[string]string{
 		"greet":                      "greet /tools/kit/bin/greet",
@@ -217,10 +214,7 @@ func TestToolsAnywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Tools = append(s.Tools, prison.Tool{Name: "link", Path: link})
-	isolation, err := b.Start(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	isolation := start(t, b, s)
 	if !strings.Contains(fmt.Sprint(isolation.Weaker), "the tool beside is visible") {
 		t.Errorf("weaker: %q", isolation.Weaker)
 	}

@@ -50,10 +50,7 @@ func TestProgramHidden(t *testing.T) {
 
 func lookForProgram(t *testing.T) {
 	b, s := prepared(t)
-	i, err := b.Start(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := start(t, b, s)
 	if len(i.Weaker) > 0 {
 		t.Logf("weaker: %q", i.Weaker)
 	}

@@ -61,11 +61,13 @@ func prepared(t testing.TB) (prison.Backend, prison.Spec) {
 	return b, s
 }
 
-func start(t testing.TB, b prison.Backend, s prison.Spec) {
+func start(t testing.TB, b prison.Backend, s prison.Spec) prison.Isolation {
 	t.Helper()
-	if _, err := b.Start(t.Context(), s); err != nil {
+	i, err := b.Start(t.Context(), s)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return i
 }
 
 func attach(t testing.TB, b prison.Backend, s prison.Spec) prison.Prison {
@@ -85,6 +87,14 @@ func output(t *testing.T, b prison.Backend, s prison.Spec, script string) string
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(out.String())
+}
+
+// runsOn runs a command in a prison that runs.
+func runsOn(t *testing.T, b prison.Backend, s prison.Spec) {
+	t.Helper()
+	if got := output(t, b, s, "echo on"); got != "on" {
+		t.Errorf("output %q", got)
+	}
 }
 
 // keptState is the part of the keeper's state file that these tests read.
@@ -195,9 +205,7 @@ func TestStartAfterKill(t *testing.T) {
 	if _, err := b.Start(t.Context(), s); err != nil {
 		t.Fatalf("start: %v", err)
 	}
-	if got := output(t, b, s, "echo on"); got != "on" {
-		t.Errorf("output %q", got)
-	}
+	runsOn(t, b, s)
 }
 
 func TestInitKilled(t *testing.T) {
@@ -220,9 +228,7 @@ func TestSignalsFromInside(t *testing.T) {
 	b, s := prepared(t)
 	start(t, b, s)
 	output(t, b, s, "for n in HUP INT QUIT ABRT TERM USR1 KILL STOP TSTP PIPE ALRM ILL TRAP BUS FPE SEGV STKFLT SYS; do kill -$n 1; done; kill -KILL -1; true")
-	if got := output(t, b, s, "echo on"); got != "on" {
-		t.Errorf("output %q", got)
-	}
+	runsOn(t, b, s)
 	p := attach(t, b, s)
 	// A program that only checks whether a signal comes from kill(2) takes a queued signal for one of the kernel.
 	var queued []calls.Call
@@ -237,9 +243,7 @@ func TestSignalsFromInside(t *testing.T) {
 	} else if results[unix.SIGSEGV-1] != -int64(unix.EPERM) {
 		t.Errorf("the agent may send init signals: %d", results)
 	}
-	if got := output(t, b, s, "echo on"); got != "on" {
-		t.Errorf("output %q", got)
-	}
+	runsOn(t, b, s)
 }
 
 // TestDeepDir uses a state folder whose path is longer than a socket address.
@@ -255,9 +259,7 @@ func TestDeepDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, b, s)
-	if got := output(t, b, s, "echo on"); got != "on" {
-		t.Errorf("output %q", got)
-	}
+	runsOn(t, b, s)
 }
 
 // TestOpenEndsWithCaller kills a process that has opened a prison.

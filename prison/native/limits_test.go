@@ -14,10 +14,7 @@ import (
 // TestMemoryLimit uses more memory than the limit in all processes together.
 func TestMemoryLimit(t *testing.T) {
 	b, s := prepared(t)
-	i, err := b.Start(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := start(t, b, s)
 	needGroups(t, i, prison.LooseMemoryLimit)
 	if err := b.Stop(t.Context(), s); err != nil {
 		t.Fatal(err)
@@ -28,9 +25,7 @@ func TestMemoryLimit(t *testing.T) {
 	if got == "0" {
 		t.Error("190 MB fitted in 64")
 	}
-	if got := output(t, b, s, "echo on"); got != "on" {
-		t.Errorf("output %q", got)
-	}
+	runsOn(t, b, s)
 }
 
 // TestAgentHasLowPriority checks that the agent's programs have a lower priority than the host's.

@@ -49,10 +49,7 @@ func recorded(t testing.TB) (prison.Backend, prison.Spec, prison.Prison) {
 
 func startRecorded(t testing.TB, b prison.Backend, s prison.Spec) prison.Prison {
 	t.Helper()
-	i, err := b.Start(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := start(t, b, s)
 	if i.Lacks(prison.NoPrograms) {
 		prisontest.Need(t, "native", fmt.Errorf("%v", i.Weaker))
 	}
