@@ -16,9 +16,7 @@ import (
 func TestExecBesideStop(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
-		if err := b.Prepare(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, b, s)
 		for round := range 4 {
 			p := again(t, b, s)
 			var all sync.WaitGroup

@@ -16,9 +16,7 @@ func TestStartCut(t *testing.T) {
 		s := prisontest.NewSpec(t, b, o)
 		cut := 0
 		for after := 5 * time.Millisecond; after < 400*time.Millisecond; after += 15 * time.Millisecond {
-			if err := b.Prepare(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, b, s)
 			ctx, cancel := context.WithTimeout(t.Context(), after)
 			if _, err := b.Start(ctx, s); err != nil {
 				cut++

@@ -112,14 +112,19 @@ func engine(t testing.TB) *client.Client {
 	return c
 }
 
+func prepare(t testing.TB, b prison.Backend, s prison.Spec) {
+	t.Helper()
+	if err := b.Prepare(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // started starts a prison, after the function change has adapted its spec.
 func started(t *testing.T, b *docker.Backend, change func(*prison.Spec)) (prison.Spec, prison.Prison) {
 	t.Helper()
 	s := prisontest.NewSpec(t, b, options())
 	change(&s)
-	if err := b.Prepare(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, b, s)
 	return s, again(t, b, s)
 }
 
@@ -241,9 +246,7 @@ func TestOpenEndsWithCaller(t *testing.T) {
 	t.Parallel()
 	b := need(t)
 	s := prisontest.NewSpec(t, b, options())
-	if err := b.Prepare(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, b, s)
 	s.ReadOnly = true
 	encoded, err := json.Marshal(s)
 	if err != nil {
@@ -332,9 +335,7 @@ func TestExamineAgrees(t *testing.T) {
 		}
 	}
 	s := prisontest.NewSpec(t, b, options())
-	if err := b.Prepare(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, b, s)
 	i, err := b.Start(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)

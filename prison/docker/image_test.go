@@ -40,9 +40,7 @@ func TestImages(t *testing.T) {
 	for ref, want := range map[string]string{empty(t): "no /bin/sh", withoutGit(t): "holds no git", foreign(t): "is for another architecture: "} {
 		s := prisontest.NewSpec(t, b, options())
 		s.Image = ref
-		if err := b.Prepare(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, b, s)
 		// Start must return the error, and leave no process.
 		if _, err := b.Start(t.Context(), s); !errors.As(err, &u) || !strings.Contains(u.Reason, want) {
 			t.Errorf("start of %s: %v", ref, err)
@@ -133,9 +131,7 @@ func preparedFrom(t *testing.T, b *docker.Backend, o prisontest.Options, steps s
 		}
 	})
 	s := prisontest.NewSpec(t, b, o)
-	if err := b.Prepare(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, b, s)
 	t.Cleanup(func() { // before the image is removed
 		if err := errors.Join(b.Stop(context.Background(), s), b.Wipe(context.Background(), s)); err != nil {
 			t.Error(err)

@@ -97,8 +97,6 @@ func TestOwnLimits(t *testing.T) {
 func startedWith(t *testing.T, b *docker.Backend, o prisontest.Options) prison.Prison {
 	t.Helper()
 	s := prisontest.NewSpec(t, b, o)
-	if err := b.Prepare(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, b, s)
 	return again(t, b, s)
 }

@@ -33,9 +33,7 @@ func TestNetworkKilled(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
 		s.Network = prison.NetworkOpen
-		if err := b.Prepare(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, b, s)
 		p := again(t, b, s)
 		const inside = "cat /proc/net/route /proc/net/arp /etc/resolv.conf | grep -v 00:00:00; hostname"
 		carried := func() bool { // the process refuses a closed address at once; without that process, the wait is killed

@@ -30,9 +30,7 @@ func recorded(t *testing.T, b *docker.Backend, o prisontest.Options) (prison.Spe
 	t.Helper()
 	s := prisontest.NewSpec(t, b, o)
 	s.Record, s.Deny, s.Env = true, []string{"expr 1 *"}, []string{"TOKEN=secret-value"}
-	if err := b.Prepare(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, b, s)
 	return s, again(t, b, s)
 }
 
@@ -227,9 +225,7 @@ func TestUnrecordedContainers(t *testing.T) {
 	onEach(t, names, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
 		s.Record, s.Deny = true, []string{"expr 1 *"}
-		if err := b.Prepare(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, b, s)
 		var u *prison.Unavailable
 		if _, err := b.Start(t.Context(), s); !errors.As(err, &u) || len(u.Mend) == 0 || !strings.Contains(u.Reason, "airlock.exec.deny") {
 			t.Errorf("with rules: %v", err)

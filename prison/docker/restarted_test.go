@@ -24,9 +24,7 @@ func TestRestarted(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
 		s.Limits.PIDs = 60
-		if err := b.Prepare(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, b, s)
 		again(t, b, s).Close()
 		c, id := onEngineOf(t, b, s)
 		if err := c.ContainerRestart(t.Context(), id, container.StopOptions{}); err != nil {
@@ -72,9 +70,7 @@ func onEngineOf(t *testing.T, b *docker.Backend, s prison.Spec) (c *client.Clien
 func TestMovedEngine(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
-		if err := b.Prepare(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, b, s)
 		again(t, b, s).Close()
 		file := filepath.Join(s.Dir, "container.json")
 		whole, err := os.ReadFile(file)

@@ -22,9 +22,7 @@ import (
 func TestSizesThatArriveTogether(t *testing.T) {
 	onEachAsRoot(t, []string{"podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
-		if err := b.Prepare(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, b, s)
 		p := again(t, b, s)
 		script := `until [ "$(stty size)" = "31 62" ]; do sleep 0.05; done; echo seen`
 		if err := p.Launch(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}}); err != nil {

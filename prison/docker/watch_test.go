@@ -14,9 +14,7 @@ import (
 func TestWatchEnds(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "runsc"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
-		if err := b.Prepare(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, b, s)
 		changes, err := again(t, b, s).Watch(t.Context(), []string{prison.Workspace})
 		if err != nil {
 			t.Fatal(err)
