@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -273,23 +272,21 @@ func (t treeFiles) below(folder string, tree gitops.OID, visit func(name string,
 
 // WarnUncommitted prints a message if the recipe in the work tree differs from the committed one.
 func (b Builder) WarnUncommitted(s Setup) {
-	file, err := os.Open(filepath.Join(b.Repo.Top, recipe.FileName))
-	if err != nil {
+	name := filepath.Join(b.Repo.Top, recipe.FileName)
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return // opening a pipe would wait
+	}
+	if s.File != recipe.FileName {
+		b.Report.Say("%s is not used because it is not committed", recipe.FileName)
+		b.Report.Hint(fmt.Sprintf("git add %[1]s && git commit -m %[1]s", recipe.FileName))
 		return
 	}
-	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return
+	if info.Size() <= recipe.MaxSize {
+		content, err := os.ReadFile(name)
+		if err != nil || digestOf(unixLines(content)) == s.plain { // git may have changed the ends of lines
+			return
+		}
 	}
-	content, err := io.ReadAll(io.LimitReader(file, recipe.MaxSize+1))
-	// Git may have changed the ends of lines.
-	if err != nil || s.File == recipe.FileName && digestOf(unixLines(content)) == s.plain {
-		return
-	}
-	if s.File == recipe.FileName {
-		b.Report.Say("the committed %s is used, without your uncommitted changes", recipe.FileName)
-		return
-	}
-	b.Report.Say("%s is not used because it is not committed", recipe.FileName)
-	b.Report.Hint(fmt.Sprintf("git add %[1]s && git commit -m %[1]s", recipe.FileName))
+	b.Report.Say("the committed %s is used, without your uncommitted changes", recipe.FileName)
 }
