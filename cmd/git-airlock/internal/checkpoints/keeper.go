@@ -46,30 +46,22 @@ func (k Keeper) CheckSettings() error {
 	return err
 }
 
-// open locks and opens the store. The caller calls end.
-func (k Keeper) open(ctx context.Context) (s *checkpoint.Store, end func() error, err error) {
-	most, err := Most(k.config())
-	if err != nil {
-		return nil, nil, err
-	}
-	unlock, err := k.Prisons.Store.LockFile(ctx, k.Record.ID, lockName)
-	if err != nil {
-		return nil, nil, err
-	}
-	if s, err = checkpoint.OpenStore(k.dir(), most); err != nil {
-		unlock()
-		return nil, nil, fmt.Errorf("open the checkpoints: %w", err)
-	}
-	return s, func() error { defer unlock(); return s.Close() }, nil
-}
-
-// with calls act with the store.
+// with locks and opens the store, and calls act with it.
 func (k Keeper) with(ctx context.Context, act func(*checkpoint.Store) error) error {
-	s, end, err := k.open(ctx)
+	most, err := Most(k.config())
 	if err != nil {
 		return err
 	}
-	return advise(errors.Join(act(s), end()))
+	unlock, err := k.Prisons.Store.LockFile(ctx, k.Record.ID, lockName)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s, err := checkpoint.OpenStore(k.dir(), most)
+	if err != nil {
+		return fmt.Errorf("open the checkpoints: %w", err)
+	}
+	return advise(errors.Join(act(s), s.Close()))
 }
 
 // inside calls act with the store and with the workspace's files, which act may change if writes is true.
