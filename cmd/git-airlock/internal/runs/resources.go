@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,29 +65,27 @@ func (a *Active) Sample(ctx context.Context) {
 	}
 }
 
-// sampler measures the runs that are not over, less often the longer they last.
-type sampler struct {
-	begun, last map[int]time.Time // by slot
-}
+// sampled has the times when the measurements of a run began, and when it was measured last.
+type sampled struct{ begun, last time.Time }
+
+// sampler measures the runs that are not over, less often the longer they last. It has their times by slot.
+type sampler map[int]sampled
 
 // tick measures if it is time to.
-func (s *sampler) tick(ctx context.Context, k Keeper, slots []int) {
+func (s sampler) tick(ctx context.Context, k Keeper, slots []int) {
 	now := k.Now()
-	begun, last := map[int]time.Time{}, map[int]time.Time{}
+	maps.DeleteFunc(s, func(slot int, _ sampled) bool { return !slices.Contains(slots, slot) })
 	var due []int
 	for _, slot := range slots {
-		begun[slot], last[slot] = s.begun[slot], s.last[slot]
-		if begun[slot].IsZero() {
-			begun[slot] = now
-		}
 		if _, err := os.Lstat(filepath.Join(k.folder(slot), endName)); err == nil {
 			continue // it is over
 		}
-		if now.Sub(last[slot]) >= now.Sub(begun[slot])/sampleSteps {
-			due, last[slot] = append(due, slot), now
+		if t, known := s[slot]; !known {
+			s[slot], due = sampled{now, now}, append(due, slot)
+		} else if now.Sub(t.last) >= now.Sub(t.begun)/sampleSteps {
+			s[slot], due = sampled{t.begun, now}, append(due, slot)
 		}
 	}
-	s.begun, s.last = begun, last
 	if len(due) == 0 {
 		return
 	}

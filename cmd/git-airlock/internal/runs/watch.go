@@ -14,7 +14,7 @@ const watchPause = time.Second
 func (k Keeper) Watch(ctx context.Context) {
 	tick := time.NewTicker(watchPause)
 	defer tick.Stop()
-	var s sampler
+	s := sampler{}
 	for said := ""; ; {
 		select {
 		case <-ctx.Done():
