@@ -131,7 +131,7 @@ func (g *gathering) descent(commit, before gitops.OID, parents string) {
 	if g.Manifest.Parents == nil {
 		g.Manifest.Parents = map[gitops.OID][]gitops.OID{}
 	}
-	for _, p := range strings.Fields(parents) {
+	for p := range strings.FieldsSeq(parents) {
 		g.Manifest.Parents[commit] = append(g.Manifest.Parents[commit], gitops.OID(p))
 	}
 }

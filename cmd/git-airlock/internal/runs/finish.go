@@ -149,12 +149,7 @@ func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known
 		}
 		now = now || !runs
 	}
-	return result, now || k.Now().Sub(result.At) >= settleTime && !k.lands(), nil
-}
-
-// lands reports whether a promotion cycle runs.
-func (k Keeper) lands() bool {
-	return isBusy(k.Prisons.Store.TryLockFile(k.Record.ID, promote.CycleLock))
+	return result, now || k.Now().Sub(result.At) >= settleTime && !isBusy(k.Prisons.Store.TryLockFile(k.Record.ID, promote.CycleLock)), nil
 }
 
 // isBusy reports whether a lock could not be taken because another process holds it. It releases a lock that was taken.
@@ -194,15 +189,14 @@ func (k Keeper) opening(slot int) (o opening, err error) {
 
 // finish makes the record of a run, and removes its folder. It can be repeated: a record whose ref exists is not made again.
 func (k Keeper) finish(ctx context.Context, slot int, result Result) error {
-	file := filepath.Join(k.folder(slot), numberName)
-	done, err := k.made(ctx, slot, file)
+	done, err := k.made(ctx, slot)
 	token, tokenErr := gitops.Token(k.dir())
 	switch err = errors.Join(err, tokenErr); {
 	case err != nil:
 	case done:
 		err = k.place(mark(token)).Release() // the process died before it
 	default:
-		err = k.make(ctx, slot, file, mark(token), result)
+		err = k.make(ctx, slot, mark(token), result)
 	}
 	if err != nil {
 		return err
@@ -216,11 +210,11 @@ func (k Keeper) place(mark string) store.Place {
 	return store.Place{Repo: k.Prisons.Repo, Sharing: k.Prisons.Config.Sharing(), Mark: mark}
 }
 
-// made reports whether the record of a run exists under the number in a file. Another run can have got that number, if this
+// made reports whether the record of a run exists under the number that was noted for it. Another run can have got that number, if this
 // one's process died before it stored the record.
-func (k Keeper) made(ctx context.Context, slot int, numberFile string) (bool, error) {
+func (k Keeper) made(ctx context.Context, slot int) (bool, error) {
 	var number int
-	if found, err := durable.ReadJSON(numberFile, &number); err != nil || !found {
+	if found, err := durable.ReadJSON(filepath.Join(k.folder(slot), numberName), &number); err != nil || !found {
 		return false, err
 	}
 	ref := record.Ref(k.Record.Session, number)
@@ -240,8 +234,8 @@ func (k Keeper) made(ctx context.Context, slot int, numberFile string) (bool, er
 // that needs 26 MB in all, and collecting took a tenth of the time.
 const recordGarbage = 400
 
-// make makes the record of a run, and notes its number in a file before.
-func (k Keeper) make(ctx context.Context, slot int, numberFile, mark string, result Result) error {
+// make makes the record of a run, and notes its number in the run's folder before.
+func (k Keeper) make(ctx context.Context, slot int, mark string, result Result) error {
 	o, err := k.opening(slot)
 	if err != nil {
 		return err
@@ -256,7 +250,7 @@ func (k Keeper) make(ctx context.Context, slot int, numberFile, mark string, res
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(recordGarbage))
 	o.Manifest.Run, o.Manifest.Previous = n, previous
-	if err := durable.WriteFile(numberFile, []byte(strconv.Itoa(n)), 0o600); err != nil {
+	if err := durable.WriteFile(filepath.Join(k.folder(slot), numberName), []byte(strconv.Itoa(n)), 0o600); err != nil {
 		return err
 	}
 	killpoint.Reach("before-gathering")

@@ -144,7 +144,7 @@ func maskedEvents(events []record.CastEvent, values passed.Values) (out []record
 	if lines == 0 {
 		return events, 0
 	}
-	before, after := bytes.SplitAfter(all, []byte("\n")), bytes.SplitAfter(clean, []byte("\n"))
+	before, after := bytes.SplitAfter(all, newline), bytes.SplitAfter(clean, newline)
 	if len(before) != len(after) {
 		return []record.CastEvent{{Text: string(clean)}}, lines
 	}
