@@ -82,7 +82,7 @@ func (b Making) fillIn(ctx context.Context, box prison.Prison, snap *snapshot.Sn
 	step, end := b.Report.Begin("filling the workspace")
 	defer end()
 	w := inner.Workspace{Dir: prison.Workspace, Run: func(ctx context.Context, p inner.Process) (int, error) {
-		counted := &countedReader{Reader: p.Stdin, step: step, what: "filling the workspace, MiB"}
+		counted := &countedReader{Reader: p.Stdin, step: step}
 		return box.Exec(ctx, prison.Process{Argv: p.Argv, Env: p.Env, Stdin: counted, Stdout: p.Stdout, Stderr: p.Stderr, Bare: true})
 	}}
 	err := snap.Fill(ctx, w)
@@ -106,17 +106,16 @@ func (b Making) Introduce(ctx context.Context, ghost identity.Ghost) error {
 	return errors.Join(err, box.Close())
 }
 
-// countedReader reports the amount of read data as progress, in MiB.
+// countedReader reports the amount of data that fills the workspace as progress, in MiB.
 type countedReader struct {
 	io.Reader
 	step func(what string, done, all int)
-	what string
 	read int64
 }
 
 func (c *countedReader) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
 	c.read += int64(n)
-	c.step(c.what, int(c.read>>20), 0)
+	c.step("filling the workspace, MiB", int(c.read>>20), 0)
 	return n, err
 }
