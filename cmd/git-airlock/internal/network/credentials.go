@@ -117,7 +117,7 @@ func (d *draft) set(field, value string) error {
 			d.variables = append(d.variables, value)
 		}
 	case "paths":
-		for _, path := range strings.Fields(strings.ReplaceAll(value, ",", " ")) {
+		for path := range strings.FieldsSeq(strings.ReplaceAll(value, ",", " ")) {
 			if !slices.Contains(d.paths, path) {
 				d.paths = append(d.paths, path)
 			}
@@ -297,7 +297,7 @@ func valueOf(ctx context.Context, c control.Credential, lookup func(name string)
 	if variable != "" {
 		s.Value, _ = lookup(variable)
 	} else if s.Value, err = s.Source.Read(ctx); err != nil && len(s.Source.Argv) > 0 {
-		return s, &ProgramError{Source: s.Source, Err: err}
+		return s, &programError{Source: s.Source, Err: err}
 	} else if err != nil {
 		return s, err
 	}
@@ -307,19 +307,19 @@ func valueOf(ctx context.Context, c control.Credential, lookup func(name string)
 	return s, err
 }
 
-// ProgramError reports that a program has printed no value. The program had no terminal, and its own words are not shown, because they may
+// programError reports that a program has printed no value. The program had no terminal, and its own words are not shown, because they may
 // contain a value.
-type ProgramError struct {
+type programError struct {
 	Source secret.Source
 	Err    error
 }
 
-func (e *ProgramError) Error() string { return e.Err.Error() }
+func (e *programError) Error() string { return e.Err.Error() }
 
-func (e *ProgramError) Unwrap() error { return e.Err }
+func (e *programError) Unwrap() error { return e.Err }
 
 // Next returns the command that runs the program at a terminal, where it can ask, and shows no value.
-func (e *ProgramError) Next() []string {
+func (e *programError) Next() []string {
 	var command []string
 	if e.Source.Input != "" {
 		command = []string{"printf", "%b", words.ShellQuote(strings.ReplaceAll(e.Source.Input, "\n", `\n`)), "|"}

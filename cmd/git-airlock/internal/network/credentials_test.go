@@ -131,7 +131,7 @@ func TestProgramError(t *testing.T) {
 		if len(problems) != 1 {
 			t.Fatalf("%s: %v", source, problems)
 		}
-		wrong, is := errors.AsType[*ProgramError](problems[0])
+		wrong, is := errors.AsType[*programError](problems[0])
 		if is != (want != "") || is && !strings.HasPrefix(wrong.Next()[0], want+"  # ") || strings.Contains(problems[0].Error(), "secret-word") {
 			t.Errorf("%s: %v, %v", source, problems[0], wrong)
 		}
