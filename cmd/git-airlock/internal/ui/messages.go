@@ -65,17 +65,17 @@ func Hint(w io.Writer, texts ...string) {
 		if advises, err := config.Bool("advice.airlock", true); err == nil && !advises || Variable("GIT_ADVICE") == "0" {
 			return
 		}
-		p = Paint(WantsColour(config, v.screen, "color.advice", "color.ui"))
+		p = coloursFor(v.screen, config, "color.advice")
 	}
 	for _, text := range texts {
 		fmt.Fprintln(w, p.Yellow("hint: "+text))
 	}
 }
 
-// WantsColour reports whether text for w must be coloured, according to the first of the keys that is set. An unreadable
-// setting means no colour, because no message should fail for a colour.
-func WantsColour(config gitops.Config, w io.Writer, keys ...string) bool {
-	when, err := config.Colour(keys...)
+// coloursFor returns the colours of text for w, according to a setting, or else to color.ui. An unreadable setting means no colour,
+// because no message should fail for a colour.
+func coloursFor(w io.Writer, config gitops.Config, key string) Paint {
+	when, err := config.Colour(key, "color.ui")
 	switch {
 	case err != nil || when == gitops.ColourNever:
 		return false
@@ -84,13 +84,11 @@ func WantsColour(config gitops.Config, w io.Writer, keys ...string) bool {
 	case Variable("NO_COLOR") != "" || Variable("TERM") == "dumb":
 		return false
 	}
-	return IsTerminal(w) || w == Stdout && pagerInUse(config)
+	return Paint(IsTerminal(w) || w == Stdout && pagerInUse(config))
 }
 
 // Colours returns the colours of text for standard output.
-func Colours(config gitops.Config) Paint {
-	return Paint(WantsColour(config, Stdout, "color.airlock", "color.ui"))
-}
+func Colours(config gitops.Config) Paint { return coloursFor(Stdout, config, "color.airlock") }
 
 // pagerInUse reports whether git has connected standard output to a pager that shows colours ("git -p airlock",
 // pager.airlock).

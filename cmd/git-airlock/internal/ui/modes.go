@@ -87,7 +87,7 @@ func (m *Modes) change(parameters string, final byte) {
 			switch {
 			case final == 'l' || slices.Contains(usuallyOn, mode):
 				delete(m.set, mode)
-			case len(m.set) < mostModes && digits(mode):
+			case len(m.set) < mostModes && mode != "" && strings.Trim(mode, "0123456789") == "":
 				if m.set == nil {
 					m.set = map[string]bool{}
 				}
@@ -101,10 +101,6 @@ func (m *Modes) change(parameters string, final byte) {
 	case final == 't' && (parameters == "23" || strings.HasPrefix(parameters, "23;")):
 		m.titles = max(0, m.titles-1)
 	}
-}
-
-func digits(text string) bool {
-	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
 // Undo restores the terminal's modes. Later output is not shown.

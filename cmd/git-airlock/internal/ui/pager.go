@@ -71,7 +71,7 @@ func (g Paging) page(ctx context.Context) (out io.Writer, wait func() (bool, err
 	return in, func() (bool, error) {
 		_ = in.Close()
 		err := cmd.Wait()
-		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		if _, exited := errors.AsType[*exec.ExitError](err); exited {
 			return false, nil // as in git, the pager's exit status is not the command's
 		}
 		return err == nil, err
