@@ -71,10 +71,7 @@ func (p Prisons) OpenCheck(ctx context.Context, r airlock.Record) (c Check, err 
 	if err := hostfile.Write(filepath.Join(dir, checkFile), r); err != nil {
 		return c, err
 	}
-	spec, err := p.checkSpec(r)
-	if err != nil {
-		return c, err
-	}
+	spec := p.checkSpec(r)
 	if err := p.Backend(r).Prepare(ctx, spec); err != nil {
 		return c, err
 	}
@@ -84,12 +81,11 @@ func (p Prisons) OpenCheck(ctx context.Context, r airlock.Record) (c Check, err 
 }
 
 // checkSpec describes the prison of a check. The processes in it may run the agent's programs, so it hides its path on the host.
-func (p Prisons) checkSpec(r airlock.Record) (prison.Spec, error) {
-	r.Isolation.Network = prison.NetworkNone.String()
-	spec, err := p.Spec(r)
-	spec.Dir, spec.Sources, spec.Alone = p.checkDir(r.ID), nil, true
+func (p Prisons) checkSpec(r airlock.Record) prison.Spec {
+	spec := p.Spec(r)
+	spec.Dir, spec.Sources, spec.Network, spec.Alone = p.checkDir(r.ID), nil, prison.NetworkNone, true
 	spec.Workspace = filepath.Join(spec.Dir, "workspace")
-	return spec, err
+	return spec
 }
 
 // ImageID returns the id of an airlock's image. A check uses this id all the time, because the image's name can get another image
@@ -132,12 +128,8 @@ func (p Prisons) wipeCheckPrison(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	spec, err := p.checkSpec(r)
-	if err != nil {
-		return err
-	}
 	for range wipeTries {
-		if err = p.Backend(r).Wipe(ctx, spec); err == nil {
+		if err = p.Backend(r).Wipe(ctx, p.checkSpec(r)); err == nil {
 			break
 		}
 		time.Sleep(wipePause)

@@ -57,11 +57,8 @@ func (p Prisons) checkFolder(r airlock.Record) error {
 }
 
 // exporterSpec describes the exporter's prisons.
-func (p Prisons) exporterSpec(r airlock.Record) (prison.Spec, error) {
-	spec, err := p.Spec(r)
-	if err != nil {
-		return spec, err
-	}
+func (p Prisons) exporterSpec(r airlock.Record) (spec prison.Spec, err error) {
+	spec = p.Spec(r)
 	spec.ReadOnly, spec.Network = true, prison.NetworkNone
 	spec.Limits.Memory, err = policy.ReadSize(p.Config.With(r.Settings), "airlock.limit.memory", inner.DefaultLimits.Memory)
 	return spec, err
@@ -262,10 +259,7 @@ func (p Prisons) Guarded(r airlock.Record) watch.Prison {
 		Halt:      func(ctx context.Context) error { return p.stop(ctx, r) },
 		Close:     func(ctx context.Context) (bool, error) { return p.fixWorkspaceMode(ctx, r) },
 	}
-	if spec, err := p.Spec(r); err == nil {
-		w.Others = append(w.Others, watch.Folder{Path: p.Backend(r).HomeDisk(spec), Of: "the agent's home"})
-	}
-	w.Others = append(w.Others, watch.Folder{Path: dir, Of: "the repository"})
+	w.Others = []watch.Folder{{Path: p.Backend(r).HomeDisk(p.Spec(r)), Of: "the agent's home"}, {Path: dir, Of: "the repository"}}
 	return w
 }
 

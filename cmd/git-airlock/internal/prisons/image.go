@@ -13,11 +13,7 @@ func (p Prisons) MadeFrom(r airlock.Record) (string, error) {
 	if r.Image == "" {
 		return "", nil
 	}
-	spec, err := p.Spec(r)
-	if err != nil {
-		return "", err
-	}
-	return Containers().ImageOf(spec)
+	return Containers().ImageOf(p.Spec(r))
 }
 
 // FollowImage is called before a stopped prison starts again. If the name of its image has another image by now, the prison takes that image

@@ -71,9 +71,10 @@ func (p Prisons) Traits(r airlock.Record) prison.Traits {
 	return p.Backend(r).Traits(cmp.Or(r.Runtime, r.Isolation.Runtime))
 }
 
-// Spec returns the specification of an airlock's prison, without the values of its variables, which the caller of a start adds.
-func (p Prisons) Spec(r airlock.Record) (prison.Spec, error) {
-	mode, err := prison.ParseNetwork(r.Isolation.Network)
+// Spec returns the specification of an airlock's prison, without the values of its variables, which the caller of a start adds. If the
+// record has an unknown network, the specification has none. StartSpec reports it then.
+func (p Prisons) Spec(r airlock.Record) prison.Spec {
+	mode, _ := prison.ParseNetwork(r.Isolation.Network)
 	var tools []prison.Tool
 	for _, t := range r.Tools {
 		if _, err := os.Stat(t.Path); err == nil || !t.Optional {
@@ -89,7 +90,7 @@ func (p Prisons) Spec(r airlock.Record) (prison.Spec, error) {
 		UID: r.Phantom.UID, GID: r.Phantom.GID, User: r.Ghost.Login(), Hostname: r.Ghost.Hostname(),
 		Name: r.Workspace + "-" + p.Repo.Name(), Image: r.Image, Runtime: r.Runtime,
 		Tools: tools, Root: r.Rootfs, Network: mode, Limits: prison.Limits(r.Isolation.Limits),
-	}, err
+	}
 }
 
 // Quarantine returns the folder of an airlock's quarantine.
@@ -104,16 +105,7 @@ func (p Prisons) Attach(ctx context.Context, r airlock.Record) (prison.Prison, e
 }
 
 func (p Prisons) attachAnyway(ctx context.Context, r airlock.Record) (prison.Prison, error) {
-	return call(ctx, p, r, prison.Backend.Attach)
-}
-
-// call calls a method of an airlock's backend with the specification of its prison.
-func call[T any](ctx context.Context, p Prisons, r airlock.Record, method func(prison.Backend, context.Context, prison.Spec) (T, error)) (none T, err error) {
-	spec, err := p.Spec(r)
-	if err != nil {
-		return none, err
-	}
-	return method(p.Backend(r), ctx, spec)
+	return p.Backend(r).Attach(ctx, p.Spec(r))
 }
 
 // Runs reports whether the prison of an airlock answers, and has a workspace. This is how a command notices that a prison was killed;
@@ -144,39 +136,32 @@ func (p Prisons) Start(ctx context.Context, b prison.Backend, spec prison.Spec) 
 
 // stop ends the prison of an airlock.
 func (p Prisons) stop(ctx context.Context, r airlock.Record) error {
-	spec, err := p.Spec(r)
-	if err != nil {
-		return err
-	}
-	return p.Backend(r).Stop(ctx, spec)
+	return p.Backend(r).Stop(ctx, p.Spec(r))
 }
 
 // Mend replaces processes on the host that the prison of an airlock has lost, until ctx ends, and calls mended each time.
 func (p Prisons) Mend(ctx context.Context, r airlock.Record, mended func()) {
-	mender, ok := p.Backend(r).(prison.Mender)
-	if spec, err := p.Spec(r); ok && err == nil {
-		mender.Mend(ctx, spec, mended)
+	if mender, ok := p.Backend(r).(prison.Mender); ok {
+		mender.Mend(ctx, p.Spec(r), mended)
 	}
 }
 
 // Supply hands values of credentials to the running network of an airlock.
 func (p Prisons) Supply(ctx context.Context, r airlock.Record, keys []secret.Secret) error {
 	mender, ok := p.Backend(r).(prison.Mender)
-	spec, err := p.Spec(r)
-	if spec.Secrets = keys; ok && err == nil {
-		err = mender.Supply(ctx, spec)
+	if !ok {
+		return nil
 	}
-	return err
+	spec := p.Spec(r)
+	spec.Secrets = keys
+	return mender.Supply(ctx, spec)
 }
 
 // Wipe removes the workspace and all other files of a stopped prison.
 func (p Prisons) Wipe(ctx context.Context, r airlock.Record) error {
 	_, end := p.Report.Begin("removing the workspace")
 	defer end()
-	spec, err := p.Spec(r)
-	if err != nil {
-		return err
-	}
+	spec := p.Spec(r)
 	if _, err := os.Lstat(spec.Dir); err != nil {
 		return nil //nolint:nilerr // there is no prison
 	}
@@ -249,12 +234,12 @@ func (p Prisons) Erase(ctx context.Context, r airlock.Record) error {
 
 // Launched returns the state of the launched command, nil if there was none.
 func (p Prisons) Launched(ctx context.Context, r airlock.Record) (*prison.Launched, error) {
-	return call(ctx, p, r, prison.Backend.Launched)
+	return p.Backend(r).Launched(ctx, p.Spec(r))
 }
 
 // Shown returns the latest output of the launched command.
 func (p Prisons) Shown(ctx context.Context, r airlock.Record) (io.ReadCloser, error) {
-	return call(ctx, p, r, prison.Backend.Shown)
+	return p.Backend(r).Shown(ctx, p.Spec(r))
 }
 
 const (
@@ -268,10 +253,7 @@ const (
 // the host access, or removed its own access, so that no command can start there and no commit can come out. Only the owner and
 // root can restore the mode. For an ordinary user it is done in the prison.
 func (p Prisons) fixWorkspaceMode(ctx context.Context, r airlock.Record) (changed bool, err error) {
-	spec, err := p.Spec(r)
-	if err != nil {
-		return false, err
-	}
+	spec := p.Spec(r)
 	info, err := os.Lstat(spec.Workspace)
 	if err != nil || !info.IsDir() || info.Mode().Perm() == workspaceMode {
 		return false, nil //nolint:nilerr // what is not there is not open

@@ -34,13 +34,12 @@ func (p Prisons) Prove(ctx context.Context, r airlock.Record) error {
 
 // Selftest checks the running prison of an airlock from inside.
 func (p Prisons) Selftest(ctx context.Context, r airlock.Record) (selftest.Report, error) {
-	spec, err := p.Spec(r)
-	if err == nil {
-		spec.Record, err = p.Records(r)
-	}
+	records, err := p.Records(r)
 	if err != nil {
 		return selftest.Report{}, err
 	}
+	spec := p.Spec(r)
+	spec.Record = records
 	box, err := p.Attach(ctx, r)
 	if err != nil {
 		return selftest.Report{}, err

@@ -28,11 +28,7 @@ func Authorities(now time.Time) string {
 // Trust lets programs in a prison trust the certificates with which the network answers for servers, and those that were added to this
 // machine. It is called after the network has begun. If writing them fails, the agent has prevented that, and only the agent's own programs suffer.
 func (p Prisons) Trust(ctx context.Context, r airlock.Record, now time.Time) error {
-	spec, err := p.Spec(r)
-	if err != nil {
-		return err
-	}
-	certificates, err := network.Certificates(ctx, spec, now)
+	certificates, err := network.Certificates(ctx, p.Spec(r), now)
 	if err != nil || certificates == "" {
 		return err
 	}

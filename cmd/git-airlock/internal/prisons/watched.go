@@ -55,7 +55,8 @@ func (p Prisons) learnValues(r airlock.Record, env []string, committed map[strin
 // StartSpec returns the specification with what only a start needs: the values of the variables, and how programs are watched.
 // committed are the variables whose values are in the recipe.
 func (p Prisons) StartSpec(r airlock.Record, env []string, committed map[string]string, w Watched) (prison.Spec, error) {
-	spec, err := p.Spec(r)
+	spec := p.Spec(r)
+	_, err := prison.ParseNetwork(r.Isolation.Network)
 	if err == nil {
 		err = p.checkFolder(r)
 	}

@@ -34,14 +34,11 @@ func Read(ctx context.Context, p prisons.Prisons, r airlock.Record, q Selection)
 	if err != nil {
 		return nil, 0, err
 	}
-	spec, err := p.Spec(r)
-	if err != nil {
+	dir := p.Spec(r).Dir
+	if err := execs.Complete(ctx, dir); err != nil {
 		return nil, 0, err
 	}
-	if err := execs.Complete(ctx, spec.Dir); err != nil {
-		return nil, 0, err
-	}
-	all, err := execs.Read(spec.Dir)
+	all, err := execs.Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, notRecorded(r)
 	}

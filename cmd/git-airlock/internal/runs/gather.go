@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 	"github.com/git-airlock/git-airlock/prison/passed"
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -330,14 +331,10 @@ func (g *gathering) withoutValues(e record.Exec, line []byte) (record.Exec, []by
 
 // programs adds the programs that ran, from the file that the prison's watcher writes.
 func (g *gathering) programs(ctx context.Context) error {
-	spec, err := g.Prisons.Spec(g.Record)
-	if err != nil {
+	if err := execs.Complete(ctx, g.programDir()); err != nil {
 		return err
 	}
-	if err := g.completePrograms(ctx); err != nil {
-		return err
-	}
-	all := programLog(spec.Dir)
+	all := programLog(g.programDir())
 	if all == nil {
 		g.absent[record.ExecName] = "the prison records no programs"
 		g.visibility = append(g.visibility, record.UnseenPrograms)

@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/record"
@@ -37,8 +38,8 @@ func (k Keeper) dir() string { return k.Prisons.Store.Dir(k.Record.ID) }
 
 // ledgerDir returns the folder of the network's ledger. ok is false for a prison without a network.
 func (k Keeper) ledgerDir() (dir string, ok bool) {
-	spec, err := k.Prisons.Spec(k.Record)
-	return spec.Dir, err == nil && spec.Network != prison.NetworkNone
+	spec := k.Prisons.Spec(k.Record)
+	return spec.Dir, spec.Network != prison.NetworkNone
 }
 
 // Events returns the events since a moment, oldest first. What the network refused is in its own ledger, and refused programs are in
@@ -47,7 +48,7 @@ func (k Keeper) ledgerDir() (dir string, ok bool) {
 func (k Keeper) Events(ctx context.Context, since time.Time) ([]record.Event, error) {
 	all, err := events.Read(k.dir())
 	if err == nil {
-		err = k.completePrograms(ctx)
+		err = execs.Complete(ctx, k.programDir())
 	}
 	if err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (k Keeper) Follow(ctx context.Context, show func(record.Event) error) error
 			return err
 		}
 	}
-	if err := k.completePrograms(ctx); err != nil { // what was refused before does not come
+	if err := execs.Complete(ctx, k.programDir()); err != nil { // what was refused before does not come
 		return err
 	}
 	size := k.programLogSize()

@@ -207,11 +207,10 @@ const defaultCols, defaultRows = 80, 24
 // moments returns when the output of the launched command came, or nothing if that is not known.
 func (g *gathering) moments(ctx context.Context) []prison.Moment {
 	timer, ok := g.Prisons.Backend(g.Record).(prison.Timer)
-	spec, err := g.Prisons.Spec(g.Record)
-	if !ok || err != nil {
+	if !ok {
 		return nil
 	}
-	moments, err := timer.Times(ctx, spec)
+	moments, err := timer.Times(ctx, g.Prisons.Spec(g.Record))
 	if err != nil {
 		return nil
 	}

@@ -2,13 +2,11 @@ package runs
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
-	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
@@ -24,22 +22,12 @@ func programLog(dir string) (all []byte) {
 	return all
 }
 
-// completePrograms returns when the record of programs has all that have run. Its writer is a moment behind.
-func (k Keeper) completePrograms(ctx context.Context) error {
-	spec, err := k.Prisons.Spec(k.Record)
-	if err != nil {
-		return err
-	}
-	return execs.Complete(ctx, spec.Dir)
-}
+// programDir returns the folder with the record of programs. Its writer is a moment behind, see [execs.Complete].
+func (k Keeper) programDir() string { return k.Prisons.Spec(k.Record).Dir }
 
 // programLogSize returns the size of the newest part of the record of programs, 0 if there is none.
 func (k Keeper) programLogSize() int64 {
-	spec, err := k.Prisons.Spec(k.Record)
-	if err != nil {
-		return 0
-	}
-	info, err := os.Stat(filepath.Join(spec.Dir, record.ExecName))
+	info, err := os.Stat(filepath.Join(k.programDir(), record.ExecName))
 	if err != nil {
 		return 0
 	}
@@ -52,14 +40,10 @@ var allowed = []byte(`,"deny":null,`)
 // refusedPrograms returns an event for each program that a rule refused, of those after the one with the number last, and the number
 // of the newest one. A program that is looked for in five folders of PATH is refused five times, and has one event.
 func (k Keeper) refusedPrograms(last uint64) (all []record.Event, newest uint64) {
-	spec, err := k.Prisons.Spec(k.Record)
-	if err != nil {
-		return nil, last
-	}
 	newest = last
 	var before record.Exec
 	var lines [][]byte
-	for line := range bytes.Lines(programLog(spec.Dir)) {
+	for line := range bytes.Lines(programLog(k.programDir())) {
 		if !bytes.Contains(line, allowed) {
 			lines = append(lines, line)
 		}

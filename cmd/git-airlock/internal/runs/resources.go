@@ -33,11 +33,7 @@ func (k Keeper) measure(ctx context.Context) (line string) {
 		return ""
 	}
 	at := k.Now().UnixMilli()
-	spec, err := k.Prisons.Spec(k.Record)
-	if err != nil {
-		return ""
-	}
-	u, err := m.Usage(ctx, spec)
+	u, err := m.Usage(ctx, k.Prisons.Spec(k.Record))
 	if err != nil {
 		return ""
 	}

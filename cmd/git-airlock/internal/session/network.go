@@ -103,8 +103,8 @@ func (s *Session) supplyKeys(ctx context.Context, r airlock.Record) {
 
 // lostKeys returns the credentials whose values the network of a running prison has lost.
 func (s *Session) lostKeys(r airlock.Record) []control.Credential {
-	spec, err := s.Prisons().Spec(r)
-	if err != nil || spec.Network != prison.NetworkAllowlist {
+	spec := s.Prisons().Spec(r)
+	if spec.Network != prison.NetworkAllowlist {
 		return nil
 	}
 	return network.Lost(spec.Dir)
@@ -128,10 +128,7 @@ type Network struct {
 
 // Network reads the network of an airlock. It refuses for an airlock without a network.
 func (s *Session) Network(ctx context.Context, r airlock.Record) (n Network, err error) {
-	spec, err := s.Prisons().Spec(r)
-	if err != nil {
-		return n, err
-	}
+	spec := s.Prisons().Spec(r)
 	if spec.Network == prison.NetworkNone {
 		return n, &environment.Refusal{Text: "the network of this airlock is none: it reaches nothing",
 			Next: []string{"git airlock stop && git airlock start --network allowlist --allow HOST"}}
@@ -155,8 +152,8 @@ func (s *Session) Network(ctx context.Context, r airlock.Record) (n Network, err
 
 // networkNotes returns the notes about the network of an airlock. ok is false for an airlock without a network.
 func (s *Session) networkNotes(r airlock.Record) (notes network.Notes, ok bool) {
-	spec, err := s.Prisons().Spec(r)
-	return network.Notes{Airlock: r.ID, Session: r.Session, Dir: spec.Dir}, err == nil && spec.Network != prison.NetworkNone
+	spec := s.Prisons().Spec(r)
+	return network.Notes{Airlock: r.ID, Session: r.Session, Dir: spec.Dir}, spec.Network != prison.NetworkNone
 }
 
 // ChangeNetwork changes the rules of an airlock's network, and waits until they are in force if its prison is running. change gets
@@ -221,11 +218,7 @@ func (s *Session) Credential(ctx context.Context, name string) (n Network, probl
 // LedgerDir returns the folder of the ledger of the airlock here. The folder may not exist yet.
 func (s *Session) LedgerDir(ctx context.Context) (string, error) {
 	r, err := s.Here(ctx)
-	if err != nil {
-		return "", err
-	}
-	spec, err := s.Prisons().Spec(r)
-	return spec.Dir, err
+	return s.Prisons().Spec(r).Dir, err
 }
 
 // SaveRule adds a rule to the settings of the repository.
@@ -239,8 +232,8 @@ func (s *Session) SaveRule(ctx context.Context, key, text string) error {
 // RecentRefusals returns what the network of an airlock has refused in the last hour. runs reports whether the prison runs. After an error
 // it returns none, because an error here should not hide the rest of a status.
 func (s *Session) RecentRefusals(r airlock.Record, runs bool) network.Recent {
-	spec, err := s.Prisons().Spec(r)
-	if err != nil || spec.Network == prison.NetworkNone {
+	spec := s.Prisons().Spec(r)
+	if spec.Network == prison.NetworkNone {
 		return network.Recent{}
 	}
 	recent := network.RecentRefusals(spec.Dir, spec.Network == prison.NetworkOpen, runs, s.Now())

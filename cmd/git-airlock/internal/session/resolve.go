@@ -356,10 +356,7 @@ func (c *resolved) keepBackend(ctx context.Context) error {
 	if !c.ImageGiven {
 		c.Image, c.Runtime = "", r.Runtime
 	}
-	spec, err := c.session.Prisons().Spec(*r)
-	if err != nil {
-		return err
-	}
+	spec := c.session.Prisons().Spec(*r)
 	anew := r.Built && c.Image == "" && c.setup.File != ""
 	if !anew && !c.ImageGiven {
 		return own.ProbeOf(ctx, spec)
