@@ -234,31 +234,26 @@ func Check(ctx context.Context, rules Rules, t Target, now time.Time) Checked {
 	if !c.Allowed {
 		return c
 	}
+	policy, err := policyOf(rules, now)
 	if t.IsAddress {
 		var rule egress.Rule
 		if c.Rule != nil {
 			rule, _ = egress.ParseRule(c.Rule.Text) // it was found by what it is about
 		}
-		if err := vet(rule, t.Host); err != nil {
-			c.Allowed, c.Spoiled, c.Reason = false, true, err.Error()
-		}
-		return c
-	}
-	policy, err := policyOf(rules, now)
-	if err == nil {
+		err = vet(rule, t.Host)
+	} else if err == nil {
 		c.Addresses, err = lookUp(ctx, policy, t.question())
 		if err != nil && rules.Proxy != "" && policy.Entrusts(t.Host, t.Port) { // the proxy looks it up
 			c.Addresses, err = nil, nil
+		} else if err != nil {
+			err = fmt.Errorf("the look-up failed: %w", err)
+		}
+		if i := slices.IndexFunc(c.Addresses, func(a Address) bool { return a.Err != nil }); i >= 0 {
+			err = c.Addresses[i].Err
 		}
 	}
 	if err != nil {
-		c.Allowed, c.Spoiled, c.Reason = false, true, "the look-up failed: "+err.Error()
-	}
-	for _, a := range c.Addresses {
-		if a.Err != nil {
-			c.Allowed, c.Spoiled, c.Reason = false, true, a.Err.Error()
-			break
-		}
+		c.Allowed, c.Spoiled, c.Reason = false, true, err.Error()
 	}
 	return c
 }
