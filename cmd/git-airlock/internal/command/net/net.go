@@ -35,8 +35,8 @@ func netCommand() *cli.Command {
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with new records, until ^C"},
 			&cli.BoolFlag{Name: "denied", Usage: "print refusals only"}, recordsFlag,
 			&cli.BoolFlag{Name: "verify", Usage: "check that no record was changed, removed or inserted"}),
-		cmdline.Subcommand("net", "allow RULE [--for TIME] [--save]", "let the prison reach a host, at once", cmdline.Takes{Least: 1, Most: 1}, changeRule(false, network.AllowKey), forFlag, saveFlag),
-		cmdline.Subcommand("net", "deny RULE [--for TIME] [--save]", "refuse a host, and end its connections, at once", cmdline.Takes{Least: 1, Most: 1}, changeRule(true, network.DenyKey), forFlag, saveFlag),
+		cmdline.Subcommand("net", "allow RULE [--for TIME] [--save]", "let the prison reach a host, at once", cmdline.Takes{Least: 1, Most: 1}, changeRule(network.AllowKey), forFlag, saveFlag),
+		cmdline.Subcommand("net", "deny RULE [--for TIME] [--save]", "refuse a host, and end its connections, at once", cmdline.Takes{Least: 1, Most: 1}, changeRule(network.DenyKey), forFlag, saveFlag),
 		cmdline.Subcommand("net", "check HOST[:PORT] [METHOD PATH]", "say whether the rules allow a host, and why", cmdline.Takes{Least: 1, Most: 3}, netCheck, cmdline.JSONFlag),
 		cmdline.Subcommand("net", "explain [SEQ]", "say why something was refused, and how to allow it", cmdline.Takes{Most: 1}, netExplain, cmdline.JSONFlag),
 		cmdline.Subcommand("net", "learn [--json]", "print the settings that allow what was reached", cmdline.Takes{}, netLearn, cmdline.JSONFlag),
@@ -114,15 +114,14 @@ func lifetime(c *cli.Context, now time.Time) (time.Time, error) {
 	return now.Add(d), nil
 }
 
-// changeRule returns the action that allows or denies what a rule is about.
-func changeRule(deny bool, key string) cmdline.SubAction {
-	return func(c *cli.Context, s *session.Session, args []string) error {
-		return addRule(c, s, args[0], deny, key)
-	}
+// changeRule returns the action that adds a rule to the running airlock, and with --save to the setting of a key: what the rule is about is
+// allowed, or denied for [network.DenyKey].
+func changeRule(key string) cmdline.SubAction {
+	return func(c *cli.Context, s *session.Session, args []string) error { return addRule(c, s, args[0], key) }
 }
 
-// addRule adds a rule to the running airlock, and to the settings with --save.
-func addRule(c *cli.Context, s *session.Session, text string, deny bool, key string) error {
+func addRule(c *cli.Context, s *session.Session, text, key string) error {
+	deny := key == network.DenyKey
 	until, err := lifetime(c, s.Now())
 	if err != nil {
 		return err
