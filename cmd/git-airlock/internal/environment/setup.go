@@ -199,9 +199,12 @@ type treeFiles struct {
 	tree gitops.OID
 }
 
-// entry returns the tree entry at a path.
+// entry returns the tree entry at a path. An empty path is the top.
 func (t treeFiles) entry(name string) (found gitops.TreeEntry, ok bool, err error) {
 	found.OID, found.Mode = t.tree, gitops.ModeFolder
+	if name == "" {
+		return found, true, nil
+	}
 	for part := range strings.SplitSeq(name, "/") {
 		if !found.Folder() {
 			return found, false, nil
@@ -237,13 +240,9 @@ func (t treeFiles) read(name string) ([]byte, error) {
 
 // walk visits the files below a folder. An empty folder is the top.
 func (t treeFiles) walk(folder string, visit func(name string, e gitops.TreeEntry) error) error {
-	at := gitops.TreeEntry{Entry: gitops.Entry{Mode: gitops.ModeFolder, OID: t.tree}}
-	if folder != "" {
-		var ok bool
-		var err error
-		if at, ok, err = t.entry(folder); err != nil || !ok || !at.Folder() {
-			return err
-		}
+	at, ok, err := t.entry(folder)
+	if err != nil || !ok || !at.Folder() {
+		return err
 	}
 	return t.below(folder, at.OID, visit)
 }
