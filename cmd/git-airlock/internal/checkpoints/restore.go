@@ -110,7 +110,7 @@ func (k Keeper) Foretell(ctx context.Context, o Restore, stop bool) error {
 		return err
 	}
 	saved, now, err := k.states(ctx, o.Number, !runs)
-	if refused := new(checkpoint.Unreadable); errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*checkpoint.Unreadable](err); ok {
 		k.Prisons.Report.Say("the restore can also write or remove what the dry run does not see: %s", gitops.Text(refused.Error()))
 	} else if err != nil {
 		return err

@@ -219,7 +219,7 @@ func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers [
 			return err
 		}
 		err := s.Stop(c.Context, k.Record)
-		if held := new(environment.Refusal); errors.As(err, &held) {
+		if held, ok := errors.AsType[*environment.Refusal](err); ok {
 			s.Report.Say("%s", held.Text)
 		} else if err != nil {
 			return err

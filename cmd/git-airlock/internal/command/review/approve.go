@@ -142,8 +142,8 @@ func adviseOn(err error, wanted verdict.Request) error {
 	if landed, ok := errors.AsType[*verdict.LandedError](err); ok {
 		return environment.Advise(err, fmt.Sprintf("git show %.12s", landed.As))
 	}
-	gone := (*verdict.ReplacedError)(nil)
-	if !errors.As(err, &gone) {
+	gone, replaced := errors.AsType[*verdict.ReplacedError](err)
+	if !replaced {
 		return environment.Advise(err, "git airlock review")
 	}
 	next := []string{"git airlock diff " + gone.By}

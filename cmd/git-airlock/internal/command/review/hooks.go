@@ -93,8 +93,8 @@ func sayChanged(s *session.Session, changed bool, done, would, nothing string, p
 
 // byHand returns the refusal for a hook that the user must change.
 func byHand(err error, what string, next ...string) error {
-	var unsuitable *userhook.Unsuitable
-	if !errors.As(err, &unsuitable) {
+	unsuitable, ok := errors.AsType[*userhook.Unsuitable](err)
+	if !ok {
 		return err
 	}
 	if unsuitable.Not && len(next) > 0 {
