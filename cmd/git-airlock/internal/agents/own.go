@@ -66,7 +66,6 @@ func isTask(s gitops.Setting) int {
 	return 0
 }
 
-// set changes a field of a profile.
 func (p *Profile) set(field, value string) error {
 	words := strings.Fields(value)
 	switch field {

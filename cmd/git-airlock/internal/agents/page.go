@@ -48,7 +48,6 @@ func (p Profile) Page() string {
 	return b.String()
 }
 
-// paths returns the paths of the files in the agent's home.
 func (p Profile) paths() (all []string) {
 	for _, f := range p.Files {
 		if path := "~/" + f.Path; !slices.Contains(all, path) {
@@ -58,5 +57,4 @@ func (p Profile) paths() (all []string) {
 	return all
 }
 
-// code returns words as literal text.
 func code(words ...string) string { return "`" + strings.Join(words, "`, `") + "`" }

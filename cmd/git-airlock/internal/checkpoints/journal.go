@@ -56,7 +56,6 @@ func (k Keeper) journalFile() string {
 	return filepath.Join(k.Prisons.Store.Dir(k.Record.ID), airlock.RestoreFile)
 }
 
-// write writes the journal durably.
 func (k Keeper) write(j journal) error {
 	return durable.WriteJSON(k.journalFile(), j)
 }

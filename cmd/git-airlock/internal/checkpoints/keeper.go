@@ -29,7 +29,6 @@ type Keeper struct {
 
 const lockName = "checkpoints.lock"
 
-// dir returns the folder of the store.
 func (k Keeper) dir() string { return filepath.Join(k.Prisons.Store.Dir(k.Record.ID), "checkpoints") }
 
 // config returns the settings with those that the airlock keeps.

@@ -81,10 +81,8 @@ func (b Builder) sayUnused(ctx context.Context, s Setup, about string) error {
 	return err
 }
 
-// consentHint returns the command that gives consent.
 func (s Setup) consentHint() string { return "git config --add " + consentKey + " " + s.Digest }
 
-// noConsent returns the error for missing consent.
 func (s Setup) noConsent(wishes []string) error {
 	return &Refusal{fmt.Sprintf("%s needs your consent: %s", s.File, strings.Join(wishes, "; ")),
 		[]string{s.consentHint(), "git airlock start --no-recipe"}}

@@ -72,7 +72,6 @@ func Added(host string, users []string, now time.Time) string {
 	return string(added)
 }
 
-// ofMachine returns the certificates that the machine trusts.
 func ofMachine() []*pem.Block {
 	for _, bundle := range bundles {
 		if blocks, err := certificatesIn(bundle); err == nil {
@@ -97,7 +96,6 @@ func ofUser() (all []*pem.Block) {
 	return all
 }
 
-// certificatesIn returns the certificates in a file.
 func certificatesIn(name string) (all []*pem.Block, err error) {
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {

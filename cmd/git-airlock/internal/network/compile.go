@@ -123,7 +123,6 @@ func ProxyPassword(ctx context.Context, repo *gitops.Repository, config gitops.C
 	return []secret.Secret{{Name: control.ProxyPassword, Value: password}}, nil
 }
 
-// clip shortens a text for messages.
 func clip(text string) string { return words.Clip(text, 100) }
 
 // Sources of denials that no file of settings has.

@@ -82,7 +82,6 @@ type Answer struct {
 	Reason  string        // of a refusal, and of a permission without a rule
 }
 
-// decide returns the answer of rules about a target.
 func decide(rules Rules, t Target, now time.Time) Answer {
 	policy, err := policyOf(rules, now)
 	if err != nil {

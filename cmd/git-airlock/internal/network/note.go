@@ -150,7 +150,6 @@ func counted(hosts map[string]*noted, r control.Record) *noted {
 	return hosts[host]
 }
 
-// text returns the note.
 func (w window) text(n Notes, after, upTo uint64, unread error) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "network of airlock %s: %d hosts reached, %d refused\n\n", n.Airlock, w.connected(), len(w.refused))

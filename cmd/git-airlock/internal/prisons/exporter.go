@@ -133,10 +133,8 @@ type frozen struct {
 	box prison.Prison
 }
 
-// Thaw implements [prison.Frozen].
 func (f frozen) Thaw() error { return errors.Join(f.Frozen.Thaw(), f.box.Close()) }
 
-// Leave implements [prison.Frozen].
 func (f frozen) Leave() error { return errors.Join(f.Frozen.Leave(), f.box.Close()) }
 
 // Freeze stops all processes in the running prison of an airlock, see [prison.Freezer].

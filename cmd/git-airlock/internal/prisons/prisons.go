@@ -134,7 +134,6 @@ func (p Prisons) Start(ctx context.Context, b prison.Backend, spec prison.Spec) 
 	return b.Start(ctx, spec)
 }
 
-// stop ends the prison of an airlock.
 func (p Prisons) stop(ctx context.Context, r airlock.Record) error {
 	return p.Backend(r).Stop(ctx, p.Spec(r))
 }
@@ -293,7 +292,6 @@ func (p Prisons) SetIsolation(r *airlock.Record, i prison.Isolation) {
 	}
 }
 
-// isolationOf returns the isolation from the record.
 func isolationOf(r airlock.Record) prison.Isolation {
 	i := prison.Isolation{Runtime: r.Isolation.Runtime}
 	for _, w := range r.Isolation.Weaker {

@@ -53,7 +53,6 @@ func Most(c gitops.Config) (int64, error) {
 	return policy.ReadSize(c, "airlock.runs.maxBytes", record.DefaultMax)
 }
 
-// gather returns the record.
 func (g *gathering) gather(ctx context.Context) (record.Run, error) {
 	m := &g.Manifest
 	m.Ended, m.Exit, m.Recovered = g.result.At, g.result.Exit, g.result.Recovered
@@ -246,7 +245,6 @@ func (g *gathering) others(events []record.Event) {
 		g.values.Text(words.List(others, 5)))
 }
 
-// hit adds to the manifest that the record has reached a limit.
 func (g *gathering) hit(limit string) {
 	name := cmp.Or(map[string]string{"workspace-full": "workspace", "disk-full": "disk"}[limit], limit)
 	if !slices.Contains(g.Manifest.LimitsHit, name) {
@@ -260,7 +258,6 @@ func (g *gathering) found(s record.Status, reason string) {
 	g.because(reason)
 }
 
-// because adds a reason to the manifest.
 func (g *gathering) because(reason string) {
 	if reason != "" && !slices.Contains(g.reasons, reason) {
 		g.reasons = append(g.reasons, reason)

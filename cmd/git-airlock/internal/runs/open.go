@@ -74,7 +74,6 @@ type Active struct {
 	release func()
 }
 
-// folder returns the folder of a slot.
 func (k Keeper) folder(slot int) string { return filepath.Join(k.dir(), openDir, strconv.Itoa(slot)) }
 
 // owner returns the lock of a slot's owner, for [airlock.Store.LockFile].
@@ -169,7 +168,6 @@ func (k Keeper) next(ctx context.Context) (n int, previous gitops.OID, err error
 	return n + 1, previous, err
 }
 
-// stateBefore returns the state before a run.
 func (k Keeper) stateBefore(ctx context.Context, c Command) (o opening, err error) {
 	r := k.Record
 	values, err := k.Prisons.PassedValues(r)

@@ -160,7 +160,6 @@ func (g *gathering) readOutputs() {
 	}
 }
 
-// keep adds an output.
 func (g *gathering) keep(name string, o spooled) {
 	about := record.File{Cut: o.left}
 	if o.lines > 0 {
@@ -217,7 +216,6 @@ func (g *gathering) moments(ctx context.Context) []prison.Moment {
 	return moments
 }
 
-// timedOutput splits an output at the moments.
 func timedOutput(content []byte, moments []prison.Moment, begun time.Time) (events []record.CastEvent) {
 	var rest []byte
 	for i, m := range moments {

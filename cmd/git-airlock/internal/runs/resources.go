@@ -44,7 +44,6 @@ func (k Keeper) measure(ctx context.Context) (line string) {
 	return fmt.Sprintln(at, cpu, u.Memory, u.Read, u.Written, u.Processes, u.Killed)
 }
 
-// sample appends a measurement to the file of a slot.
 func (k Keeper) sample(slot int, line string) {
 	f, err := os.OpenFile(filepath.Join(k.folder(slot), samplesName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

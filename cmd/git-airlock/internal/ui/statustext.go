@@ -24,7 +24,6 @@ func (p *statusText) line(key, format string, args ...any) {
 	fmt.Fprintf(p, "%-10s %s\n", key, fmt.Sprintf(format, args...))
 }
 
-// next prints a command to type next.
 func (p *statusText) next(command string) { p.line("next", "%s", p.paint.Bold(command)) }
 
 // alarm prints a fact that needs an action of the user.

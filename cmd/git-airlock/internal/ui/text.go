@@ -37,7 +37,6 @@ type agentText struct {
 // agentLine is the length at which an incomplete line is printed.
 const agentLine = 4 << 10
 
-// Write implements [io.Writer].
 func (t *agentText) Write(p []byte) (int, error) {
 	for _, c := range p {
 		if c == '\n' || len(t.line) >= agentLine {

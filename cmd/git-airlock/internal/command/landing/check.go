@@ -214,7 +214,6 @@ func (k *checker) one(commit gitops.OID, subject string) (passed bool, err error
 	return r.Passed(), err
 }
 
-// line describes a result.
 func (k *checker) line(r checks.Result, commit gitops.OID, subject string) string {
 	p, before := cmdline.Painted(k.s), ""
 	if !k.ran {

@@ -130,7 +130,6 @@ type ruleState struct {
 	Flags   []gitops.OID  `json:"flags"` // landed commits
 }
 
-// ruleStates returns the rules with their findings.
 func ruleStates(s policy.Settings, all promote.Findings) []ruleState {
 	var states []ruleState
 	for _, d := range s.Rules() {

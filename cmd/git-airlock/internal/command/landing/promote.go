@@ -48,7 +48,6 @@ func promoteCommand() *cli.Command {
 	}, cmdline.Takes{Most: mostAccepted})
 }
 
-// promoteNow promotes as the options say.
 func promoteNow(c *cli.Context, s *session.Session, r airlock.Record) error {
 	if err := s.Heal(r); err != nil {
 		return err
@@ -93,7 +92,6 @@ func exclusive(c *cli.Context) error {
 	return nil
 }
 
-// promotionOf reads the options of promote.
 func promotionOf(c *cli.Context, s *session.Session) (p session.Promotion, err error) {
 	p = session.Promotion{Rescue: c.Bool("rescue"), Commits: cmdline.Words(c), Drop: c.StringSlice("drop"),
 		Options: promote.Options{From: c.String("from"), UpTo: c.String("upto")}}

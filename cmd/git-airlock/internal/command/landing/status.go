@@ -76,7 +76,6 @@ func statusCommand() *cli.Command {
 	}, cmdline.Takes{})
 }
 
-// documentOf converts a status to a document.
 func documentOf(ctx context.Context, of *session.Session, s session.Status) (d ui.Document, err error) {
 	r, p := s.Record, s.Promotion
 	led, _ := hostenv.Taken()

@@ -13,7 +13,6 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
-// begin begins the record of a run.
 func (d *directRun) begin(ctx context.Context, r airlock.Record, before record.CheckpointRange) (err error) {
 	c := runs.Command{Kind: record.Direct, Argv: d.argv, Checkpoints: before}
 	if agent := d.wanted.Agent; agent != nil {

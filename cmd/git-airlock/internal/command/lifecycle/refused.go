@@ -113,7 +113,6 @@ func (f *refusals) look() (printed []ui.NetworkCredential) {
 	return printed
 }
 
-// sayRefused prints why a credential does not work.
 func sayRefused(s *session.Session, c ui.NetworkCredential) {
 	why, next := c.Refusal()
 	s.Report.Say("the credential %s: %s", c.Name, why)

@@ -96,7 +96,6 @@ const tailSize = 64 << 10
 // tail keeps the end of what is written to it.
 type tail struct{ kept []byte }
 
-// Write implements [io.Writer].
 func (t *tail) Write(p []byte) (int, error) {
 	t.kept = append(t.kept, p[max(0, len(p)-tailSize):]...)
 	if len(t.kept) > 2*tailSize {

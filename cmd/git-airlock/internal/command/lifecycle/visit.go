@@ -83,7 +83,6 @@ func orShell(argv []string) []string {
 	return argv
 }
 
-// wouldRun prints what a visit would run.
 func wouldRun(ctx context.Context, s *session.Session, r airlock.Record, argv []string) error {
 	box, err := s.Prisons().Attach(ctx, r)
 	if err != nil {

@@ -93,7 +93,6 @@ func describe(p agents.Profile, path string) agentDocument {
 	return d
 }
 
-// print prints the agents as text.
 func (d agentsDocument) print(out io.Writer, p ui.Paint) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, a := range d.Agents {

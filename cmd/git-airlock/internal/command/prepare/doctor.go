@@ -139,7 +139,6 @@ func containerWish(ctx context.Context, s *session.Session) string {
 	return setup.File + " asks for tools"
 }
 
-// diagnose checks git and the backends.
 func diagnose(ctx context.Context, backends []prison.Backend, wish string) (diagnosis, error) {
 	led, unknown := hostenv.Taken()
 	d := diagnosis{Version: ui.DocumentVersion, Host: hostSide{cmdline.LeftOut(led), unknown, secret.Kinds()}}
@@ -236,7 +235,6 @@ type hostSide struct {
 	Sources []string `json:"sources"`  // of credentials, that can be used here
 }
 
-// print prints it as text.
 func (h hostSide) print(w io.Writer, p ui.Paint) {
 	for _, line := range h.LeftOut {
 		fmt.Fprintf(w, "environment: %s\n", p.Yellow(gitops.Text(line).String()))

@@ -60,7 +60,6 @@ func imageBuild(c *cli.Context, s *session.Session, _ []string) error {
 	return err
 }
 
-// imagesOf returns the images that a command lists or prunes.
 func imagesOf(s *session.Session, c *cli.Context) ([]environment.ImageState, error) {
 	setup, err := s.CommittedSetup(c.Context)
 	if err != nil {

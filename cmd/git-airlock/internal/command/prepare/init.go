@@ -349,7 +349,6 @@ func configure(ctx context.Context, s *session.Session, p initPlan) error {
 	return nil
 }
 
-// hintAtNext prints the next commands.
 func hintAtNext(ctx context.Context, s *session.Session, files []string) error {
 	if _, err := os.Lstat(filepath.Join(s.Repo.Top, environment.DotenvName)); err == nil {
 		tracked, err := s.Repo.Tracks(ctx, environment.DotenvName)

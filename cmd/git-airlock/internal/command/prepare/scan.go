@@ -99,7 +99,6 @@ func scanned(head gitops.Head, r scan.Report) scanDocument {
 	return d
 }
 
-// print prints a document as text.
 func (d scanDocument) print(out io.Writer, p ui.Paint) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range d.Findings {

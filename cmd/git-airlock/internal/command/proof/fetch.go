@@ -44,7 +44,6 @@ func fetchCommand() *cli.Command {
 	}, cmdline.Takes{Most: 1})
 }
 
-// fetchNotes gets the notes of a remote.
 func fetchNotes(c *cli.Context, s *session.Session, remote string) error {
 	next := "git ls-remote " + gitops.Pasteable(remote) + " 'refs/notes/airlock*'"
 	offer, err := exchange.Offer(c.Context, s.Repo, remote)
@@ -88,7 +87,6 @@ func fetchNotes(c *cli.Context, s *session.Session, remote string) error {
 	return nil
 }
 
-// fetchLine returns the command that fetches notes.
 func fetchLine(remote string, offer exchange.Offered) string {
 	fetch := "git -c " + exchange.Checked + " fetch --no-prune --no-tags " + gitops.Pasteable(remote)
 	for _, ref := range offer.Refs {

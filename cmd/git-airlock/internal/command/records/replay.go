@@ -93,7 +93,6 @@ func refusedReplay(err error, run string) error {
 	return err
 }
 
-// foretellReplay prints what a replay would do.
 func foretellReplay(c *cli.Context, s *session.Session, r replay.Request) error {
 	landed, _, err := replay.Landed(r.Run)
 	if err != nil {

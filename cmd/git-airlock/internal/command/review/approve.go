@@ -46,7 +46,6 @@ func approveCommand() *cli.Command {
 	}, cmdline.Takes{Most: mostCommits})
 }
 
-// messageFlag returns the option for the text of a verdict.
 func messageFlag(why string) *cli.StringFlag {
 	return &cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "record the `TEXT` with the verdict" + why}
 }

@@ -140,7 +140,6 @@ func checkPush(c *cli.Context) error {
 	return &environment.Refusal{Text: fmt.Sprintf("%s of an agent in this push must be reviewed first", words.Count(len(waiting), "commit")), Next: afterPush(waiting)}
 }
 
-// afterPush returns the commands after a refused push.
 func afterPush(waiting []outgoing.Commit) []string {
 	next := []string{"git airlock review -p"}
 	approve, unseen := "git airlock approve", 0

@@ -133,7 +133,6 @@ func painted(p ui.Paint, s review.State) string {
 	return p.Red(text)
 }
 
-// numeral returns the number of a commit as text.
 func (r reviewed) numeral() string {
 	if r.Number == 0 {
 		return "-"
