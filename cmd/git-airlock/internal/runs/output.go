@@ -16,12 +16,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
-const (
-	// headKept and tailKept bound the bytes that are kept of a run's output: the beginning, and between one and two times
-	// tailKept of the end.
-	headKept = 1 << 20
-	tailKept = 1 << 20
-)
+// partKept bounds the bytes that are kept of a run's output: so many of the beginning, and between one and two times as many of the end.
+const partKept = 1 << 20
 
 // spool keeps the beginning and the end of an output in files: name, name.1 and name.2.
 type spool struct {
@@ -40,18 +36,15 @@ func (s *spool) Write(p []byte) (int, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for rest := p; len(rest) > 0 && s.fail == nil; {
-		most := int64(headKept)
 		if s.file == nil {
 			s.head = true
 			s.next(s.name)
-		} else if !s.head {
-			most = tailKept
 		}
-		if s.size >= most {
+		if s.size >= partKept {
 			s.turn()
 			continue
 		}
-		n := min(int64(len(rest)), most-s.size)
+		n := min(int64(len(rest)), partKept-s.size)
 		if _, err := s.file.Write(rest[:n]); err != nil {
 			s.fail = err
 		}
