@@ -222,32 +222,20 @@ type result struct {
 }
 
 func resultOf(rows []row) result {
-	verified, failed, absent, ignored := 0, 0, 0, 0
+	count := map[string]int{} // by the word of the verdict
 	for _, r := range rows {
-		switch {
-		case r.verdict.Verified():
-			verified++
-		case r.ignored:
-			ignored++
-		case r.verdict.Missing():
-			absent++
-		default:
-			failed++
-		}
+		count[r.word()]++
 	}
-	text := fmt.Sprintf("%s verified", words.Count(verified, "commit"))
-	for _, more := range []struct {
-		count int
-		what  string
-	}{{failed, "failed"}, {absent, "with something missing"}, {ignored, "without evidence"}} {
-		if more.count > 0 {
-			text += fmt.Sprintf(", %d %s", more.count, more.what)
+	text := fmt.Sprintf("%s verified", words.Count(count["verified"], "commit"))
+	for _, more := range []struct{ word, what string }{{"failed", "failed"}, {"missing", "with something missing"}, {"none", "without evidence"}} {
+		if n := count[more.word]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, more.what)
 		}
 	}
 	switch {
-	case failed > 0:
+	case count["failed"] > 0:
 		return result{text, errNotVerified}
-	case absent > 0:
+	case count["missing"] > 0:
 		return result{text, errMissing}
 	}
 	return result{text, nil}
