@@ -180,20 +180,14 @@ func isFolder(path string) bool {
 // the packages which it loads are in it. It returns an empty path if the file is in no package.
 func packageOf(at string) (top string, m manifest) {
 	parts := strings.Split(at, "/")
-	for i, part := range parts {
-		if part != "node_modules" || i+2 >= len(parts) {
-			continue
-		}
-		n := i + 2
-		if strings.HasPrefix(parts[i+1], "@") {
-			n++
-		}
-		top = strings.Join(parts[:n], "/")
-		break
-	}
-	if top == "" {
+	n := slices.Index(parts, "node_modules") + 2
+	if n < 2 || n >= len(parts) {
 		return "", m
 	}
+	if strings.HasPrefix(parts[n-1], "@") {
+		n++
+	}
+	top = strings.Join(parts[:n], "/")
 	content, err := fs.ReadFile(os.DirFS(top), "package.json")
 	if err != nil || json.Unmarshal(content, &m) != nil {
 		return "", manifest{}
