@@ -297,7 +297,7 @@ func valueOf(ctx context.Context, c control.Credential, lookup func(name string)
 	if variable != "" {
 		s.Value, _ = lookup(variable)
 	} else if s.Value, err = s.Source.Read(ctx); err != nil && len(s.Source.Argv) > 0 {
-		return s, &programError{Source: s.Source, Err: err}
+		return s, &programError{err, s.Source}
 	} else if err != nil {
 		return s, err
 	}
@@ -310,21 +310,19 @@ func valueOf(ctx context.Context, c control.Credential, lookup func(name string)
 // programError reports that a program has printed no value. The program had no terminal, and its own words are not shown, because they may
 // contain a value.
 type programError struct {
-	Source secret.Source
-	Err    error
+	error
+	source secret.Source
 }
 
-func (e *programError) Error() string { return e.Err.Error() }
-
-func (e *programError) Unwrap() error { return e.Err }
+func (e *programError) Unwrap() error { return e.error }
 
 // Next returns the command that runs the program at a terminal, where it can ask, and shows no value.
 func (e *programError) Next() []string {
 	var command []string
-	if e.Source.Input != "" {
-		command = []string{"printf", "%b", words.ShellQuote(strings.ReplaceAll(e.Source.Input, "\n", `\n`)), "|"}
+	if e.source.Input != "" {
+		command = []string{"printf", "%b", words.ShellQuote(strings.ReplaceAll(e.source.Input, "\n", `\n`)), "|"}
 	}
-	for _, word := range e.Source.Argv {
+	for _, word := range e.source.Argv {
 		command = append(command, gitops.Pasteable(word))
 	}
 	return []string{strings.Join(command, " ") + " >/dev/null  # at a terminal it can ask, and says what fails"}
