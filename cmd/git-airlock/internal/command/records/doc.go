@@ -1,9 +1,7 @@
 // Package records has the commands for the records of an airlock: checkpoints, events, runs and programs.
 package records
 
-import (
-	"github.com/urfave/cli/v2"
-)
+import "github.com/urfave/cli/v2"
 
 // Commands returns the commands of this package, in the order of the help.
 func Commands() []*cli.Command {

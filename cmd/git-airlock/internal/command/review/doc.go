@@ -1,9 +1,7 @@
 // Package review has the commands with which a user reviews pending commits.
 package review
 
-import (
-	"github.com/urfave/cli/v2"
-)
+import "github.com/urfave/cli/v2"
 
 // Commands returns the commands of this package, in the order of the help.
 func Commands() []*cli.Command {
