@@ -126,7 +126,7 @@ func (b Builder) Complete(ctx context.Context, box prison.Prison, setup Setup, s
 		}
 	}
 	p.Running, p.Failed = nil, ""
-	digest := digestOf([]byte(fmt.Sprintf("%q", setup.Startup)))
+	digest := digestOf(fmt.Appendf(nil, "%q", setup.Startup))
 	if len(setup.Startup) == 0 || p.Finished == digest {
 		return store(nil)
 	}

@@ -60,10 +60,7 @@ type Prisons struct {
 
 // Backend returns the backend of an airlock.
 func (p Prisons) Backend(r airlock.Record) prison.Backend {
-	if b := Named(r.Backend); b != nil {
-		return b
-	}
-	return Plain()
+	return cmp.Or(Named(r.Backend), Plain())
 }
 
 // Traits returns the properties of an airlock's prison.

@@ -53,7 +53,7 @@ func (p Prisons) learnValues(r airlock.Record, env []string, committed map[strin
 }
 
 // StartSpec returns the specification with what only a start needs: the values of the variables, and how programs are watched.
-// committed are the variables whose values are in the recipe.
+// committed are the variables whose values are in the recipe. It refuses a record with an unknown network.
 func (p Prisons) StartSpec(r airlock.Record, env []string, committed map[string]string, w Watched) (prison.Spec, error) {
 	spec := p.Spec(r)
 	_, err := prison.ParseNetwork(r.Isolation.Network)
