@@ -141,9 +141,7 @@ func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known
 			}
 			result.Exit, result.Key = &l.Status, note.EndedBy(l.Status)
 		}
-		if line := k.measure(ctx); line != "" { // a limit may have ended it since the last time
-			k.sample(slot, line)
-		}
+		k.sample(ctx, slot) // a limit may have ended it since the last time
 		if err := k.ended(slot, result); err != nil {
 			return result, false, err
 		}

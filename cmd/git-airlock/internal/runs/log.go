@@ -118,18 +118,18 @@ func (k Keeper) Follow(ctx context.Context, show func(record.Event) error) error
 		if err == nil && network {
 			all, last, err = since(dir, last, all)
 		}
+		if err != nil {
+			return err
+		}
 		if now := k.programLogSize(); now != size {
 			var refused []record.Event
 			refused, program = k.refusedPrograms(program)
 			all, size = append(all, refused...), now
 		}
 		for _, e := range all {
-			if err == nil {
-				err = show(e)
+			if err := show(e); err != nil {
+				return err
 			}
-		}
-		if err != nil {
-			return err
 		}
 	}
 }

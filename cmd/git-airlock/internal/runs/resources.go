@@ -44,21 +44,22 @@ func (k Keeper) measure(ctx context.Context) (line string) {
 	return fmt.Sprintln(at, cpu, u.Memory, u.Read, u.Written, u.Processes, u.Killed)
 }
 
-func (k Keeper) sample(slot int, line string) {
-	f, err := os.OpenFile(filepath.Join(k.folder(slot), samplesName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
+// sample measures what the prison uses for the runs in some slots. A run whose file cannot be written lacks this measurement.
+func (k Keeper) sample(ctx context.Context, slots ...int) {
+	line := k.measure(ctx)
+	if line == "" {
 		return
 	}
-	defer f.Close()
-	_, _ = f.WriteString(line)
+	for _, slot := range slots {
+		if f, err := os.OpenFile(filepath.Join(k.folder(slot), samplesName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
+			_, _ = f.WriteString(line)
+			f.Close()
+		}
+	}
 }
 
 // Sample measures now.
-func (a *Active) Sample(ctx context.Context) {
-	if line := a.keeper.measure(ctx); line != "" {
-		a.keeper.sample(a.slot, line)
-	}
-}
+func (a *Active) Sample(ctx context.Context) { a.keeper.sample(ctx, a.slot) }
 
 // sampled has the times when the measurements of a run began, and when it was measured last.
 type sampled struct{ begun, last time.Time }
@@ -81,13 +82,8 @@ func (s sampler) tick(ctx context.Context, k Keeper, slots []int) {
 			s[slot], due = sampled{t.begun, now}, append(due, slot)
 		}
 	}
-	if len(due) == 0 {
-		return
-	}
-	if line := k.measure(ctx); line != "" {
-		for _, slot := range due {
-			k.sample(slot, line)
-		}
+	if len(due) > 0 {
+		k.sample(ctx, due...)
 	}
 }
 
