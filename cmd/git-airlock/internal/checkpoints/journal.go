@@ -127,21 +127,21 @@ func (k Keeper) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return k.keepStill(ctx, runs, j.To, func(w still) error {
+	return k.keepStill(ctx, runs, j.To, func(w *still) error {
 		if j.Phase != changing {
 			return nil
 		}
-		*w.half = true
+		w.half = true
 		err := k.through(w.ctx, w.open, func(s *checkpoint.Store, c *files.Client) error { return k.again(w, s, c, j) })
 		if errors.Is(err, checkpoint.ErrNoCheckpoint) { // another try would fail, too
-			*w.half = false
+			w.half = false
 		}
 		return err
 	})
 }
 
 // again makes the changes of an interrupted restore. It makes no checkpoint of the state before, because the restore has made one.
-func (k Keeper) again(w still, s *checkpoint.Store, c *files.Client, j journal) error {
+func (k Keeper) again(w *still, s *checkpoint.Store, c *files.Client, j journal) error {
 	before, err := s.Find(j.Before)
 	if err != nil {
 		return err

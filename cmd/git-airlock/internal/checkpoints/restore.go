@@ -50,7 +50,7 @@ func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Check
 	if err != nil {
 		return before, err
 	}
-	return before, k.keepStill(ctx, runs, o.Number, func(w still) error {
+	return before, k.keepStill(ctx, runs, o.Number, func(w *still) error {
 		killpoint.Reach("restore-frozen")
 		return k.through(w.ctx, w.open, func(s *checkpoint.Store, c *files.Client) error {
 			plan, err := k.plan(ctx, s, c, o)
@@ -151,7 +151,7 @@ func (k Keeper) plan(ctx context.Context, s *checkpoint.Store, c *files.Client, 
 
 // act makes the planned changes. After the first change, nothing in the prison runs until the restore has ended, even if another process
 // has to end it.
-func (k Keeper) act(w still, s *checkpoint.Store, c *files.Client, plan *checkpoint.Restoring, j journal) error {
+func (k Keeper) act(w *still, s *checkpoint.Store, c *files.Client, plan *checkpoint.Restoring, j journal) error {
 	if err := errors.Join(k.write(j), w.hold()); err != nil {
 		return errors.Join(err, plan.Cancel(c))
 	}
@@ -160,11 +160,11 @@ func (k Keeper) act(w still, s *checkpoint.Store, c *files.Client, plan *checkpo
 		return errors.Join(err, plan.Cancel(c))
 	}
 	killpoint.Reach("restore-changing")
-	*w.half = true
+	w.half = true
 	plan.Step = func(n int) { killpoint.Reach(fmt.Sprintf("restore-write-%d", n)) }
 	done, err := s.Restore(w.ctx, c, plan)
 	killpoint.Reach("restore-done")
-	*w.half = err != nil && !errors.Is(err, checkpoint.ErrDiffers)
+	w.half = err != nil && !errors.Is(err, checkpoint.ErrDiffers)
 	for _, failed := range done.Failed {
 		k.Prisons.Report.Say("not restored: %s", failed)
 	}
@@ -182,10 +182,10 @@ type still struct {
 	ctx    context.Context // never canceled: half a restore is neither state
 	frozen prison.Frozen   // nil if the prison does not run
 	open   func() (prisons.Files, error)
-	half   *bool // the workspace has files of both states, and another try may mend that
+	half   bool // set while the workspace has files of both states, and another try may mend that
 }
 
-func (w still) hold() error {
+func (w *still) hold() error {
 	killpoint.Reach("restore-planned")
 	if w.frozen == nil {
 		return nil
@@ -196,8 +196,8 @@ func (w still) hold() error {
 
 // keepStill calls act while nothing in the prison runs. Afterwards it lets the processes go on and removes the journal. If act has
 // restored only a part of the files, the processes stay frozen, and the journal stays for the next process that looks for it.
-func (k Keeper) keepStill(ctx context.Context, runs bool, number int, act func(still) error) error {
-	w := still{ctx: context.WithoutCancel(ctx), half: new(bool)}
+func (k Keeper) keepStill(ctx context.Context, runs bool, number int, act func(*still) error) error {
+	w := &still{ctx: context.WithoutCancel(ctx)}
 	w.open = func() (prisons.Files, error) { return k.openToWrite(ctx, runs) }
 	if runs {
 		frozen, unlock, err := k.freeze(ctx, number)
@@ -208,7 +208,7 @@ func (k Keeper) keepStill(ctx context.Context, runs bool, number int, act func(s
 		w.frozen = frozen
 	}
 	err := act(w)
-	if *w.half {
+	if w.half {
 		return errors.Join(err, w.leave())
 	}
 	thawed := w.thaw()
@@ -254,14 +254,14 @@ func cannotFreeze(number int, err error) error {
 	return &environment.Refusal{Text: "the prison cannot be frozen: " + gitops.Text(err.Error()).String(), Next: []string{stopping(number)}}
 }
 
-func (w still) thaw() error {
+func (w *still) thaw() error {
 	if w.frozen == nil {
 		return nil
 	}
 	return w.frozen.Thaw()
 }
 
-func (w still) leave() error {
+func (w *still) leave() error {
 	if w.frozen == nil {
 		return nil
 	}
