@@ -121,7 +121,7 @@ func ParseTree(content []byte, hash int) ([]TreeEntry, error) {
 	entries, text := make([]TreeEntry, 0, count), string(content)
 	var hashes strings.Builder
 	hashes.Grow(count * hash * 2)
-	encoder := hex.NewEncoder(&hashes)
+	var digits [64]byte // of one hash
 	for at := 0; at < len(text); at += ends + 1 + hash {
 		ends = bytes.IndexByte(content[at:], 0)
 		mode, name, spaced := strings.Cut(text[at:at+ends], " ")
@@ -130,7 +130,7 @@ func ParseTree(content []byte, hash int) ([]TreeEntry, error) {
 			return nil, errTree
 		}
 		entries = append(entries, TreeEntry{Name: name, Entry: Entry{Mode: m}, RawMode: mode})
-		_, _ = encoder.Write(content[at+ends+1 : at+ends+1+hash]) // a strings.Builder returns no error
+		hashes.Write(digits[:hex.Encode(digits[:], content[at+ends+1:at+ends+1+hash])])
 	}
 	ids := OID(hashes.String())
 	for i := range entries {

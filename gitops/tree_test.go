@@ -25,3 +25,18 @@ func FuzzParseTree(f *testing.F) {
 		}
 	})
 }
+
+// The stages of a cycle parse each changed tree of each commit, so that an allocation for each entry would cost much.
+func TestParseTreeAllocatesTheSameForAnyTree(t *testing.T) {
+	for _, count := range []int{1, 1000} {
+		content := bytes.Repeat([]byte("100644 a\x00"+strings.Repeat("h", 20)), count)
+		got := testing.AllocsPerRun(10, func() {
+			if entries, err := ParseTree(content, 20); err != nil || len(entries) != count {
+				t.Errorf("%d entries, %v, want %d", len(entries), err, count)
+			}
+		})
+		if got > 3 {
+			t.Errorf("%d entries take %v allocations, want the entries, their text and their hashes", count, got)
+		}
+	}
+}

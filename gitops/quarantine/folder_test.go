@@ -274,3 +274,23 @@ func TestPanicsAreContained(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// An object that is in no pack is searched in each of them.
+func TestSearchInPackIndexAllocatesNothing(t *testing.T) {
+	i := newInner(t, gitopstest.Files{"a": "1", "d/b": "2"})
+	p, err := openIndex(i.packs+".idx", 20)
+	gitopstest.Check(t, err)
+	defer p.close()
+	name := make([]byte, 20)
+	got := testing.AllocsPerRun(10, func() {
+		for first := range 256 {
+			name[0] = byte(first)
+			if _, found, err := p.find(name); found || err != nil {
+				t.Errorf("%x: found %v, %v", name, found, err)
+			}
+		}
+	})
+	if got > 0 {
+		t.Errorf("a search takes allocations: %v for 256 searches", got)
+	}
+}

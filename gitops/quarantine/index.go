@@ -20,6 +20,7 @@ type packIndex struct {
 	hash   int         // length of a name in bytes
 	asked  int         // number of searches
 	fanout [256]uint32
+	names  [idxWindow * 32]byte // the names that find reads
 }
 
 var errPack = errors.New("a pack is not as it should be")
@@ -62,14 +63,13 @@ func (p *packIndex) find(name []byte) (offset int64, found bool, err error) {
 	if p.asked++; p.asked == idxAsked {
 		p.hold()
 	}
-	var buffer [idxWindow * 32]byte
 	for low < high {
 		// A binary search, until the remaining names can be read at once.
 		from, n := low, high-low
 		if n > idxWindow {
 			from, n = low+n/2-idxWindow/2, idxWindow
 		}
-		names := buffer[:int(n)*p.hash]
+		names := p.names[:int(n)*p.hash]
 		if _, err := p.idx.ReadAt(names, idxNames+int64(from)*int64(p.hash)); err != nil {
 			return 0, false, err
 		}
