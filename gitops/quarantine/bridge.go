@@ -165,15 +165,16 @@ func (b *Bridge) flush(ctx context.Context) error {
 	return nil
 }
 
-// Inspect returns an inspector of all objects that the bridge can read. It starts with the cache of the quarantine's
-// inspector, if there is one.
+// Inspect returns an inspector of all objects that the bridge can read. It shares the caches of the quarantine's inspector, if there
+// is one. Then one goroutine uses both.
 func (b *Bridge) Inspect(ctx context.Context, quarantine *Inspector) *Inspector {
 	i := Inspect(ctx, b.Git)
 	i.made = b.made
+	i.stores = openFolders(b.outer.Format, append([]string{b.dir}, b.stores()...)...)
 	if quarantine != nil {
 		i.read = quarantine.read
+		copy(i.stores[min(1, len(i.stores)):], quarantine.stores) // there are none for SHA-256
 	}
-	i.stores = openFolders(b.outer.Format, append([]string{b.dir}, b.stores()...)...)
 	return i
 }
 

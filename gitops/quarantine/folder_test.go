@@ -294,3 +294,24 @@ func TestSearchInPackIndexAllocatesNothing(t *testing.T) {
 		t.Errorf("a search takes allocations: %v for 256 searches", got)
 	}
 }
+
+// The cycle of a landing reads the same pack of the quarantine from both sides of the bridge.
+func TestBridgeSharesFolderOfQuarantine(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"sha1", "sha256"} {
+		i := newInner(t, gitopstest.Files{"a": "1"}, "--object-format="+format)
+		b, err := i.q.Bridge(i.outer.Repository, nil, filepath.Join(i.outer.State, "bridge"))
+		gitopstest.Check(t, err)
+		defer b.Close()
+		inside := i.q.Inspect(t.Context())
+		across := b.Inspect(t.Context(), inside)
+		if format == "sha1" && (len(across.stores) != 3 || across.stores[1] != inside.stores[0]) {
+			t.Errorf("the bridge has its own reader of the quarantine: %v, %v", across.stores, inside.stores)
+		}
+		gitopstest.Check(t, across.Close())
+		if c, err := inside.Commit(t.Context(), i.root); err != nil || c.Tree == "" {
+			t.Errorf("%s: after the bridge's inspector is closed: %v, %v", format, c, err)
+		}
+		gitopstest.Check(t, inside.Close())
+	}
+}
