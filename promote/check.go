@@ -38,6 +38,9 @@ func (e *Engine) check(ctx context.Context, f facts, w *lazyBridge, pairs []ledg
 	size := max(checkedAlone, len(pairs)/min(runtime.NumCPU(), 4)+1)
 	parts := make([][]ledger.GateResult, len(pairs)/size+1)
 	errs := make([]error, len(parts))
+	if len(parts) > 1 {
+		w.across.Forget() // the parts read the packs on their own
+	}
 	var one sync.Mutex
 	done := 0
 	next := func() { // counts a commit

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// readKept bounds the bytes of each of the two generations of objects that an inspector keeps. largestRead bounds
-	// one object.
-	readKept    = 12 << 20
-	largestRead = 1 << 20
+	// readKept bounds the bytes of each of the two generations of objects that an inspector keeps. Several inspectors have such a cache.
+	// It holds what 1,000 commits on 100 files change. With 4 MB, their promotion takes a fifth more processor time, with 12 MB no less.
+	readKept    = 8 << 20
+	largestRead = 1 << 20 // maximum size of one object
 	// treeEntryHeld is the approximate size of a tree entry in memory, without its name.
 	treeEntryHeld = 128
 	// keptBeside is the approximate overhead of a value in the cache.
@@ -69,4 +69,11 @@ func (i *Inspector) Lend(to *Inspector) {
 	copied := *i.read
 	copied.young, copied.old = maps.Clone(copied.young), maps.Clone(copied.old)
 	to.read = &copied
+}
+
+// Forget removes what an inspector has read of packs from memory. The parsed objects stay.
+func (i *Inspector) Forget() {
+	for _, s := range i.stores {
+		s.forget()
+	}
 }

@@ -30,7 +30,7 @@ const (
 	// bases. The versions of a file form a chain of deltas. Each entry is inflated once while it is cached, although
 	// all results together would be a hundred times as many bytes. A commit of a thousand files reads one chain after
 	// the other, in another order than that of the paths.
-	entriesKept = 8 << 20
+	entriesKept = 4 << 20
 	basesKept   = 8 << 20
 	// deltaDepth bounds the length of a chain of deltas, and deltasHeld its bytes. The agent chooses both.
 	deltaDepth = 4096
@@ -112,8 +112,8 @@ func (s *objectFolder) close() {
 }
 
 func (s *objectFolder) forget() {
-	s.entries = newGenerations[place, inflatedEntry](entriesKept, entriesKept/8)
-	s.bases = newGenerations[place, object](basesKept, basesKept/8)
+	s.entries = newGenerations[place, inflatedEntry](entriesKept, largestRead)
+	s.bases = newGenerations[place, object](basesKept, largestRead)
 }
 
 // contain turns a panic in go-git into an error.

@@ -315,3 +315,49 @@ func TestBridgeSharesFolderOfQuarantine(t *testing.T) {
 		gitopstest.Check(t, inside.Close())
 	}
 }
+
+func TestInspectorForgets(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, gitopstest.Files{"a": "1"})
+	look := i.q.Inspect(t.Context())
+	defer look.Close()
+	for range 2 {
+		look.read = newGenerations[gitops.OID, readObject](readKept, largestRead)
+		c, err := look.Commit(t.Context(), i.root)
+		gitopstest.Check(t, err)
+		_, err = look.Tree(t.Context(), c.Tree)
+		gitopstest.Check(t, err)
+		folder := look.stores[0]
+		if folder.entries.held == 0 {
+			t.Fatal("an inspector keeps nothing of a pack")
+		}
+		if look.Forget(); folder.entries.held+folder.bases.held > 0 {
+			t.Errorf("an inspector keeps %d bytes of packs", folder.entries.held+folder.bases.held)
+		}
+	}
+}
+
+// A cache keeps what was read last, within the size of two generations.
+func TestGenerationsHoldTheirSize(t *testing.T) {
+	t.Parallel()
+	const most, one = 100 * (10 + keptBeside), 10
+	g := newGenerations[int, int](most, one)
+	for n := range 1000 {
+		g.keep(n, n, one)
+		if got, ok := g.get(0); !ok || got != 0 {
+			t.Fatalf("a value that is read again is gone after %d others: %d, %v", n, got, ok)
+		}
+	}
+	held := 0
+	for _, generation := range []map[int]sized[int]{g.young, g.old} {
+		for _, v := range generation {
+			held += v.bytes + keptBeside
+		}
+	}
+	if _, ok := g.get(999); !ok || held > 2*most {
+		t.Errorf("%d bytes held, want at most %d, and the newest value (%v)", held, 2*most, ok)
+	}
+	if g.keep(-1, 1, one+1); g.young[-1].bytes > 0 {
+		t.Error("a value that is too large is kept")
+	}
+}
