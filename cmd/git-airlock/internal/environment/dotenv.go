@@ -19,15 +19,9 @@ const DotenvName = ".env"
 // maxDotenv bounds the bytes of the file.
 const maxDotenv = 1 << 20
 
-// ErrDotenvOutside reports that the file is a link to a file outside of the work tree. A commit of the agent may have brought the link.
-var ErrDotenvOutside = errors.New(DotenvName + " leads out of the work tree")
-
 // Dotenv reads the file. A missing file has no variables.
 func Dotenv(top string) (map[string]string, error) {
 	name := filepath.Join(top, DotenvName)
-	if outside(top, name) {
-		return nil, ErrDotenvOutside
-	}
 	if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return nil, nil
 	}
@@ -44,19 +38,6 @@ func Dotenv(top string) (map[string]string, error) {
 		return nil, err
 	}
 	return parseDotenv(string(content)), nil
-}
-
-// outside reports whether a name leads to a file that is not below top.
-func outside(top, name string) bool {
-	file, err := filepath.EvalSymlinks(name)
-	if err != nil {
-		return false // no file can be read
-	}
-	if top, err = filepath.EvalSymlinks(top); err != nil {
-		return true
-	}
-	below, err := filepath.Rel(top, file)
-	return err != nil || !filepath.IsLocal(below)
 }
 
 // parseDotenv reads lines NAME=VALUE, with an optional "export" and quotes. Single quotes keep all characters, and in double quotes

@@ -1,15 +1,11 @@
 package environment
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/git-airlock/git-airlock/gitops"
 )
 
 func TestParseDotenv(t *testing.T) {
@@ -24,30 +20,6 @@ func TestParseDotenv(t *testing.T) {
 	} {
 		if got := parseDotenv(content); !maps.Equal(got, want) {
 			t.Errorf("%q: %q, not %q", content, got, want)
-		}
-	}
-}
-
-// TestDotenvOutside makes the file a link.
-func TestDotenvOutside(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	top, link := filepath.Join(dir, "work"), filepath.Join(dir, "link")
-	if err := errors.Join(os.MkdirAll(filepath.Join(top, "a"), 0o700), os.Symlink("work", link), os.WriteFile(filepath.Join(dir, "own"), []byte("A=1"), 0o600),
-		os.WriteFile(filepath.Join(top, "a", "env"), []byte("A=1"), 0o600), os.Symlink("..", filepath.Join(top, "up"))); err != nil {
-		t.Fatal(err)
-	}
-	for target, want := range map[string]error{"a/env": nil, "../work/a/env": nil, filepath.Join(link, "a/env"): nil, "missing": nil, "../missing": nil, "a": nil,
-		"../own": ErrDotenvOutside, filepath.Join(dir, "own"): ErrDotenvOutside, "up/own": ErrDotenvOutside, "/proc/self/environ": ErrDotenvOutside, "..": ErrDotenvOutside} {
-		name := filepath.Join(top, DotenvName)
-		if err := errors.Join(gitops.Unless(os.Remove(name), fs.ErrNotExist), os.Symlink(target, name)); err != nil {
-			t.Fatal(err)
-		}
-		for _, from := range []string{top, link} {
-			vars, err := Dotenv(from)
-			if read := len(vars) > 0; !errors.Is(err, want) || read != strings.HasSuffix(target, "env") {
-				t.Errorf("%s: %q, %v", target, vars, err)
-			}
 		}
 	}
 }

@@ -132,7 +132,7 @@ var GitSettings = []Setting{
 var files = []Explained{
 	{".<word>-<4 hex digits>/", "the workspace, at the top of the work tree"},
 	{"coding-environment.toml", "the recipe, which describes the agent's environment; committed; see git-airlock-recipe(7)"},
-	{".env", "your variables; the agent gets those that the recipe or `--env` names. A link that leads out of the work tree is not read"},
+	{".env", "your variables; the agent gets those that the recipe or `--env` names"},
 	{"$GIT_COMMON_DIR/airlock/<id>/", "the airlock's files on the host: state, quarantine, journal, checkpoints, the event log, the daemon's lock and log"},
 	{"$GIT_COMMON_DIR/airlock-checks-<uid>", "the results of the checks that you have run here, up to 512 KiB; without the file, they run again"},
 	{"refs/airlock/runs/<session>/<n>", "the record of a run, see git-airlock-runs(1)"},

@@ -84,10 +84,7 @@ func read(c *cli.Context, s *session.Session, command []string, agent *session.A
 	if err := readSwitches(c, options, &r); err != nil {
 		return r, err
 	}
-	r.Dotenv, err = environment.Dotenv(s.Repo.Top)
-	if errors.Is(err, environment.ErrDotenvOutside) {
-		s.Report.Say("%s, and is not read; export the variables that the agent needs", err)
-	} else if err != nil {
+	if r.Dotenv, err = environment.Dotenv(s.Repo.Top); err != nil {
 		return r, err
 	}
 	r.Rules = airlock.Rules{Allow: ruleOption(c, "allow"), Deny: ruleOption(c, "deny")}
