@@ -29,8 +29,7 @@ type Error struct {
 	Stderr string   // head and tail of standard error, escaped, in one line
 	Lines  []string // the same as separate lines
 
-	signal  syscall.Signal // that ended it, or -1; SIGINT is ^C, which all processes of the terminal receive
-	bounded bool           // it had no memory left because of [Git.WithMemory]
+	signal syscall.Signal // that ended it, or -1; SIGINT is ^C, which all processes of the terminal receive
 }
 
 func (e *Error) Error() string {
@@ -42,8 +41,6 @@ func (e *Error) Error() string {
 	switch {
 	case e.signal == syscall.SIGXCPU:
 		ended = "it needs more processor time than allowed"
-	case e.signal == syscall.SIGKILL:
-		ended = "killed, as the kernel does when the machine runs out of memory"
 	case e.signal > 0:
 		ended = e.signal.String()
 	}
@@ -58,13 +55,11 @@ func Status(err error) int {
 	return -1
 }
 
-// Crashed reports whether a git command ended by a signal that nobody sends to end a program, or because it may not allocate more memory (see
-// [Git.WithMemory]). The same command would end in the same way again: git has a fault, or not enough memory for it. A machine that runs out of
-// memory is no such reason, since it may have memory in a moment: the kernel then kills a process, or refuses it memory.
+// Crashed reports whether a git command ended by a signal that nobody sends to end a program, or because it got no memory. The same command
+// would end in the same way again: git has a fault, or not enough memory for it.
 func Crashed(err error) bool {
-	sent := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGKILL}
 	e, ok := errors.AsType[*Error](err)
-	return ok && (e.bounded || e.signal > 0 && !slices.Contains(sent, e.signal) && !OutOfMemory(e))
+	return ok && OutOfMemory(e) || ok && e.signal > 0 && !slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, e.signal)
 }
 
 // Spent reports whether a git command ended because it used all of its processor time (see [Git.WithProcessor]).
@@ -303,7 +298,7 @@ func (g *Git) run(ctx context.Context, c Call) (err error) {
 			}
 		}()
 	}
-	return g.callError(ctx, c, g.feed(cmd, c.Stdin), &stderr)
+	return callError(ctx, c, g.feed(cmd, c.Stdin), &stderr)
 }
 
 // start starts a command, limits its memory before the command gets any input, and watches its processor time.
@@ -357,7 +352,7 @@ func (g *Git) feed(cmd *exec.Cmd, stdin io.Reader) error {
 	return err
 }
 
-func (g *Git) callError(ctx context.Context, c Call, err error, stderr *Stderr) error {
+func callError(ctx context.Context, c Call, err error, stderr *Stderr) error {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -366,9 +361,7 @@ func (g *Git) callError(ctx context.Context, c Call, err error, stderr *Stderr) 
 		return fmt.Errorf("git %s: %w", c.Args[0], ctx.Err())
 	case errors.As(err, &exit):
 		state, _ := exit.Sys().(syscall.WaitStatus)
-		e := &Error{c.Args, exit.ExitCode(), stderr.String(), stderr.lines(), state.Signal(), false}
-		e.bounded = g.memory > 0 && outOfBound(e, peakOf(exit.ProcessState), g.memory)
-		return e
+		return &Error{c.Args, exit.ExitCode(), stderr.String(), stderr.lines(), state.Signal()}
 	}
 	return fmt.Errorf("git %s: %w", c.Args[0], err)
 }

@@ -3,7 +3,6 @@ package gitops
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -49,17 +48,6 @@ func NoRoom(err error) bool {
 func OutOfMemory(e *Error) bool {
 	said := []string{"ut of memory", "annot allocate memory", "unable to create thread", "malloc failed"}
 	return slices.ContainsFunc(said, func(text string) bool { return strings.Contains(e.Stderr, text) })
-}
-
-// outOfBound reports whether a command that had used peak bytes of memory got no more because of a bound: what it had used, and what it tried to
-// allocate last, come near the bound. They need not reach the bound, since git names no size for some allocations, and since memory that
-// git has not written yet counts for the bound and not for the peak.
-func outOfBound(e *Error, peak, bound int64) bool {
-	var tried int64
-	if _, rest, there := strings.Cut(e.Stderr, "(tried to allocate "); there {
-		_, _ = fmt.Sscan(rest, &tried) // no number: the peak alone counts
-	}
-	return OutOfMemory(e) && tried >= bound/4-peak
 }
 
 // lockInTheWay returns the lock that git could not take because it exists already. It is empty if git failed for another reason.

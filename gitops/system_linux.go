@@ -3,7 +3,6 @@ package gitops
 import (
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,15 +13,6 @@ import (
 func limitMemory(pid int, bytes int64) {
 	limit := unix.Rlimit{Cur: uint64(bytes), Max: uint64(bytes)}
 	_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil)
-}
-
-// peakOf returns the most memory that an ended process has used at once, or this process if that is more: a new process begins with the number of
-// the one that made it.
-func peakOf(ended *os.ProcessState) int64 {
-	if used, ok := ended.SysUsage().(*syscall.Rusage); ok {
-		return used.Maxrss << 10
-	}
-	return 0
 }
 
 // busyTick is the interval for reading the processor time of a command.

@@ -12,9 +12,6 @@ import (
 // limitMemory does nothing: it needs Linux, as a prison does.
 func limitMemory(int, int64) {}
 
-// peakOf returns 0, since no process has a limit here.
-func peakOf(*os.ProcessState) int64 { return 0 }
-
 // endBusy does nothing: it needs the clock of another process, as on Linux.
 func endBusy(*os.Process, time.Duration) {}
 
