@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/verdict"
 )
@@ -68,49 +67,6 @@ func TestRebasedWithoutRejected(t *testing.T) {
 		}
 		w.nothingLeft()
 	}
-}
-
-// TestUndoOfRebased undoes landings whose commits the agent has rebased several times. Only the commits that the agent's history has get a verdict
-// beside the landed ones, and the earlier ones take it over when the agent goes back to them. A redo forgets all of these verdicts.
-func TestUndoOfRebased(t *testing.T) {
-	t.Parallel()
-	w := newReviewed(t)
-	w.commits("three", "three", "3\n")
-	w.commits("four", "four", "4\n")
-	w.cycle()
-	w.judge(review.Reject, "two")
-	w.judge(review.Approve, "one", "three", "four")
-	before := w.tip()
-	w.agent("rebase", "-q", "--onto", "HEAD~3", "HEAD~2")
-	w.agent("branch", "first")
-	for i := range 3 {
-		w.cycle()
-		w.agent("-c", fmt.Sprintf("user.name=committer %d", i), "rebase", "-q", "-f", "HEAD~2")
-	}
-	if o := w.cycle(); o.Pending != 0 || len(o.Rebased) != 2 {
-		t.Fatalf("%+v", o)
-	}
-	leftOut := func(want int) {
-		t.Helper()
-		d, err := ledger.ReadDecisions(w.engine.Dir())
-		check(t, err)
-		if o := w.cycle(); len(d.Dropped) != want || o.Pending != 0 || o.Held(ledger.Review) {
-			t.Errorf("%d commits are left out, want %d: %+v", len(d.Dropped), want, o)
-		}
-	}
-	_, err := w.undo()
-	check(t, err)
-	leftOut(6) // two, the three landed commits, and the newest forms of three and four
-	w.agent("reset", "-q", "--hard", "first")
-	w.cycle()
-	leftOut(6)
-	_, err = w.redo()
-	check(t, err)
-	leftOut(1)
-	if w.tip() != before {
-		t.Errorf("%q", w.subjects())
-	}
-	w.nothingLeft()
 }
 
 // rebaser is an agent that rebases its history without the commits that the user has rejected, and changes a commit now and then.

@@ -108,34 +108,20 @@ const reviewsKept = 5000
 // Review adds a verdict, in the place of an older one on the same inner commit. A commit that is rejected or undone is left out
 // from now on, and one with another verdict is not. parent is the first parent of the inner commit, or empty.
 func (d Decisions) Review(r Reviewed, parent gitops.OID) Decisions {
-	return d.ReviewAll([]Reviewed{r}, []gitops.OID{parent})
-}
-
-// ReviewAll is Review for several inner commits, none of them twice. parents has the first parent of each.
-func (d Decisions) ReviewAll(all []Reviewed, parents []gitops.OID) Decisions {
-	judged, decided := gitops.Set[gitops.OID]{}, gitops.Set[gitops.OID]{}
-	var fresh []Reviewed
-	var dropped []Dropped
-	for i, r := range all {
-		if old := d.ReviewOf(r.Inner); old != nil {
-			for _, v := range old.Owed() {
-				r.Earlier = append(slices.Clip(r.Earlier), *v)
-			}
-		}
-		judged.Add(r.Inner)
-		fresh = append(fresh, r)
-		if r.Word == review.Seen {
-			continue
-		}
-		decided.Add(r.Inner)
-		if r.Word.LeavesOut() {
-			dropped = append(dropped, Dropped{Commit: r.Inner, Parent: parents[i], Subject: r.Subject, At: Timestamp(r.At)})
+	if old := d.ReviewOf(r.Inner); old != nil {
+		for _, v := range old.Owed() {
+			r.Earlier = append(slices.Clip(r.Earlier), *v)
 		}
 	}
-	d.Reviewed = append(slices.DeleteFunc(slices.Clone(d.Reviewed), func(x Reviewed) bool { return judged[x.Inner] }), fresh...)
+	d.Reviewed = slices.DeleteFunc(slices.Clone(d.Reviewed), func(x Reviewed) bool { return x.Inner == r.Inner })
+	d.Reviewed = append(d.Reviewed, r)
 	d.Reviewed = d.Reviewed[max(0, len(d.Reviewed)-reviewsKept):]
-	if len(decided) > 0 {
-		d.Dropped = append(slices.DeleteFunc(slices.Clone(d.Dropped), func(x Dropped) bool { return decided[x.Commit] }), dropped...)
+	if r.Word == review.Seen {
+		return d
+	}
+	d.Dropped = slices.DeleteFunc(slices.Clone(d.Dropped), func(x Dropped) bool { return x.Commit == r.Inner })
+	if r.Word.LeavesOut() {
+		d.Dropped = append(d.Dropped, Dropped{Commit: r.Inner, Parent: parent, Subject: r.Subject, At: Timestamp(r.At)})
 	}
 	return d
 }
@@ -166,10 +152,9 @@ func (d Decisions) Open(landed func(gitops.OID) bool) Decisions {
 	return d
 }
 
-// Forget removes the verdicts on inner commits, and the decisions to leave them out.
-func (d Decisions) Forget(inner ...gitops.OID) Decisions {
-	gone := gitops.SetOf(inner...)
-	d.Reviewed = slices.DeleteFunc(slices.Clone(d.Reviewed), func(x Reviewed) bool { return gone[x.Inner] })
-	d.Dropped = slices.DeleteFunc(slices.Clone(d.Dropped), func(x Dropped) bool { return gone[x.Commit] })
+// Forget removes the verdict on an inner commit, and the decision to leave it out.
+func (d Decisions) Forget(inner gitops.OID) Decisions {
+	d.Reviewed = slices.DeleteFunc(slices.Clone(d.Reviewed), func(x Reviewed) bool { return x.Inner == inner })
+	d.Dropped = slices.DeleteFunc(slices.Clone(d.Dropped), func(x Dropped) bool { return x.Commit == inner })
 	return d
 }

@@ -80,15 +80,14 @@ func (l *Ledger) Rebased() (inner []gitops.OID) {
 	return inner
 }
 
-// FormsOf returns the rebased forms of landed pairs, also if these are not landed at present.
-func (l *Ledger) FormsOf(landed []Pair) (forms []Pair) {
-	images := gitops.SetOf(Outers(landed)...)
+// FormsOf returns the rebased inner commits of outer commits, also if these are not landed at present.
+func (l *Ledger) FormsOf(outer ...gitops.OID) (inner []gitops.OID) {
 	for _, p := range l.rebased {
-		if images[p.Outer] {
-			forms = append(forms, p)
+		if slices.Contains(outer, p.Outer) {
+			inner = append(inner, p.Inner)
 		}
 	}
-	return forms
+	return inner
 }
 
 // Originals returns landed inner commits that reach all those of which the agent has other forms. The agent's main does not have them any more,

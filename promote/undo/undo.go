@@ -187,20 +187,16 @@ func (s *standing) remoteWith(ctx context.Context, o operation.Operation) (strin
 // undone returns the decisions with the verdict that the commits of a landing are left out.
 func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.Decisions, error) {
 	d := s.Decisions
-	forms, err := s.present(ctx, s.Ledger.FormsOf(o.Landed))
-	if err != nil {
-		return d, err
-	}
-	pairs := slices.Concat(o.Landed, forms)
+	pairs := withForms(s.Ledger, o.Landed)
 	landed := ledger.Inners(pairs)
 	all, err := s.Inside.About(ctx, landed...)
 	if err != nil {
 		return d, err
 	}
-	parents := make([]gitops.OID, len(pairs))
 	for i, p := range pairs {
-		r := &all[i]
-		if parents[i], err = s.Inside.Parent(ctx, p.Inner); err != nil {
+		r := all[i]
+		parent, err := s.Inside.Parent(ctx, p.Inner)
+		if err != nil {
 			return d, err
 		}
 		r.Verdict = review.Verdict{Word: review.Undone, By: s.Settings.User.String(), At: ledger.Timestamp(s.Now), Inner: p.Inner, Commit: p.Outer,
@@ -208,29 +204,24 @@ func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.De
 		if before := d.ReviewOf(p.Inner); before != nil {
 			r.Number = before.Number // approve removes its ref
 		}
+		d = d.Review(r, parent)
 	}
 	// The user may reject a commit by its number before a review lists it. If the numbers cannot be stored, the review gives them.
 	if n, err := ledger.ReadNumbers(s.e.Dir()); err == nil && n.Give(landed) && !s.e.Repo.Dry {
 		_ = n.Write(s.e.Dir())
 	}
-	return d.ReviewAll(all, parents), nil
+	return d, nil
 }
 
-// present returns the pairs whose inner commits the agent's history has, each once. A commit that comes into it later takes over the verdict of
-// the one that makes the same change, see [decision.Follow].
-func (s *standing) present(ctx context.Context, forms []ledger.Pair) (there []ledger.Pair, err error) {
-	if len(forms) == 0 {
-		return nil, nil
-	}
-	reached, err := s.Inside.Quarantine.Unreached(ctx, []gitops.OID{s.Plan.Tip}, []gitops.OID{s.Ledger.Base.Inner})
-	left := gitops.SetOf(reached...)
-	for _, p := range forms {
-		if left[p.Inner] {
-			there = append(there, p)
-			delete(left, p.Inner)
+// withForms returns landed pairs, and those of the commits into which the agent has rebased them.
+func withForms(l *ledger.Ledger, landed []ledger.Pair) (all []ledger.Pair) {
+	for _, p := range landed {
+		all = append(all, p)
+		for _, form := range l.FormsOf(p.Outer) {
+			all = append(all, ledger.Pair{Inner: form, Outer: p.Outer})
 		}
 	}
-	return there, err
+	return all
 }
 
 // Redo makes the landing that was undone last once more, and returns it. The error is [operation.ErrNothing] if no landing can be redone, and
@@ -279,13 +270,11 @@ func redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 	if err := s.land(ctx, forward, o.After, notes); err != nil {
 		return o, errors.Join(err, s.Ledger.SetTail(waiting), s.Ledger.Save())
 	}
-	var undone []gitops.OID
-	for _, p := range slices.Concat(o.Landed, s.Ledger.FormsOf(o.Landed)) {
+	for _, p := range withForms(s.Ledger, o.Landed) {
 		if r := s.Decisions.ReviewOf(p.Inner); r != nil && r.Word == review.Undone {
-			undone = append(undone, p.Inner)
+			s.Decisions = s.Decisions.Forget(p.Inner)
 		}
 	}
-	s.Decisions = s.Decisions.Forget(undone...)
 	return o, s.Decisions.Write(e.Dir())
 }
 
