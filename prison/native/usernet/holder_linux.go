@@ -41,7 +41,7 @@ type holder struct {
 	authorities *control.Authorities
 	// secrets are the values of credentials, kept in memory only. If an earlier holder was killed, the values must be read again.
 	secrets []secret.Secret
-	reading sync.Mutex // held while a value is read again
+	reading sync.Mutex // held while a value is read again, and for readPause afterwards
 }
 
 // newHolder returns the holder of a network. It goes on counting the uses of credentials where an earlier network ended.
@@ -154,18 +154,17 @@ func (h *holder) renew(old secret.Secret) {
 // readAgain renews a credential whose value a server has refused. It reads only one value at a time, so that the agent cannot start many
 // of the user's programs.
 func (h *holder) readAgain(name string) {
-	if !h.reading.TryLock() {
+	h.mu.Lock()
+	i := slices.IndexFunc(h.secrets, func(s secret.Secret) bool { return s.Name == name && !s.Source.Fixed() })
+	if i < 0 || !h.reading.TryLock() {
+		h.mu.Unlock()
 		return
 	}
-	defer h.reading.Unlock()
-	h.mu.Lock()
-	secrets := slices.Clone(h.secrets)
+	old := h.secrets[i]
 	h.mu.Unlock()
-	i := slices.IndexFunc(secrets, func(s secret.Secret) bool { return s.Name == name && !s.Source.Fixed() })
-	if i >= 0 {
-		h.renew(secrets[i])
-		time.Sleep(readPause)
-	}
+	defer h.reading.Unlock()
+	h.renew(old)
+	time.Sleep(readPause)
 }
 
 // read reads the rules. If that fails, the previous rules stay valid; before the first success, nothing is allowed.
