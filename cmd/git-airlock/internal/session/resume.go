@@ -131,7 +131,11 @@ func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 		err = s.Prisons().Trust(ctx, *r, s.Now())
 	}
 	if err != nil {
-		return errors.Join(err, b.Stop(context.WithoutCancel(ctx), spec), restore())
+		stopped := b.Stop(context.WithoutCancel(ctx), spec)
+		if stopped == nil { // otherwise a prison of the new image may be there
+			stopped = restore()
+		}
+		return errors.Join(err, stopped)
 	}
 	r.Phase = airlock.Running
 	return s.Store.Save(*r)
