@@ -59,6 +59,8 @@ var diskCases = map[string][]ruleCase{
 		{name: "carriage returns in scripts", change: files{".gitattributes": "*.sh text eol=crlf\n"}, want: "flag", path: ".gitattributes"},
 		{name: "carriage returns in files without a certain extension", change: files{"a/.gitattributes": "bin/* eol=crlf\n"}, want: "flag", path: "a/.gitattributes"},
 		{name: "carriage returns by a macro", change: files{".gitattributes": "[attr]dos text eol=crlf\n"}, want: "flag", path: ".gitattributes"},
+		{name: "carriage returns by a macro that was there", before: files{".gitattributes": "[attr]dos text eol=crlf\n"}, change: files{".gitattributes": "[attr]dos text eol=crlf\n*.sh dos\n"}, want: "flag", path: ".gitattributes"},
+		{name: "carriage returns in the files of a shell", change: files{".gitattributes": ".bashrc eol=crlf\n"}, want: "flag", path: ".gitattributes"},
 		{name: "carriage returns that scripts get", before: files{".gitattributes": "* text eol=crlf\n*.sh eol=lf\n"}, change: files{".gitattributes": "* text eol=crlf\n"}, want: "flag", path: ".gitattributes"},
 		{name: "carriage returns in other files", before: files{".gitattributes": "*.sh eol=lf\n"}, change: files{".gitattributes": "*.bat text eol=crlf\nsrc/*.sln eol=crlf\na.b/*.Cmd eol=crlf\n*.sh text eol=lf\n"}},
 		{name: "bytes that are ASCII in both", change: files{".gitattributes": "*.a working-tree-encoding=ISO-8859-1\n*.b working-tree-encoding=cp1252\n*.c working-tree-encoding=utf-8\n*.d working-tree-encoding=EUC-KR\n*.e -working-tree-encoding\n"}},

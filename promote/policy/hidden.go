@@ -5,10 +5,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -52,7 +50,7 @@ func hiddenText(ctx context.Context, in *inspection, c gitops.Change, r *report)
 			return nil
 		}
 		if line, found := findIdentified(text); found != "" {
-			r.at(c.Path, "line %d has %s between $Id: and $, which git replaces on the disk where the attribute ident is set", added.line+line, gitops.Text(found))
+			r.at(c.Path, "line %d has %s between $Id: and $, which git replaces on the disk where the attribute ident is set", added.line+line, gitops.Text(words.Shorten(found, maxQuoted)))
 			return nil
 		}
 	}
@@ -67,15 +65,15 @@ var plainEncodings = []string{"", "utf-8", "utf8", "ascii", "us-ascii"}
 // instead of control characters, as on Windows.
 var latinEncodings = map[string]bool{"iso-8859-1": false, "iso8859-1": false, "latin1": false, "latin-1": false, "iso-8859-15": false, "windows-1252": true, "cp1252": true}
 
-// maxEncoding bounds the characters of an encoding in a flag. The agent chooses them.
-const maxEncoding = 60
+// maxQuoted bounds the characters of a text in a flag. The agent chooses them.
+const maxQuoted = 60
 
 // hiddenMessage finds such characters in the message.
 func hiddenMessage(_ context.Context, in *inspection, r *report) error {
 	encoding := strings.ToLower(in.Encoding)
 	windows, latin := latinEncodings[encoding]
 	if !latin && !slices.Contains(plainEncodings, encoding) {
-		r.at("", "the message is encoded in %s, and may contain characters that were not checked", gitops.Text(words.Shorten(in.Encoding, maxEncoding)))
+		r.at("", "the message is encoded in %s, and may contain characters that were not checked", gitops.Text(words.Shorten(in.Encoding, maxQuoted)))
 	}
 	line, char := findHidden(in.Message, true)
 	if char == "" && latin { // git shows the bytes if it cannot convert them, so both forms are checked
@@ -177,23 +175,35 @@ func hiddenDiffs(ctx context.Context, in *inspection, c gitops.Change, r *report
 }
 
 // endings reports attribute lines by which shell scripts get a carriage return at the end of each line on the disk, which no diff shows. For a
-// shell it belongs to the last word, so that it undoes the backslash of a continued line, and makes another command of "exit".
+// shell it belongs to the last word, so that it undoes the backslash of a continued line, and makes another command of "exit". Lines in another
+// order, or of another file, are not compared.
 func endings(a *attributeChange, path string, r *report) {
-	ending := func(l attribute.Line, state string) bool {
-		return slices.Contains(l.States, state) && scripts(l.Pattern)
+	adds := func(s attribute.Effect) bool { return !s.Reversed && s.State == "eol=crlf" }
+	through := a.macros.Leading(adds)
+	returns := func(l attribute.Line) bool {
+		return scripts(l.Pattern) && slices.ContainsFunc(l.States, func(state string) bool {
+			s := attribute.Effect{State: state}
+			return adds(s) || through[s.Use()]
+		})
+	}
+	keepsOut := func(l attribute.Line) bool {
+		return scripts(l.Pattern) && slices.ContainsFunc(l.States, func(state string) bool { return slices.Contains([]string{"eol=lf", "-text", "binary"}, state) })
+	}
+	name := func(l attribute.Line) string {
+		return words.Shorten(cmp.Or(l.Pattern, attribute.MacroMark+l.Macro), maxQuoted)
 	}
 	for _, l := range a.added() {
-		if ending(l, "eol=crlf") {
-			r.at(path, "line %d: on the disk, the lines of %s end with a carriage return, which shells take for a part of the command", l.Number, cmp.Or(l.Pattern, attribute.MacroMark+l.Macro))
+		if returns(l) {
+			r.at(path, "line %d: on the disk, the lines of %s end with a carriage return, which shells take for a part of the command", l.Number, name(l))
 		}
 	}
-	if !slices.ContainsFunc(a.after, func(l attribute.Line) bool { return ending(l, "eol=crlf") }) {
+	if !slices.ContainsFunc(a.after, returns) {
 		return
 	}
 	for _, l := range a.before {
-		kept := func(n attribute.Line) bool { return n.Pattern == l.Pattern && ending(n, "eol=lf") }
-		if ending(l, "eol=lf") && !slices.ContainsFunc(a.after, kept) {
-			r.at(path, "line %d, which keeps the carriage return out of %s, is removed", l.Number, cmp.Or(l.Pattern, attribute.MacroMark+l.Macro))
+		kept := func(n attribute.Line) bool { return n.Pattern == l.Pattern && keepsOut(n) }
+		if keepsOut(l) && !slices.ContainsFunc(a.after, kept) {
+			r.at(path, "line %d, which keeps the carriage return out of %s, is removed", l.Number, name(l))
 		}
 	}
 }
@@ -201,27 +211,33 @@ func endings(a *attributeChange, path string, r *report) {
 // scripts reports whether a pattern may match shell scripts: its files have no certain extension, or one of theirs. The pattern of a macro is
 // empty and may stand for all files.
 func scripts(pattern string) bool {
-	_, extension, found := strings.Cut(pattern[strings.LastIndex(pattern, "/")+1:], ".")
-	extension = extension[strings.LastIndex(extension, ".")+1:]
-	return !found || strings.ContainsAny(extension, `*?[]\`) || slices.Contains([]string{"sh", "bash", "dash", "ksh", "zsh", "bats", "mk"}, strings.ToLower(extension))
+	name := strings.TrimPrefix(pattern[strings.LastIndex(pattern, "/")+1:], ".")
+	dot := strings.LastIndex(name, ".")
+	extension := name[dot+1:]
+	return dot < 0 || strings.ContainsAny(extension, `*?[]\`) || slices.Contains([]string{"sh", "bash", "dash", "ksh", "zsh", "bats", "mk"}, strings.ToLower(extension))
 }
 
-// identified matches a text between $Id: and $ that git replaces by an object's name on the disk, where the attribute ident is set. A text with
-// spaces counts as written by another version control system, but git's two implementations (convert.c, ident_to_worktree and is_foreign_ident)
-// differ in which spaces count. objectName matches what git itself writes there.
-var identified, objectName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\$Id:([^\n$ ][^\n$]*|[^\n$][^\n$ ]* ?)\$`) }),
-	sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ ?[0-9a-f]* ?$`) })
-
-// findIdentified returns the first text that ident replaces by something else, and the number of lines before it.
+// findIdentified returns the first text between $Id: and $ that git replaces on the disk where the attribute ident is set, and the number of
+// lines before it. It returns neither the name of an object, which git itself writes there, nor a text that git keeps: one with spaces
+// counts as written by another version control system. Git's two implementations (convert.c, ident_to_worktree and is_foreign_ident) differ in
+// which spaces count.
 func findIdentified(text []byte) (line int, found string) {
-	for at := 0; ; at++ {
-		next := bytes.Index(text[at:], []byte("$Id:"))
+	mark, space := []byte("$Id:"), []byte(" ")
+	for at := 0; ; {
+		next := bytes.Index(text[at:], mark)
 		if next < 0 {
 			return 0, ""
 		}
-		at += next
-		if m := identified().FindSubmatch(text[at:]); m != nil && !objectName().Match(m[1]) {
-			return bytes.Count(text[:at], []byte("\n")), string(m[1])
+		at += next + len(mark)
+		end := bytes.IndexAny(text[at:], "$\n")
+		if end <= 0 || text[at+end] == '\n' {
+			continue
+		}
+		between := text[at : at+end]
+		kept := between[0] == ' ' && bytes.Contains(bytes.TrimSuffix(between[1:], space), space)
+		id := bytes.TrimSuffix(bytes.TrimPrefix(between, space), space)
+		if !kept && len(bytes.Trim(id, "0123456789abcdef")) > 0 {
+			return bytes.Count(text[:at], []byte("\n")), string(between)
 		}
 	}
 }
