@@ -115,8 +115,9 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 		built.Apart = true
 		return b.result(built), nil
 	}
-	if r.Plan.Aside[0].Commit != unbuilt[0].Commit || len(r.Plan.Decisions.Dropped) > 0 {
-		return none, nil // the commit's own tree has changes of commits that are left out
+	dropped, err := r.Trees.before(ctx, unbuilt[0].Commit, r.Plan.Drops)
+	if err != nil || r.Plan.Aside[0].Commit != unbuilt[0].Commit || len(dropped) > 0 {
+		return none, err // the commit's own tree has changes of commits that are left out
 	}
 	b, err := r.build(ctx, nil, nil, r.Plan.Exact().Outer, asTheyAre)
 	if err != nil {
@@ -283,18 +284,18 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 		return nil, err
 	}
 	c := Conflict{Commit: a.Commit, Paths: []string{}}
-	if b.lacks(a.Link) {
-		c.Lacking = &ledger.Dropped{Commit: a.Commit, Subject: inner.Subject()}
-	}
 	parents, ok := b.parentsBeside(a, on)
 	if !ok || b.bringsAbsent(a) || len(a.Parents) > 1 && b.waits(a.Parents[0]) {
-		return &c, nil
+		return b.lacking(ctx, c, inner, false)
 	}
 	tree := inner.Tree
 	if len(parents) > 0 {
 		var applies bool
-		if tree, applies, err = b.applyBeside(ctx, a, tree, parents, &c); err != nil || !applies {
-			return &c, err
+		if tree, applies, err = b.applyBeside(ctx, a, tree, parents, &c); err == nil && !applies {
+			return b.lacking(ctx, c, inner, true)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	p := ledger.Pair{Inner: a.Commit, Aside: older, Without: slices.Concat(b.unnamedOf(a.Dropped), b.unnamed(b.plan.Aside[:position]))}
@@ -397,9 +398,26 @@ func (b *builder) parentsBeside(a history.Aside, on gitops.OID) (parents []gitop
 	return parents, true
 }
 
-// lacks reports whether commits that the user dropped may be the reason why a commit does not apply.
-func (b *builder) lacks(l quarantine.Link) bool {
-	return len(b.plan.Decisions.Dropped) > 0 || slices.ContainsFunc(b.plan.Aside, func(a history.Aside) bool {
-		return b.placed[a.Commit] == "" && a.Commit != l.Commit && slices.Contains(l.Parents, a.Commit)
-	})
+// lacking sets Lacking in a conflict if the commit needs commits that the user dropped, or has a parent that is still set aside. own reports that
+// the change of the commit itself did not apply: then it needs the dropped commits only if it does not apply to the agent's trees without them.
+func (b *builder) lacking(ctx context.Context, c Conflict, inner gitops.Commit, own bool) (*Conflict, error) {
+	lacks := slices.ContainsFunc(inner.Parents, func(id gitops.OID) bool { return !b.plan.Drops(id) && b.waits(id) })
+	switch {
+	case lacks || len(b.plan.Decisions.Dropped) == 0:
+	case own:
+		var err error
+		if lacks, err = b.request.Trees.Needs(ctx, c.Commit, b.plan.Drops); err != nil {
+			return nil, err
+		}
+	default:
+		dropped, err := b.request.Trees.before(ctx, c.Commit, b.plan.Drops)
+		if err != nil {
+			return nil, err
+		}
+		lacks = len(dropped) > 0
+	}
+	if lacks {
+		c.Lacking = &ledger.Dropped{Commit: c.Commit, Subject: inner.Subject()}
+	}
+	return &c, nil
 }

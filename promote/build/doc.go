@@ -17,5 +17,6 @@
 //
 // A commit that was set aside is built on top of the others: its tree is the merge of its change since its first parent
 // with the tree of the outer commit before it. If it was left out when others landed, and may land now, it is built in this way before the
-// new commits, unless it conflicts there.
+// new commits, unless it conflicts there. If it conflicts, the cause is a dropped commit only if its change does not apply to the agent's own trees
+// without the dropped commits before it: see [Trees.Needs]. Otherwise the user can merge it.
 package build

@@ -35,7 +35,7 @@ func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Co
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	without, conflicts, err := b.withoutChanges(ctx, base, left)
+	without, conflicts, err := b.request.Trees.withoutChanges(ctx, base, left)
 	if err != nil {
 		return err
 	}
@@ -171,50 +171,8 @@ func (b *builder) lineSinceAgain(ctx context.Context) ([]quarantine.Link, error)
 	return line, nil
 }
 
-// leftOutBefore returns the commits that a commit reaches, that were left out when other commits landed, and that are not built yet. It leaves out
-// root commits that merges bring: they have no change of their own, since those of the merges have their files.
+// leftOutBefore returns the commits that a commit follows, that were left out when other commits landed, and that are not built yet, oldest first.
 func (b *builder) leftOutBefore(ctx context.Context, commit gitops.OID) ([]gitops.OID, error) {
-	seen, first := map[gitops.OID]bool{b.plan.Ledger.Base.Inner: true}, map[gitops.OID]gitops.OID{}
-	for todo := []gitops.OID{commit}; len(todo) > 0; {
-		id := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if seen[id] || b.plan.Brought[id] || b.plan.Ledger.HasOuter(id) {
-			continue
-		}
-		c, err := b.request.Inside.Commit(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		seen[id], todo = len(c.Parents) > 0, append(todo, c.Parents...)
-		if len(c.Parents) > 0 {
-			first[id] = c.Parents[0]
-		}
-	}
-	oldest := commit // of the first-parent history
-	for first[oldest] != "" {
-		oldest = first[oldest]
-	}
-	seen[oldest] = true
-	return slices.DeleteFunc(b.plan.Ledger.LeftOut(), func(id gitops.OID) bool { return !seen[id] || b.placed[id] != "" }), nil
-}
-
-// withoutChanges returns an inner tree without the changes of some commits. It takes back the change of the newest commit first.
-func (b *builder) withoutChanges(ctx context.Context, tree gitops.OID, commits []gitops.OID) (without gitops.OID, conflicts []string, err error) {
-	for _, id := range slices.Backward(commits) {
-		c, err := b.request.Inside.Commit(ctx, id)
-		if err != nil {
-			return "", nil, err
-		}
-		m := quarantine.Merge{Ours: tree, Own: true}
-		if m.Base, err = b.request.Trees.Tree(ctx, id); err != nil {
-			return "", nil, err
-		}
-		if m.Theirs, err = b.request.Trees.Tree(ctx, b.parentOf(quarantine.Link{Parents: c.Parents})); err != nil {
-			return "", nil, err
-		}
-		if tree, conflicts, err = b.mergeOn(ctx, m); err != nil || conflicts != nil {
-			return "", conflicts, err
-		}
-	}
-	return tree, nil, nil
+	left := gitops.SetOf(b.plan.Ledger.LeftOut()...)
+	return b.request.Trees.before(ctx, commit, func(id gitops.OID) bool { return left[id] && b.placed[id] == "" })
 }

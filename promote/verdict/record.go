@@ -430,7 +430,7 @@ func (q *request) blocked(ctx context.Context, held map[gitops.OID]bool) (map[gi
 }
 
 // blockedOnBranch is blocked for a branch that lacks commits because later ones landed without them. It applies the change of each commit to
-// the tree of the branch.
+// the tree of the branch. A commit that conflicts there is blocked only if it needs one that is left out: the user's own commit may be the cause.
 func (q *request) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool, trees *build.Trees) (map[gitops.OID][]string, error) {
 	blocked, out := map[gitops.OID][]string{}, func(id gitops.OID) bool { return held[id] || q.Plan.Drops(id) }
 	brings := q.Plan.Brings(q.all, out)
@@ -458,10 +458,16 @@ func (q *request) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool,
 			continue
 		}
 		tree, conflicts, err = trees.Merge(ctx, base, ours, theirs)
-		if conflicts != nil || tree == ours && len(l.Parents) == 1 {
-			blocked[l.Commit] = append([]string{}, conflicts...)
-		} else {
+		if conflicts == nil && (tree != ours || len(l.Parents) > 1) {
 			ours = tree
+			continue
+		}
+		needs := false
+		if err == nil {
+			needs, err = trees.Needs(ctx, l.Commit, func(id gitops.OID) bool { return out(id) || blocked[id] != nil })
+		}
+		if needs {
+			blocked[l.Commit] = append([]string{}, conflicts...)
 		}
 	}
 	return blocked, err

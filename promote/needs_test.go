@@ -1,0 +1,87 @@
+package promote_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+// TestConflictWithUserNeedsNoRejectedCommit rejects random commits and approves the others, while the user's commits conflict with some. Each
+// commit rewrites one of a few files, so that it needs exactly the commits before it that rewrite the same file. Only those that follow a rejected
+// commit of their file are blocked. The user can merge the others, whichever commits are rejected.
+func TestConflictWithUserNeedsNoRejectedCommit(t *testing.T) {
+	t.Parallel()
+	for _, seed := range seeds(t, few(3, 8)) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 11))
+			base, files := tree{}, []string{"f0", "f1", "f2", "f3"}
+			for _, name := range files {
+				base[name] = plain(name + "\n")
+			}
+			w := newWorld(t, "sha1", base)
+			w.git("config", "airlock.review", "land")
+			mine, rejected, of := map[string]bool{}, map[string]bool{}, map[string]string{}
+			var names []string
+			for i := range 5 + r.IntN(5) {
+				name := fmt.Sprint("c", i)
+				names, of[name] = append(names, name), files[r.IntN(len(files))]
+				w.commits(name, of[name], name+"\n")
+			}
+			for _, name := range files[:1+r.IntN(2)] {
+				mine[name] = true
+				w.mine(name, "mine\n")
+			}
+			w.cycle()
+			say := func(word review.Word, name string) {
+				w.verdict(word, "because", name)
+				if r.IntN(2) == 0 {
+					w.cycle()
+				}
+			}
+			for _, i := range r.Perm(len(names)) {
+				if rejected[names[i]] = r.IntN(3) == 0; rejected[names[i]] {
+					say(review.Reject, names[i])
+				} else {
+					say(review.Approve, names[i])
+				}
+			}
+			w.cycle()
+			w.cycle() // the one after a landing builds what conflicts
+			var want, blocked, conflicting []string
+			for i, name := range names {
+				switch refused := func(n string) bool { return rejected[n] && of[n] == of[name] }; {
+				case rejected[name]:
+					want = append(want, name+":rejected")
+				case slices.ContainsFunc(names[:i], refused):
+					want, blocked = append(want, name+":blocked"), append(blocked, name)
+				case mine[of[name]]:
+					want, conflicting = append(want, name+":approved"), append(conflicting, name)
+				}
+			}
+			got := strings.Fields(w.states())
+			if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+				t.Fatalf("states %q, want %q\nof %v, mine %v, %+v", got, want, of, mine, w.state())
+			}
+			for _, name := range blocked {
+				w.verdict(review.Reject, "needs another", name)
+			}
+			o := w.cycle()
+			if o.Held(ledger.Conflict) != (len(conflicting) > 0) {
+				t.Fatalf("%+v", o)
+			}
+			if len(conflicting) == 0 {
+				return
+			}
+			step, merging, err := w.engine.Resolve(t.Context())
+			if err != nil || !merging || w.git("log", "-1", "--format=%s", string(step)) != conflicting[0] {
+				t.Errorf("resolving %q: %s, %t, %v; %+v", conflicting, step, merging, err, o)
+			}
+		})
+	}
+}
