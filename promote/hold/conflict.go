@@ -13,6 +13,9 @@ import (
 // Resolve is the command that starts the merge of a conflicting commit.
 const Resolve = "git airlock promote --resolve"
 
+// nameFirst is the command that names the hold of the commits that come before a conflict. It starts the merge once they are out of the way.
+const nameFirst = Resolve + "  # shows what comes first"
+
 // Conflict returns the hold of a commit that changes the same lines as the user's commits, that git am does not apply, or that needs a
 // dropped commit. takenOff reports that the user has only taken landed commits off the branch. refused is [history.Plan.RefusedBefore].
 func Conflict(c build.Conflict, branch gitops.Text, takenOff bool, refused func(gitops.OID) []ledger.Reviewed) ledger.Hold {
@@ -26,8 +29,8 @@ func Conflict(c build.Conflict, branch gitops.Text, takenOff bool, refused func(
 	case c.Refused != "":
 		return ledger.Hold{Reason: ledger.Conflict, Message: gitops.Text(c.Refused).String(), Next: []string{"git airlock promote --engine tree"}}
 	case c.Behind:
-		h.Message = fmt.Sprintf("commit %.12s and a commit on %s change the same lines; you can merge it once those have landed that do not need it", c.Commit, branch)
-		h.Next = []string{"git airlock status", "git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
+		h.Message = fmt.Sprintf("commit %.12s and a commit on %s change the same lines; you can merge it once the pending commits that do not need it have landed or are left out", c.Commit, branch)
+		h.Next = []string{nameFirst, "git airlock review", "git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
 	case takenOff:
 		h.Message = fmt.Sprintf("commits that landed were taken off %s, and the agent's next change the same lines", branch)
 		h.Next = []string{Resolve + "  # brings them back"}
@@ -55,7 +58,7 @@ func Crashed(commit gitops.OID, err error) error {
 }
 
 // Behind returns the hold of a conflict that cannot be merged yet, with the next commands of the one that keeps other commits from landing
-// before it. It is nil without a conflict.
+// before it. It is nil without a conflict. Its next commands do not include the one that prints this hold.
 func Behind(holds []ledger.Hold) *ledger.Hold {
 	conflicts := func(h ledger.Hold) bool { return h.Reason == ledger.Conflict }
 	first := slices.IndexFunc(holds, conflicts)
@@ -67,5 +70,6 @@ func Behind(holds []ledger.Hold) *ledger.Hold {
 		conflict.Message += fmt.Sprintf(" (%s: %s)", holds[other].Reason, holds[other].Message)
 		conflict.Next = holds[other].Next
 	}
+	conflict.Next = slices.DeleteFunc(slices.Clone(conflict.Next), func(next string) bool { return next == nameFirst })
 	return &conflict
 }
