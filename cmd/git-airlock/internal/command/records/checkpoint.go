@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -225,6 +226,10 @@ func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers [
 			return err
 		}
 	}
+	last, err := ledger.ReadOutcome(s.Store.Dir(k.Record.ID))
+	if err != nil {
+		return err
+	}
 	before, err := k.Restore(c.Context, o)
 	if err != nil {
 		return err
@@ -234,6 +239,7 @@ func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers [
 		what = fmt.Sprintf("restored from checkpoint %d: %s", o.Number, checkpoints.Paths(o.Scope))
 	}
 	s.Report.Say("%s, and the ids of the workspace are as they must be", what)
+	promoteRestored(c.Context, s, k.Record, last)
 	s.Report.Hint(checkpoints.Command(before.Number, o.Freeze) + "  # undoes it")
 	return nil
 }
