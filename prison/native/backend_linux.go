@@ -315,7 +315,8 @@ func finishRun(dir string) error {
 	path := filepath.Join(dir, commandName)
 	if hostfile.Read(path, &command) == nil && !command.Exited {
 		command.Exited, command.Status = true, killedStatus
-		if err := hostfile.Write(path, command); !errors.Is(err, unix.EROFS) { // on a read-only file system, Launched learns the status without this file
+		// Where nothing can be written, Launched learns the status without this file.
+		if err := hostfile.Write(path, command); !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
 			return err
 		}
 	}

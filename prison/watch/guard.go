@@ -26,6 +26,9 @@ const (
 	// grace is the number of bytes by which a workspace may grow after the prison was stopped. It lets the user start
 	// the prison again and clean up.
 	grace = 64 << 20
+	// tellAgain is the shortest pause between two log lines with a reason for stopping the prison: on a full disk the guard stops the prison
+	// at each check, since the prison may have been started again.
+	tellAgain = 10 * time.Minute
 )
 
 // Usage is the agent's part of a file system.
@@ -86,6 +89,8 @@ type Guard struct {
 	failure string          // of the last walk, logged once
 	closing <-chan struct{} // nil if close does not run
 	open    bool            // the workspace could not be closed, which was logged
+	halting string          // error of the last Halt, empty if the prison was stopped
+	told    time.Time       // when the reason for stopping the prison was logged last
 	// excused is the last walk before the prison was stopped. A prison that runs again may grow by grace.
 	excused walk
 }
@@ -130,7 +135,7 @@ func (g *Guard) News() <-chan struct{} { return g.news }
 
 // set sets the result of Full.
 func (g *Guard) set(f *Full) {
-	if before := g.full.Swap(f); (before == nil) == (f == nil) {
+	if before := g.full.Swap(f); before == f || before != nil && f != nil && *before == *f {
 		return
 	}
 	select {
@@ -207,25 +212,43 @@ func (g *Guard) check(ctx context.Context) {
 	why, full := cmp.Or(g.stopReason(s), besides), g.Full()
 	switch {
 	case why == "":
-		g.excused = walk{}
+		g.excused, g.halting = walk{}, ""
 		g.set(nil)
 		return
-	case full != nil && g.walked.usage.Bytes <= g.excused.usage.Bytes+grace && g.walked.exported <= g.excused.exported+grace &&
+	case full != nil && g.halting == "" && g.walked.usage.Bytes <= g.excused.usage.Bytes+grace && g.walked.exported <= g.excused.exported+grace &&
 		s.free >= g.floor && besides == "":
 		return // reported before; the prison was started again, so that the agent can clean up
 	}
-	g.log.Print(why)
-	if err := g.prison.Halt(ctx); err != nil {
-		g.log.Printf("stop the prison: %v", err)
-		return
+	g.halt(ctx, g.describe(why, where, s))
+}
+
+// halt stops the prison for a reason. The reason holds commits even if the prison could not be stopped: a full disk, which is the reason,
+// can also be why. The guard then tries again at the next check.
+func (g *Guard) halt(ctx context.Context, f *Full) {
+	if g.Full() == nil || g.now().Sub(g.told) > tellAgain {
+		g.told = g.now()
+		g.log.Print(f.Message)
 	}
-	g.excused = g.walked
-	g.set(g.describe(why, where, s))
+	failure := ""
+	if err := g.prison.Halt(ctx); err != nil {
+		failure = err.Error()
+	}
+	if failure != "" && failure != g.halting {
+		g.log.Printf("stop the prison: %s", failure)
+	}
+	g.halting = failure
+	if failure == "" {
+		f.Message += "; the prison was stopped"
+		g.excused = g.walked
+	} else {
+		f.Message += "; the prison could not be stopped, which is tried again"
+	}
+	g.set(f)
 }
 
 // describe returns the reason for stopping the prison. where is a folder on another full disk.
 func (g *Guard) describe(why, where string, s space) *Full {
-	f := &Full{Message: why + "; the prison was stopped"}
+	f := &Full{Message: why}
 	switch most, limit := max(g.walked.usage.Bytes, g.walked.exported), g.limit.Load(); {
 	case limit > 0 && most > limit:
 		f.Enough = 2 * (most>>30 + 1)

@@ -154,7 +154,8 @@ func TestFullDisks(t *testing.T) {
 	}
 }
 
-// TestHaltFails: a disk that is gone does not count, and a prison that did not stop is stopped again.
+// TestHaltFails: a disk that is gone does not count. A prison that did not stop is stopped again, the reason is known meanwhile, and each
+// line is logged once.
 func TestHaltFails(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -163,11 +164,20 @@ func TestHaltFails(t *testing.T) {
 		t.Errorf("%d halts for a disk that is gone", s.halts)
 	}
 	s.haltErr, s.exported = errors.New("busy"), 150*megabyte
-	if s.grow(t.Context(), 150*megabyte); s.Full() != nil || s.halts == 0 || !strings.Contains(s.said.String(), "stop the prison: busy") {
-		t.Errorf("%d halts, %+v, %q", s.halts, s.Full(), s.said.String())
+	s.grow(t.Context(), 150*megabyte)
+	s.check(t.Context())
+	if f := s.Full(); f == nil || !strings.HasSuffix(f.Message, "; the prison could not be stopped, which is tried again") || s.halts < 2 || !s.heard() {
+		t.Errorf("%d halts, %+v", s.halts, f)
+	}
+	if said := s.said.String(); strings.Count(said, "stop the prison: busy") != 1 || strings.Count(said, "exported from") != 1 {
+		t.Errorf("%q", said)
 	}
 	s.haltErr = nil
-	if s.check(t.Context()); s.Full() == nil {
-		t.Error("it is not tried again")
+	if s.check(t.Context()); !strings.HasSuffix(s.Full().Message, "; the prison was stopped") || !s.heard() {
+		t.Errorf("it is not tried again: %+v", s.Full())
+	}
+	halts := s.halts
+	if s.check(t.Context()); s.halts != halts {
+		t.Errorf("stopped once more after success")
 	}
 }
