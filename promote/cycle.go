@@ -30,6 +30,10 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (ledger.Outcome, er
 	if err != nil {
 		return before, err
 	}
+	if e.unwritten != nil {
+		before.Holds = e.unwritten // as they have events already
+	}
+	events.Retry(e.Dir())
 	now := time.Now()
 	e.spent = slices.Clone(before.Spent)
 	outcome, err := e.promote(ctx, options, before, now, lock.facts)
@@ -272,6 +276,9 @@ func (e *Engine) finish(o, before ledger.Outcome) (ledger.Outcome, error) {
 	o.Holds = ledger.SortHolds(o.Holds, before.Holds, time.Now())
 	events.Cycle(e.Dir(), e.Record.Session, before, o)
 	err := o.Write(e.Dir())
+	if e.unwritten = nil; err != nil {
+		e.unwritten = o.Holds
+	}
 	if gitops.NoRoom(err) && !o.Held(ledger.DiskFull) {
 		o.Holds = ledger.SortHolds(append(o.Holds, e.diskFull(nil)), before.Holds, time.Now())
 	}

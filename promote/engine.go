@@ -57,6 +57,7 @@ type Engine struct {
 	recovery  pause.Filter    // after a recovery for which git used up its processor time
 	blocker   pause.Blocker   // the paths in the way of the last landing
 	spent     []gitops.OID    // see [ledger.Outcome]; what it will be after this cycle
+	unwritten []ledger.Hold   // the holds of the last outcome, if it could not be written
 	command   pause.Command   // the user's git command that the last landing waited for
 	overtaken bool            // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
 	teams     teams.Teams     // the policies as they were read last

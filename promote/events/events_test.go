@@ -170,3 +170,26 @@ func TestStoppedWriter(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
+
+// TestNoRoom appends while the log's disk is full: the events follow, once each, with the next one for which there is room.
+func TestNoRoom(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink("/dev/full", logFile(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"first", "second", "first"} {
+		Note(dir, "s", record.EventRun, text)
+	}
+	if err := os.Remove(logFile(dir)); err != nil {
+		t.Fatal(err)
+	}
+	Retry(dir)
+	Note(dir, "s", record.EventRun, "third")
+	var got []string
+	for _, e := range read(t, dir) {
+		got = append(got, e.Text)
+	}
+	if want := []string{"first", "second", "third"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -3,7 +3,8 @@
 // Several processes append to the log: the daemon, and the commands of the user. A log of [maxFile] bytes is renamed to the
 // name with ".1", which replaces an older one, so a log has at most twice that size. Nothing else writes these files.
 //
-// The log is for people. A failure to write it must not keep commits from landing, so [Append] returns no error.
+// The log is for people. A failure to write it must not keep commits from landing, so [Append] returns no error. An event for which
+// there is no room is written later by the same process, before its next one, or with [Retry].
 package events
 
 import (
@@ -45,19 +46,7 @@ func Append(dir string, e record.Event) {
 	for key, value := range e.Data {
 		e.Data[key] = words.ClipValid(value, maxText)
 	}
-	content, err := record.EncodeLines([]record.Event{e})
-	if err != nil {
-		return
-	}
-	f, err := open(dir)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	if torn(f) {
-		content = append([]byte("\n"), content...)
-	}
-	_, _ = f.Write(content)
+	write(dir, e)
 }
 
 // Note appends an event of an ordinary kind, such as a start.

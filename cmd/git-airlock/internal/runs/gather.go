@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/passed"
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/events"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/record"
@@ -201,6 +202,7 @@ func (g *gathering) until() time.Time {
 
 // events adds the part of the event log.
 func (g *gathering) events(ctx context.Context) error {
+	events.Retry(g.dir())
 	from := g.Manifest.Started.Truncate(time.Millisecond) // as the times of events are
 	all, err := g.Events(ctx, from)
 	if err != nil {
@@ -216,6 +218,9 @@ func (g *gathering) events(ctx context.Context) error {
 		switch e := all[i]; {
 		case e.Kind == record.EventLimit:
 			g.hit(e.Data["reason"])
+			if e.Data["reason"] == string(promoted.WorkspaceFull) { // the text names the limit, or the full disk
+				g.because(e.Text)
+			}
 		case e.Kind == record.EventIsolation && e.Level == record.Failure:
 			g.found(record.IsolationBroken, e.Text)
 		}
