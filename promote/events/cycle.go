@@ -55,7 +55,7 @@ func holds(o ledger.Outcome, h ledger.Hold) bool {
 // begun returns the event of a new hold. A hold of the gate is a denial, and one of the disk a limit.
 func begun(h ledger.Hold) record.Event {
 	e := record.Event{Level: record.Notice, Kind: record.EventHold, Text: fmt.Sprintf("held: %s: %s", h.Reason, h.Message),
-		Data: map[string]string{"reason": string(h.Reason)}}
+		Data: map[string]string{"reason": string(h.Reason), "message": h.Message}}
 	if len(h.Paths) > 0 {
 		e.Data["path"] = h.Paths[0]
 	}
@@ -66,4 +66,18 @@ func begun(h ledger.Hold) record.Event {
 		e.Level, e.Kind = record.Warning, record.EventLimit
 	}
 	return e
+}
+
+// Overfilled returns the message with which the disk watchdog has stopped the prison since its last start, or an empty text.
+func Overfilled(dir string) (message string, err error) {
+	all, err := Read(dir)
+	for _, e := range all {
+		switch {
+		case e.Kind == record.EventStart:
+			message = ""
+		case e.Kind == record.EventLimit && e.Data["reason"] == string(ledger.WorkspaceFull):
+			message = e.Data["message"]
+		}
+	}
+	return message, err
 }

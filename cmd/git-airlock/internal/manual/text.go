@@ -180,6 +180,7 @@ var StatusFields = []Explained{
 	{"last_landed_at", "when the last commit landed, or null"},
 	{"landing_since", "when the landing that is at work began, if it takes longer than ten seconds; otherwise absent"},
 	{"failure", "the error, if promotion fails; otherwise absent"},
+	{"ended", "why the watchdog stopped a `broken` prison, such as a full disk, also after there is room again; otherwise absent"},
 	{"setup_failure", "the message of the service or startup command that failed last, until it has run; otherwise absent"},
 	{"syncing", "whether a `sync` is running, or was interrupted and is not finished"},
 	{"sync_waits", "whether a `sync` waits for the agent's next commit"},

@@ -46,6 +46,7 @@ type Document struct {
 	LastLandedAt  *time.Time `json:"last_landed_at"`
 	LandingSince  *time.Time `json:"landing_since,omitempty"`
 	Failure       string     `json:"failure,omitempty"`
+	Ended         string     `json:"ended,omitempty"`         // why the disk watchdog stopped the prison, if it is broken
 	SetupFailure  string     `json:"setup_failure,omitempty"` // message of the service or startup command that failed last
 	Syncing       bool       `json:"syncing"`
 	SyncWaits     bool       `json:"sync_waits"`

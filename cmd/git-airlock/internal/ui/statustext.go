@@ -207,7 +207,7 @@ func (p *statusText) inside(d Document) {
 		if c.Exit != nil {
 			state = fmt.Sprintf("exited with status %d", *c.Exit)
 			if *c.Exit == killed {
-				state += " (killed, as by git airlock stop)"
+				state += " (killed)"
 			}
 		}
 		p.line("command", "%s: %s", gitops.Text(strings.Join(c.Argv, " ")), state)
@@ -232,6 +232,9 @@ func (d Document) startFirst() string {
 func (p *statusText) advice(d Document) {
 	if d.Lost != "" {
 		p.alarm("lost", "the workspace %s is gone; start rebuilds it from the agent's commits on main", d.Lost)
+	}
+	if d.Ended != "" && !slices.ContainsFunc(d.Holds, func(h Hold) bool { return h.Message == d.Ended }) {
+		p.alarm("ended", "%s", d.Ended)
 	}
 	switch d.State {
 	case "broken":

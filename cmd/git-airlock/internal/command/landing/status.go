@@ -20,6 +20,7 @@ import (
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -124,6 +125,11 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 		return d, err
 	}
 	d.SetupFailure = environment.FailedCommand(startup)
+	if d.State == session.Broken {
+		if d.Ended, err = events.Overfilled(of.Store.Dir(r.ID)); err != nil {
+			return d, err
+		}
+	}
 	d.Review, err = reviewOf(ctx, of, r)
 	return d, err
 }
