@@ -284,8 +284,8 @@ type Exporter interface {
 	Uncommitted(ctx context.Context, except ...inner.Place) (int, error)
 	// Places lists the agent's other worktrees and repositories, with the work in them.
 	Places(ctx context.Context) ([]inner.Place, error)
-	// Operation names the merge, rebase or similar operation that the agent's git is in the middle of; empty if there is none.
-	Operation(ctx context.Context) (string, error)
+	// Operation names the merge, rebase or similar operation that the agent's git is in the middle of, and the ref of HEAD. Each may be empty.
+	Operation(ctx context.Context) (name, head string, err error)
 	// Usage measures the workspace and the agent's home. With an error, the result covers only what could be
 	// measured.
 	Usage(ctx context.Context) (inner.Usage, error)

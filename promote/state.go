@@ -27,6 +27,7 @@ type State struct {
 	Places       []inner.Place
 	OtherRefs    []hold.OtherRef
 	Operation    string // of the agent's git, such as "rebase", if OtherRefs has an entry; empty if none is in progress
+	Head         string // full name of the ref that the agent's HEAD names, if OtherRefs has an entry; empty if HEAD is detached
 	LastLandedAt *time.Time
 	Flagged      []ledger.Flagged // landed commits with findings
 	Rebased      []ledger.Rebased // see [ledger.Outcome]
@@ -154,7 +155,7 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 		err = nil
 	}
 	if err == nil && len(s.OtherRefs) > 0 {
-		s.Operation, err = exporter.Operation(ctx)
+		s.Operation, s.Head, err = exporter.Operation(ctx)
 	}
 	if unseen == nil { // also counts if the search for places took all of its time
 		looking, cancel := limit()
@@ -163,6 +164,9 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 	}
 	return s, cmp.Or(err, unseen)
 }
+
+// Elsewhere reports whether the agent's HEAD is not on main, if OtherRefs has an entry.
+func (s State) Elsewhere() bool { return s.Head != inner.Main }
 
 // insideMain counts the commits of main that have not landed.
 func insideMain(ctx context.Context, f facts, exporter Exporter, s State, landed []string) (_ State, err error) {

@@ -23,18 +23,27 @@ var operations = map[string]string{
 	"sequencer": "cherry-pick or revert", "BISECT_LOG": "bisect",
 }
 
-// Operation returns the name of the operation that the agent's git is in the middle of, such as "rebase", or empty.
-func (w Workspace) Operation(ctx context.Context) (string, error) {
+// headRef prints the content of HEAD, which is the agent's file.
+const headRef = `operation || printf '\0'
+[ -f "$dir/HEAD" ] && head -c 4096 "$dir/HEAD" || :`
+
+// Operation returns the name of the operation that the agent's git is in the middle of, such as "rebase", or empty, and the full name of the
+// ref that HEAD names, or empty if HEAD is detached.
+func (w Workspace) Operation(ctx context.Context) (name, head string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	var out bytes.Buffer
 	var stderr gitops.Stderr
-	code, err := w.runUnlessIdle(ctx, Process{Argv: []string{"sh", "-c", "dir=$GIT_DIR\n" + operation + "\noperation || :"}, Env: w.innerEnv(),
+	code, err := w.runUnlessIdle(ctx, Process{Argv: []string{"sh", "-c", "dir=$GIT_DIR\n" + operation + "\n" + headRef}, Env: w.innerEnv(),
 		Stdout: gitops.CapOutput(&out, obstaclePaths), Stderr: &stderr})
 	if err := failure("read the operation of git in the workspace", code, stderr.String(), err); err != nil {
-		return "", err
+		return "", "", err
 	}
-	return operations[strings.TrimSuffix(out.String(), "\x00")], nil
+	file, text, _ := strings.Cut(out.String(), "\x00")
+	if ref, ok := strings.CutPrefix(text, "ref:"); ok {
+		head = strings.TrimSpace(ref)
+	}
+	return operations[file], head, nil
 }
 
 // Operation returns the name of the operation of an [Unfinished] obstacle, such as "rebase", or empty.

@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -93,10 +94,17 @@ func Holds(holds []ledger.Hold, runs bool) (all []ui.Hold) {
 	return all
 }
 
-// Waiting lists the commits on other inner refs than main for a document.
-func Waiting(state promote.State) (all []ui.Waiting) {
+// Waiting lists the commits on other inner refs than main for a document. While a command works on another ref, no hint checks out main:
+// the command would go on there, and what it makes would land.
+func Waiting(state promote.State, working bool) (all []ui.Waiting) {
+	elsewhere := working && state.Elsewhere()
 	for _, w := range state.OtherRefs {
-		all = append(all, ui.Waiting{Ref: w.Ref, Commits: w.Commits, Operation: state.Operation, Next: hold.Merge(w.Name, state.Operation)})
+		here := w.Name == cmp.Or(state.Head, "HEAD")
+		x := ui.Waiting{Ref: w.Ref, Commits: w.Commits, Operation: state.Operation, Worked: elsewhere && here}
+		if !elsewhere || state.Operation != "" {
+			x.Next = hold.Merge(w.Name, state.Operation)
+		}
+		all = append(all, x)
 	}
 	return all
 }

@@ -26,7 +26,7 @@ func Runs(s *session.Session, r airlock.Record) runs.Keeper {
 		return all[len(all)-1].Number
 	}, Waiting: func(ctx context.Context) (all []record.Waiting, err error) {
 		state, err := s.Elsewhere(ctx, r)
-		for _, w := range Waiting(state) {
+		for _, w := range Waiting(state, false) {
 			all = append(all, record.Waiting{Ref: w.Ref, Commits: w.Commits, Next: strings.Join(ledger.WithStart([]string{w.Next}, false), " && ")})
 		}
 		return all, err

@@ -142,6 +142,12 @@ func (a *Active) Cancel() error {
 	return os.RemoveAll(a.keeper.folder(a.slot))
 }
 
+// AtWork reports whether a command of "git airlock run" is at work.
+func (k Keeper) AtWork() bool {
+	slots, err := k.open()
+	return err == nil && slices.ContainsFunc(slots, func(slot int) bool { return isBusy(k.Prisons.Store.TryLockFile(k.Record.ID, owner(slot))) })
+}
+
 // open returns the slots in use.
 func (k Keeper) open() (slots []int, err error) {
 	entries, err := os.ReadDir(filepath.Join(k.dir(), openDir))

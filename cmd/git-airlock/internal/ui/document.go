@@ -110,7 +110,8 @@ type Waiting struct {
 	Commits int    `json:"commits"`
 	// Operation is the one that the agent's git is in the middle of, such as "rebase", or empty.
 	Operation string `json:"-"`
-	Next      string `json:"-"` // the command that merges them into main, or shows the operation
+	Worked    bool   `json:"-"` // a command works on the ref
+	Next      string `json:"-"` // the command that merges them into main, or shows the operation; empty while a command works on another ref than main
 }
 
 // Flagged is a landed commit that rules flagged.

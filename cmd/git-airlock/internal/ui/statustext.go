@@ -197,10 +197,16 @@ func (p *statusText) inside(d Document) {
 	}
 	for _, x := range d.Waiting {
 		why := "which does not land by itself"
-		if x.Operation != "" {
+		switch {
+		case x.Operation != "":
 			why = "while " + words.Indefinite(x.Operation) + " is in progress"
+		case x.Worked:
+			why = "on which the agent works"
 		}
-		p.line("inside", "%s on %s, %s: %s%s", words.Count(x.Commits, "commit"), x.Ref, why, start, x.Next)
+		if x.Next != "" {
+			why += ": " + start + x.Next
+		}
+		p.line("inside", "%s on %s, %s", words.Count(x.Commits, "commit"), x.Ref, why)
 	}
 	if c := d.Command; c != nil {
 		state := p.paint.Green(c.State)

@@ -84,7 +84,7 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName().Raw(), State: s.State, Backend: r.Backend,
 		BackendReason: r.Reason, Image: r.Image, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
 		Promoted: p.Promoted, InnerTip: p.InnerTip, Daemon: ui.Daemon{Running: s.Daemon, PID: s.DaemonPID},
-		Holds: cmdline.Holds(p.Holds, s.State == "running"), Pending: p.Pending, Uncommitted: p.Uncommitted, Waiting: cmdline.Waiting(p),
+		Holds: cmdline.Holds(p.Holds, s.State == "running"), Pending: p.Pending, Uncommitted: p.Uncommitted, Waiting: cmdline.Waiting(p, s.Command != nil && !s.Command.Exited || cmdline.Runs(of, r).AtWork()),
 		Landed: p.Landed, LastLandedAt: p.LastLandedAt, LandingSince: s.Landing, Failure: p.Failure, Mend: s.Mend,
 		Isolation: ui.Isolation{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Lockdown: s.Refusals.Rules.Lockdown, Limits: ui.Limits{
 			Memory: policy.SizeText(r.Isolation.Limits.Memory), CPUs: strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), PIDs: r.Isolation.Limits.PIDs}},

@@ -69,7 +69,7 @@ func (d *summary) end(ctx context.Context, s *session.Session, err error) error 
 	if err != nil {
 		return err
 	}
-	d.Landed, d.Pending, d.Waiting, d.Holds = state.Landed-d.total, state.Pending, cmdline.Waiting(state), cmdline.Holds(state.Holds, runs)
+	d.Landed, d.Pending, d.Waiting, d.Holds = state.Landed-d.total, state.Pending, cmdline.Waiting(state, false), cmdline.Holds(state.Holds, runs)
 	d.After, err = s.Repo.Ref(ctx, d.record.Branch)
 	return err
 }
