@@ -164,28 +164,52 @@ func (g *gathering) changes(ctx context.Context) error {
 	for _, p := range g.landed[:min(len(g.landed), maxCommits)] {
 		fmt.Fprintln(&names, p.Outer)
 	}
-	var out bytes.Buffer
-	// With statistics, git writes a line "---" after the message, as format-patch does. A message cannot pass for changes then: no
-	// change can go on across this line and the empty line after the statistics.
-	err := g.Prisons.Repo.Look(ctx, gitops.Call{Args: []string{"-c", "diff.suppressBlankEmpty=false", "log", "--no-walk=unsorted", "--stdin", "--no-notes", "--no-show-signature",
-		"--no-color", "--no-ext-diff", "--no-textconv", "--encoding=UTF-8", "--format=email", "--patch-with-stat", "--full-index", "--binary",
-		"--diff-merges=first-parent", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", "-O/dev/null"},
-		Stdin: strings.NewReader(names.String()), Stdout: gitops.CapOutput(&out, record.MaxFile+1), For: gitTime})
+	text, about := []byte(nil), record.File{}
+	var err error
+	for _, content := range []string{"--binary", "--full-index"} {
+		if text, err = g.patches(ctx, names.String(), content); !errors.Is(err, errLong) {
+			break
+		}
+		about.Note = leftOut
+	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		g.absent[record.ChangesName] = fmt.Sprintf("git did not write them within %s; the commits have them", gitTime)
 		return nil
-	case out.Len() >= record.MaxFile || err != nil && ctx.Err() == nil && out.Len() > record.MaxFile/2:
-		g.absent[record.ChangesName] = fmt.Sprintf("more than %d bytes; the commits have it", record.MaxFile)
+	case errors.Is(err, errLong):
+		g.absent[record.ChangesName] = fmt.Sprintf("more than %d MB; the commits have it", record.MaxFile>>20)
 		return nil
 	case err != nil:
 		return err
 	}
-	text, about := out.Bytes(), record.File{}
 	if found := g.values.Find(text); len(found) > 0 {
 		text = passed.Cover(nil, text, 0, found)
-		about.Note = fmt.Sprintf("values of variables are masked at %s; the commits have them", words.Count(len(found), "place"))
+		masked := fmt.Sprintf("values of variables are masked at %s; the commits have them", words.Count(len(found), "place"))
+		about.Note = strings.TrimPrefix(about.Note+"; "+masked, "; ")
 	}
 	g.put(record.ChangesName, text, about)
 	return nil
+}
+
+// errLong means that changes have more bytes than a file of a record may have.
+var errLong = errors.New("too many bytes")
+
+// leftOut is the note of changes without binary files. One large binary file, which a rename writes twice, would otherwise keep the changes of
+// all commits from the record.
+var leftOut = fmt.Sprintf("the content of binary files is left out, because the changes have more than %d MB with it; the commits have it", record.MaxFile>>20)
+
+// patches returns the changes of the commits names, one a line. content is --binary for the content of binary files, or
+// --full-index, which writes only the ids of their blobs.
+func (g *gathering) patches(ctx context.Context, names, content string) ([]byte, error) {
+	var out bytes.Buffer
+	// With statistics, git writes a line "---" after the message, as format-patch does. A message cannot pass for changes then: no
+	// change can go on across this line and the empty line after the statistics.
+	err := g.Prisons.Repo.Look(ctx, gitops.Call{Args: []string{"-c", "diff.suppressBlankEmpty=false", "log", "--no-walk=unsorted", "--stdin", "--no-notes", "--no-show-signature",
+		"--no-color", "--no-ext-diff", "--no-textconv", "--encoding=UTF-8", "--format=email", "--patch-with-stat", "--full-index", content,
+		"--diff-merges=first-parent", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", "-O/dev/null"},
+		Stdin: strings.NewReader(names), Stdout: gitops.CapOutput(&out, record.MaxFile+1), For: gitTime})
+	if out.Len() >= record.MaxFile || err != nil && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && out.Len() > record.MaxFile/2 {
+		return nil, errLong
+	}
+	return out.Bytes(), err
 }
