@@ -20,6 +20,28 @@ var agentPackages = map[string]string{
 	"crush": "@charmland/crush", "gemini": "@google/gemini-cli", "opencode": "opencode-ai", "qwen": "@qwen-code/qwen-code",
 }
 
+// leastNode are the major versions of Node that agents need at least. Other agents run with the Node of the default base.
+var leastNode = map[string]int{"gemini": 20}
+
+// LeastNode returns the agent that needs the newest Node, and its least major version. The name is empty if each Node will do.
+func (r Recipe) LeastNode() (name string, major int) {
+	for _, a := range r.Agents {
+		if n := leastNode[a.Name]; n > major {
+			name, major = a.Name, n
+		}
+	}
+	return name, major
+}
+
+// SufficientNode is a version of Node with which all agents run.
+const SufficientNode = "22.12.0"
+
+// LacksNode reports whether an agent of the recipe needs a newer Node than the default base has, and nothing in the recipe may provide it.
+func (r Recipe) LacksNode() bool {
+	_, major := r.LeastNode()
+	return major > 0 && !r.hasNode() && r.OS.Dockerfile == "" && (r.OS.Base == "" || r.OS.Base == defaultBase)
+}
+
 // AgentPackage returns the npm package of an agent, or an empty string for an agent that is not known.
 func AgentPackage(name string) string { return agentPackages[name] }
 
@@ -59,6 +81,10 @@ func (r Recipe) agents(w *writer) {
 		version := strings.TrimPrefix(a.Version, "v")
 		packages = append(packages, agentPackages[a.Name]+"@"+version)
 		checks = append(checks, "HOME=/tmp/home "+a.Name+" --version 2>&1 | grep -F "+words.ShellQuote(version))
+	}
+	if name, major := r.LeastNode(); major > 0 { // npm installs the agent for an older Node, and the agent then ends without a message
+		w.line(`RUN node -e 'process.exit(+(parseInt(process.versions.node) < %d))' || { \`, major)
+		w.line(`    echo '%s needs Node %d or later: git airlock init --language node=VERSION' >&2; exit 1; }`, name, major)
 	}
 	w.line("RUN npm install --global --prefix /usr/local --no-audit --no-fund %s; rm -rf /root/.npm; \\", strings.Join(packages, " "))
 	w.line("    mkdir /tmp/home; %s; rm -rf /tmp/home", strings.Join(checks, "; "))

@@ -146,3 +146,21 @@ func TestTrustingDockerfile(t *testing.T) {
 		}
 	}
 }
+
+// TestLeastNode checks that an agent which needs a newer Node than the default base has is not installed for an older one.
+func TestLeastNode(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct{ checks, lacks bool }{
+		"[agents]\ngemini = \"0.61.0\"":                                          {true, true},
+		"[os]\nbase = \"debian:12\"\n[agents]\ngemini = \"0.61.0\"":              {true, true},
+		"[os]\nbase = \"debian:13\"\n[agents]\ngemini = \"0.61.0\"":              {true, false},
+		"[languages.node]\nversion = \"22.12.0\"\n[agents]\ngemini = \"0.61.0\"": {true, false},
+		"[agents]\nclaude = \"1.2.3\"":                                           {false, false},
+	} {
+		r := parse(t, text)
+		check := strings.Contains(string(r.Dockerfile("")), "20))' || { \\\n    echo 'gemini needs Node 20 or later: git airlock init --language node=VERSION' >&2; exit 1; }\nRUN npm install")
+		if check != want.checks || r.LacksNode() != want.lacks {
+			t.Errorf("%q: checks %v, lacks %v\n%s", text, check, r.LacksNode(), r.Dockerfile(""))
+		}
+	}
+}

@@ -3,6 +3,7 @@ package prepare
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,6 +132,22 @@ func planInit(c *cli.Context, s *session.Session) (p initPlan, err error) {
 	return p, checkRecipe(p.recipe)
 }
 
+// addNode adds Node to the plan if an agent needs a newer one than the default base has.
+func (p *initPlan) addNode(s *session.Session) {
+	var have recipe.Recipe
+	if p.had != nil {
+		have, _ = recipe.Parse(p.had) // planInit has returned the error
+	}
+	all := recipe.Recipe{OS: have.OS, Agents: slices.Concat(have.Agents, p.recipe.Agents), Languages: slices.Concat(have.Languages, p.recipe.Languages)}
+	all.OS.Base = cmp.Or(p.recipe.OS.Base, have.OS.Base)
+	if !all.LacksNode() {
+		return
+	}
+	name, major := all.LeastNode()
+	s.Report.Say("%s needs Node %d or later, so the recipe gets Node %s; use --language node=VERSION for another one", name, major, recipe.SufficientNode)
+	p.recipe.Languages = append(p.recipe.Languages, recipe.Language{Name: "node", Version: recipe.SufficientNode})
+}
+
 // checkRecipe returns an error if a recipe could not be read back.
 func checkRecipe(r recipe.Recipe) error {
 	_, err := recipe.Parse(recipe.Marshal(r))
@@ -214,6 +231,7 @@ func found() (names []string) {
 
 // initialize writes the files and settings of a plan.
 func initialize(ctx context.Context, s *session.Session, p initPlan) error {
+	p.addNode(s)
 	content, kept, err := p.text()
 	if err != nil {
 		return err
@@ -240,7 +258,7 @@ func initialize(ctx context.Context, s *session.Session, p initPlan) error {
 	if err := configure(ctx, s, p); err != nil {
 		return err
 	}
-	return hintAtNext(ctx, s, append(written, example...))
+	return hintAtNext(ctx, s, append(written, example...), full.Agents)
 }
 
 // text returns the recipe with the additions of the plan, and the tables that it leaves unchanged although the plan differs.
@@ -349,7 +367,8 @@ func configure(ctx context.Context, s *session.Session, p initPlan) error {
 	return nil
 }
 
-func hintAtNext(ctx context.Context, s *session.Session, files []string) error {
+// hintAtNext prints the next commands. agents are those of the recipe.
+func hintAtNext(ctx context.Context, s *session.Session, files []string, agents []recipe.Agent) error {
 	if _, err := os.Lstat(filepath.Join(s.Repo.Top, environment.DotenvName)); err == nil {
 		tracked, err := s.Repo.Tracks(ctx, environment.DotenvName)
 		if err != nil {
@@ -368,7 +387,14 @@ func hintAtNext(ctx context.Context, s *session.Session, files []string) error {
 	} else if !s.Dry {
 		s.Report.Hint("git add " + strings.Join(files, " ") + " && git commit -m 'Describe the environment'")
 	}
-	for _, name := range found() {
+	names := found()
+	if len(agents) > 0 { // an image has no others
+		names = nil
+	}
+	for _, a := range agents {
+		names = append(names, a.Name)
+	}
+	for _, name := range names {
 		s.Report.Hint("git airlock start " + name)
 	}
 	s.Report.Hint("git airlock start AGENT")
