@@ -238,21 +238,36 @@ func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers [
 	if len(o.Scope) > 0 {
 		what = fmt.Sprintf("restored from checkpoint %d: %s", o.Number, checkpoints.Paths(o.Scope))
 	}
-	s.Report.Say("%s, and the ids of the workspace are as they must be", what)
+	s.Report.Say("%s, and the hashes of the workspace's files are as planned", what)
 	promoteRestored(c.Context, s, k.Record, last)
 	s.Report.Hint(checkpoints.Command(before.Number, o.Freeze) + "  # undoes it")
 	return nil
 }
 
+// objectFolder is the folder of git's objects, of which a plan has hundreds of paths.
+const objectFolder = ".git/objects/"
+
+// printPlan prints the paths that a restore writes and removes. It counts git's objects.
 func printPlan(out io.Writer, write, remove []string) (err error) {
 	for _, part := range []struct {
 		word  string
 		paths []string
 	}{{"write", write}, {"remove", remove}} {
+		objects := 0
 		for _, path := range part.paths {
+			if strings.HasPrefix(path, objectFolder) {
+				objects++
+				continue
+			}
 			if _, err = fmt.Fprintf(out, "%-6s %s\n", part.word, shown(path)); err != nil {
 				return err
 			}
+		}
+		if objects == 0 {
+			continue
+		}
+		if _, err = fmt.Fprintf(out, "%-6s %s\n", part.word, words.Count(objects, "path")+" in "+objectFolder); err != nil {
+			return err
 		}
 	}
 	return nil
