@@ -3,6 +3,7 @@ package gitops
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -58,6 +59,24 @@ func lockInTheWay(e *Error) string {
 		return ""
 	}
 	return file + ".lock"
+}
+
+// smudgeFailed is git's last line after a filter has failed that is required.
+var smudgeFailed = regexp.MustCompile(`^fatal: (.*: )(smudge filter (.*) failed)$`)
+
+// SmudgeFailure returns the file, with a colon, and the name of the filter, if an error of git names them, and the text of the error. With a filter,
+// the text leaves out git's lines about the filter's command, in which the user's command is hard to find.
+func SmudgeFailure(err error) (file, filter, text string) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || len(e.Lines) == 0 {
+		return "", "", err.Error()
+	}
+	rest, last := e.Lines[:len(e.Lines)-1], smudgeFailed.FindStringSubmatch(e.Lines[len(e.Lines)-1])
+	if last == nil {
+		return "", "", err.Error()
+	}
+	rest = slices.DeleteFunc(slices.Clone(rest), func(line string) bool { return line == "" || strings.HasPrefix(line, "error: external filter '") })
+	return last[1], last[3], strings.Join(append([]string{last[2]}, rest...), "; ")
 }
 
 // TooLarge reports whether the input of index-pack was larger than allowed.

@@ -33,16 +33,23 @@ type FilterError struct {
 
 func (e *FilterError) Unwrap() error { return e.error }
 
+// Error begins with the file and names the filter, if git did. It suggests the network only if that filter had none.
 func (e *FilterError) Error() string {
-	if len(e.Filters) == 0 && !e.Changed {
-		return e.error.Error()
+	file, filter, text := gitops.SmudgeFailure(e.error)
+	filters, changed := e.Filters, e.Changed
+	if filter != "" {
+		filters = slices.DeleteFunc(slices.Clone(filters), func(name string) bool { return name != filter })
+		changed = changed && filter == "lfs"
 	}
 	why := ""
-	if e.Changed {
+	switch {
+	case len(filters) == 0 && !changed:
+		return file + text
+	case changed:
 		why = "; .lfsconfig has changed since the airlock began, if git-lfs may go on: git config lfs.url URL"
 	}
-	return fmt.Sprintf("a landing has no network for filter %s (if it needs one: git config %s true%s): %v",
-		gitops.Text(strings.Join(e.Filters, ", ")), landingNetwork, why, e.error)
+	return fmt.Sprintf("%sa landing has no network for filter %s (if it needs one: git config %s true%s): %s",
+		file, gitops.Text(strings.Join(filters, ", ")), landingNetwork, why, text)
 }
 
 // filterFault returns the error of a checkout, as a [FilterError] if there are filters.
