@@ -2,9 +2,7 @@ package policy
 
 import (
 	"context"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -45,7 +43,6 @@ func nowhereElse(name string) string {
 
 // odd returns what is unusual about a name, or empty.
 func odd(name string) string {
-	device, short := windowsNames()
 	switch {
 	case strings.IndexFunc(name, gitops.Hidden) >= 0:
 		return "a name with a control or invisible character"
@@ -55,20 +52,15 @@ func odd(name string) string {
 		return "a colon, which is part of a drive or a hidden stream on Windows"
 	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
 		return "a dot or space at the end, which Windows leaves out"
-	case device.MatchString(name):
+	case pathname.SpaceAtEdge(name):
+		return "a wide or no-break space at an end, which looks like no character"
+	case pathname.Device(name):
 		return "the name of a device on Windows"
-	case short.MatchString(name):
+	case pathname.ShortName(name):
 		return "a name that Windows gives to another file"
 	}
 	return ""
 }
-
-// windowsNames matches the device names that Windows reserves in every folder, with any extension, and the short
-// names that it makes for long names, as in "GIT~1".
-var windowsNames = sync.OnceValues(func() (device, short *regexp.Regexp) {
-	return regexp.MustCompile(`(?i)^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9¹²³]) *(?:\.|$)`),
-		regexp.MustCompile(`^[^~.]{1,6}~[1-9][0-9]{0,4}(?:\.[^.]{0,3})?$`)
-})
 
 // gitPath refuses paths that lead into a repository's .git folder on some file system. The quarantine already refuses
 // the paths that git knows. This rule covers more file systems. It also refuses a submodule whose path goes through a
