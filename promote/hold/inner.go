@@ -19,23 +19,28 @@ func InnerInvalid(cause *inner.Invalid) ledger.Hold {
 	case strings.Contains(cause.Reason, unknownExtension):
 		next = withoutExtensions(cause.Reason)
 	}
-	return ledger.Hold{Reason: ledger.InnerInvalid, Message: cause.Reason, Next: next}
+	return ledger.Hold{Reason: ledger.InnerInvalid, Message: inOneLine.Replace(cause.Reason), Next: next}
 }
+
+// inOneLine joins the list after a message of git, which has one entry in a line.
+var inOneLine = strings.NewReplacer(`:; \t`, ": ", `; \t`, ", ")
 
 // unknownExtension is git's error about a repository of a newer git (setup.c).
 const unknownExtension = "unknown repository extension"
 
-// withoutExtensions returns the commands after which the host's git, which is older than the agent's, can read the inner repository.
+// withoutExtensions returns the commands after which the prison's git, which is older than the one that the agent ran, can read the inner
+// repository. Refs in the new format can be converted only by a git that knows it.
 func withoutExtensions(reason string) (next []string) {
 	for _, c := range []struct{ extension, command string }{
-		{"relativeworktrees", "git config --unset extensions.relativeWorktrees"},
-		{"refstorage", "git refs migrate --ref-format=files"},
+		{"relativeworktrees", "-- git config --file .git/config --unset extensions.relativeWorktrees"},
+		{"refstorage", " # there, with the git that the agent ran: git refs migrate --ref-format=files"},
+		{"refstorage", "-- git config --file .git/config --unset extensions.refStorage  # if .git/reftable has no refs"},
 	} {
 		if strings.Contains(reason, c.extension) {
-			next = append(next, "git airlock visit -- "+c.command)
+			next = append(next, "git airlock visit "+c.command)
 		}
 	}
-	return append(next, "git airlock visit -- git config --get-regexp '^extensions[.]'")
+	return append(next, "git airlock visit -- git config --file .git/config --get-regexp '^extensions[.]'")
 }
 
 // refsShown bounds the refs in the message of a hold.
