@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/evidence"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Attester makes the statements of one airlock.
@@ -50,19 +51,19 @@ const (
 	userTime = 2 * time.Second
 )
 
-// Landed makes a statement about each landed commit that has none. It waits for no cycle if the newest one has one.
+// Landed makes a statement about each landed commit that has none, as a [Backlog] does.
 func (a Attester) Landed(ctx context.Context) error {
-	if a.none() {
-		return nil
+	return (&Backlog{Attester: a}).all(ctx)
+}
+
+// Some makes one batch of statements about landed commits, so that a command does not wait for all of them. It prints the number of those left.
+func (a Attester) Some(ctx context.Context) error {
+	b := Backlog{Attester: a}
+	err := b.Some(ctx)
+	if err == nil && b.Left > 0 {
+		a.Say("no evidence yet about %s; the next start, verify or clear makes it", words.Count(b.Left, "landed commit"))
 	}
-	tip, err := a.Repo.Ref(ctx, a.Record.Ref("promoted"))
-	if err != nil {
-		return err
-	}
-	if s, err := readState(a.dir()); err != nil || s.Last.Commit == tip {
-		return err
-	}
-	return a.locked(ctx, func(s *state) error { return a.landed(ctx, s) })
+	return err
 }
 
 // Rest makes the missing statements before an airlock is removed. Nobody can make them later, so a key of the session signs if the user's
@@ -72,7 +73,7 @@ func (a Attester) Rest(ctx context.Context) error {
 		return nil
 	}
 	a.userUntil = a.Now().Add(userTime)
-	return a.locked(ctx, func(s *state) error { return a.landed(ctx, s) })
+	return a.Landed(ctx)
 }
 
 // Close makes the closing statement of each key that can still sign. The session gets no statements after it. A session without a landed
@@ -122,45 +123,6 @@ func (a Attester) locked(ctx context.Context, do func(*state) error) error {
 }
 
 func (a Attester) dir() string { return a.Store.Dir(a.Record.ID) }
-
-// groupSize is the number of commits whose statements are made at once. The daemon has little memory, and an agent can make 20,000 commits.
-const groupSize = 200
-
-// landed makes the statements about the commits that landed in this session after the last one with a statement, oldest first.
-func (a Attester) landed(ctx context.Context, s *state) error {
-	args := []string{"rev-list", "--topo-order", "--reverse", "--ignore-missing", a.Record.Ref("promoted"), "^" + string(a.Record.Base)}
-	if s.Last.Commit != "" {
-		args = append(args, "^"+string(s.Last.Commit))
-	}
-	text, err := a.Repo.Output(ctx, args...)
-	if err != nil {
-		return err
-	}
-	if text == "" {
-		return nil
-	}
-	known, err := a.readFacts()
-	if err != nil {
-		return err
-	}
-	for group := range slices.Chunk(strings.Fields(text), groupSize) {
-		commits, err := a.Repo.Noted(ctx, "", group, "--no-walk=unsorted") // the notes can be somebody else's
-		if err != nil {
-			return err
-		}
-		commits = slices.DeleteFunc(commits, func(n gitops.Noted) bool {
-			_, ours := known.entries[n.ID] // the ref promoted may also reach others
-			return !ours
-		})
-		if len(commits) == 0 {
-			continue
-		}
-		if err := a.attest(ctx, s, commits, known); err != nil {
-			return err
-		}
-	}
-	return a.forget(known, strings.Fields(text))
-}
 
 // attest makes the statements about some commits and writes them in one change of the notes.
 func (a Attester) attest(ctx context.Context, s *state, commits []gitops.Noted, facts *facts) error {

@@ -24,9 +24,9 @@ type Config struct {
 	Guard func(context.Context)
 	// News receives a value when Guard has found a reason for a cycle. May be nil.
 	News <-chan struct{}
-	// Landed is called when commits have landed and none has landed for some seconds since. If it returns false, it is called again after a
-	// while. May be nil.
-	Landed func(context.Context) bool
+	// Landed is called when commits have landed and none has landed for some seconds since. It does a part of its work and returns whether
+	// there is more. If it failed, it is called again after a while. May be nil.
+	Landed func(context.Context) (more, failed bool)
 }
 
 // Run makes promotion cycles whenever something has changed inside or outside. It returns when ctx ends. It returns
@@ -83,8 +83,8 @@ type daemon struct {
 	engine  *promote.Engine
 	log     *log.Logger
 	news    <-chan struct{}
-	landed  func(context.Context) bool
-	told    int       // the number of landed commits when landed last returned true
+	landed  func(context.Context) (more, failed bool)
+	told    int       // the number of landed commits when landed last had done all its work
 	due     time.Time // when landed is called next
 	outer   *outerWatch
 	last    ledger.Outcome
@@ -169,9 +169,26 @@ const (
 	// often makes several commits in a row, and people and scripts often run git after a landing. A git fsck at the same time as a writer
 	// reports the new objects as missing.
 	quietTime = 5 * time.Second
-	// toldAgain is the pause after which Landed is called again if it returned false.
+	// toldAgain is the pause after which Landed is called again if it failed.
 	toldAgain = 30 * time.Second
+	// toldMore is the pause after which Landed is called again if there is more to do. Cycles, and other processes that wait for a lock, go first.
+	toldMore = 50 * time.Millisecond
 )
+
+// tell calls landed. It returns a channel that receives a value when landed must be called again, or nil.
+func (d *daemon) tell(ctx context.Context) <-chan time.Time {
+	more, failed := d.landed(ctx)
+	pause := toldMore
+	switch {
+	case failed:
+		pause = toldAgain
+	case !more:
+		d.told = d.last.Total
+		return nil
+	}
+	d.due = time.Now().Add(pause)
+	return time.After(pause)
+}
 
 // wait returns when a cycle may have something to do.
 func (d *daemon) wait(ctx context.Context) {
@@ -207,11 +224,7 @@ func (d *daemon) wait(ctx context.Context) {
 			}
 			return
 		case <-quiet:
-			if quiet = nil; d.landed(ctx) {
-				d.told = d.last.Total
-			} else {
-				d.due, quiet = time.Now().Add(toldAgain), time.After(toldAgain)
-			}
+			quiet = d.tell(ctx)
 			continue
 		case <-retry:
 			return

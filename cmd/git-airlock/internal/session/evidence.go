@@ -97,25 +97,24 @@ func rangeOf(r airlock.Record) string {
 	return fmt.Sprintf("%.12s..%s", r.Base, gitops.Pasteable(r.BranchName()))
 }
 
-// attestLanded makes the statements about landed commits, unless a daemon is running, which makes them.
-func (s *Session) attestLanded(ctx context.Context, r airlock.Record) {
-	if pid, err := daemon.PID(s.Store, r.ID); err == nil && pid == 0 {
-		if s.attest(ctx, r, attest.Attester.Landed) {
-			s.Report.Hint("git airlock verify " + rangeOf(r) + "  # tries again")
-		}
+// attestLanded calls do to make statements about landed commits, unless a daemon is running, which makes them.
+func (s *Session) attestLanded(ctx context.Context, r airlock.Record, do func(attest.Attester, context.Context) error) {
+	if pid, err := daemon.PID(s.Store, r.ID); err == nil && pid == 0 && s.attest(ctx, r, do) {
+		s.Report.Hint("git airlock verify " + rangeOf(r) + "  # tries again")
 	}
 }
 
 // attestInDaemon returns the function that a daemon calls after landings. It keeps the settings of the daemon's start, and so the key.
-func (s *Session) attestInDaemon(r airlock.Record, logger *log.Logger) func(context.Context) bool {
-	return func(ctx context.Context) bool {
-		a, err := s.attester(r, logger.Printf)
-		if err == nil {
-			err = a.Landed(ctx)
+func (s *Session) attestInDaemon(r airlock.Record, logger *log.Logger) func(context.Context) (more, failed bool) {
+	var b attest.Backlog
+	return func(ctx context.Context) (more, failed bool) {
+		var err error
+		if b.Attester, err = s.attester(r, logger.Printf); err == nil {
+			err = b.Some(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			logger.Printf("some landed commits may have no evidence yet: %v", err)
 		}
-		return err == nil
+		return b.Left > 0, err != nil
 	}
 }

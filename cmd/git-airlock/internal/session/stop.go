@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/attest"
 	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/hold"
@@ -77,10 +78,9 @@ func (s *Session) stopLocked(ctx context.Context, r airlock.Record) (airlock.Rec
 func (s *Session) landRest(ctx context.Context, r airlock.Record, before int, options promote.Options) error {
 	l := s.landing(r)
 	defer l.engine.Close()
+	l.engine.Landed = nil
 	outcome, err := l.drain(ctx, options)
-	if outcome.Landed == 0 && outcome.Total > 0 { // the daemon may have landed commits, and was stopped before it made their statements
-		s.attestLanded(ctx, r)
-	}
+	s.attestLanded(ctx, r, attest.Attester.Some) // also about commits that the daemon landed before it was stopped
 	var state promote.State
 	var unseen error
 	if err == nil {
