@@ -2,9 +2,11 @@ package inner
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -17,8 +19,13 @@ func (w Workspace) CheckSizes(ctx context.Context, tip gitops.OID, known []gitop
 
 // CheckSizes returns an error for objects that are reachable from tip but not from known, and that are larger than
 // the limits, before anything reads them. It runs two git processes at the same time. Git reads the size from the
-// header of an object, without inflating it or applying deltas.
+// header of an object, without inflating it or applying deltas. The listing inflates commits, so tip is checked before.
 func (l Limits) CheckSizes(tip gitops.OID, known []gitops.OID, git func(stdin io.Reader, stdout io.Writer, args ...string) error) error {
+	const sizes = "--batch-check=%(objecttype) %(objectsize) %(objectname)"
+	first := &sizeChecker{limits: l, stop: func() {}}
+	if err := git(strings.NewReader(string(tip)+"\n"), first, "cat-file", sizes); first.refused != nil || err != nil {
+		return cmp.Or(first.refused, err)
+	}
 	r, w := io.Pipe()
 	defer r.Close()
 	go func() {
@@ -27,7 +34,7 @@ func (l Limits) CheckSizes(tip gitops.OID, known []gitops.OID, git func(stdin io
 	}()
 	// An error also ends the listing.
 	check := &sizeChecker{limits: l, stop: func() { r.CloseWithError(gitops.ErrOutput) }}
-	err := git(r, check, "cat-file", "--batch-check=%(objecttype) %(objectsize) %(objectname)")
+	err := git(r, check, "cat-file", sizes)
 	if check.refused != nil {
 		return check.refused
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -24,7 +25,7 @@ var statusKeys = []string{
 
 // statusScript makes a repository from the inner one, except for its configuration, attributes and hooks, and runs the
 // command there. Arguments: the folder for the repository, the git directory, the common directory, where the configuration
-// comes from, then the command. It starts as few programs as possible, because status waits for each. "plain" copies the inner configuration
+// comes from, the largest commit in bytes that git may read, then the command. It ends with 78 and the size if HEAD's commit is larger. It starts as few programs as possible, because status waits for each. "plain" copies the inner configuration
 // if it contains only lines as the snapshot wrote them, none of which names a program, and ends with 77 if not. "given"
 // reads standard input.
 //
@@ -32,8 +33,8 @@ var statusKeys = []string{
 // a skipped file only while the file is absent. The other mark is removed from changed files in a copy of the index, which is made as take of
 // [advance] does.
 const statusScript = `set -e
-d=$1 g=$2 c=$3 from=$4
-shift 4
+d=$1 g=$2 c=$3 from=$4 limit=$5
+shift 5
 plain() {
 	while IFS= read -r line; do
 		case $line in
@@ -61,6 +62,8 @@ printf '%s\n' "$head" >"$d/HEAD"
 if [ "$from" = plain ]; then plain <"$c/config"; else given; fi >"$d/config"
 printf '[core]\n\tsparseCheckout = true\n' >>"$d/config"
 export GIT_DIR="$d"
+size=$(echo HEAD | git cat-file --batch-check='%(objectsize)')
+case $size in '' | *[!0-9]*) ;; *) [ "$size" -le "$limit" ] || { echo "$size" >&2; exit 78; } ;; esac
 case "
 $(git -c core.fsmonitor=false ls-files -v)" in *"
 "[a-z]" "*)
@@ -116,13 +119,16 @@ func (w Workspace) untracked(ctx context.Context, paths []string) ([]string, err
 	}), err
 }
 
+// headLimit bounds the commit that git status reads. Git inflates all of a commit, and 400 MB can be 0.4 MB on the disk.
+const headLimit = 16 << 20
+
 // countChanges runs the statusScript, and also returns its exit status.
 func (w Workspace) countChanges(ctx context.Context, from, config string, paths ...string) (n, code int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	counter := &nulCounter{left: lookLimit}
 	var stderr gitops.Stderr
-	argv := append([]string{"sh", "-c", statusScript, "sh", w.Scratch, w.gitDir(), cmp.Or(w.common, w.gitDir()), from},
+	argv := append([]string{"sh", "-c", statusScript, "sh", w.Scratch, w.gitDir(), cmp.Or(w.common, w.gitDir()), from, strconv.Itoa(headLimit)},
 		w.argv(append([]string{"--no-literal-pathspecs", "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all"}, paths...)...)...)
 	code, err = w.runUnlessIdle(ctx, Process{
 		Argv: argv, Env: append(w.innerEnv(), "GIT_OPTIONAL_LOCKS=0"),
@@ -131,8 +137,12 @@ func (w Workspace) countChanges(ctx context.Context, from, config string, paths 
 	switch {
 	case counter.left < 0:
 		return counter.n, 0, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return counter.n, code, &Invalid{Stalled: true, Reason: fmt.Sprintf("git status in the workspace did not answer within %s", lookTime)}
 	case err != nil:
 		return counter.n, code, fmt.Errorf("git status in the workspace: %w", err)
+	case code == 78:
+		return 0, 0, Beyondf("the commit of HEAD has %s bytes, too many for git status in the workspace", stderr.String())
 	case code != 0:
 		return counter.n, code, &gitops.Error{Args: []string{"status"}, Status: code, Stderr: stderr.String()}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -243,5 +244,20 @@ func TestPlainConfiguration(t *testing.T) {
 		if _, code, err := workspaceAt(dir).countChanges(t.Context(), "plain", ""); code != want || (err == nil) != (want == 0) {
 			t.Errorf("%q: status %d, %v; want %d", text, code, err, want)
 		}
+	}
+}
+
+// TestUncommittedWithLargeHead has a commit of HEAD that takes little space on the disk, and git status would inflate all of it.
+func TestUncommittedWithLargeHead(t *testing.T) {
+	dir := t.TempDir()
+	gitIn(t, dir, "init", "-q", "-b", "main", ".")
+	message := filepath.Join(t.TempDir(), "message")
+	if err := os.WriteFile(message, bytes.Repeat([]byte("long\n"), headLimit/5+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gitIn(t, dir, "-c", "user.name=a", "-c", "user.email=b", "commit", "-q", "--allow-empty", "--cleanup=verbatim", "-F", message)
+	n, err := workspaceAt(dir).Uncommitted(t.Context())
+	if _, refused := errors.AsType[*Invalid](err); !refused || !strings.Contains(err.Error(), "the commit of HEAD has ") {
+		t.Errorf("%d paths, %v", n, err)
 	}
 }
