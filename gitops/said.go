@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -62,7 +63,7 @@ func lockInTheWay(e *Error) string {
 }
 
 // smudgeFailed is git's last line after a filter has failed that is required.
-var smudgeFailed = regexp.MustCompile(`^fatal: (.*: )(smudge filter (.*) failed)$`)
+var smudgeFailed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^fatal: (.*: )(smudge filter (.*) failed)$`) })
 
 // SmudgeFailure returns the file, with a colon, and the name of the filter, if an error of git names them, and the text of the error. With a filter,
 // the text leaves out git's lines about the filter's command, in which the user's command is hard to find.
@@ -71,7 +72,7 @@ func SmudgeFailure(err error) (file, filter, text string) {
 	if !ok || len(e.Lines) == 0 {
 		return "", "", err.Error()
 	}
-	rest, last := e.Lines[:len(e.Lines)-1], smudgeFailed.FindStringSubmatch(e.Lines[len(e.Lines)-1])
+	rest, last := e.Lines[:len(e.Lines)-1], smudgeFailed().FindStringSubmatch(e.Lines[len(e.Lines)-1])
 	if last == nil {
 		return "", "", err.Error()
 	}
