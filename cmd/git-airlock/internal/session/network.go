@@ -128,6 +128,9 @@ type Network struct {
 
 // Network reads the network of an airlock. It refuses for an airlock without a network.
 func (s *Session) Network(ctx context.Context, r airlock.Record) (n Network, err error) {
+	if _, err := prison.ParseNetwork(r.Isolation.Network); err != nil { // of a newer program
+		return n, err
+	}
 	spec := s.Prisons().Spec(r)
 	if spec.Network == prison.NetworkNone {
 		return n, &environment.Refusal{Text: "the network of this airlock is none: it reaches nothing",
@@ -218,7 +221,10 @@ func (s *Session) Credential(ctx context.Context, name string) (n Network, probl
 // LedgerDir returns the folder of the ledger of the airlock here. The folder may not exist yet.
 func (s *Session) LedgerDir(ctx context.Context) (string, error) {
 	r, err := s.Here(ctx)
-	return s.Prisons().Spec(r).Dir, err
+	if err != nil {
+		return "", err
+	}
+	return s.Prisons().Spec(r).Dir, nil
 }
 
 // SaveRule adds a rule to the settings of the repository.
