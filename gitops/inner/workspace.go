@@ -81,7 +81,7 @@ func (w Workspace) output(ctx context.Context, script string, args ...string) (p
 // It returns nil if there is none.
 func failure(step string, code int, stderr string, err error) error {
 	if err == nil && code != 0 {
-		err = fmt.Errorf("exit status %d %s", code, stderr)
+		err = errors.New(strings.TrimSpace(fmt.Sprintf("exit status %d %s", code, stderr)))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", step, err)
