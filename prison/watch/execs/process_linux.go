@@ -67,7 +67,7 @@ func (p *procfs) path(before string, number int, after string) *byte {
 	return &p.name[0]
 }
 
-// read returns the beginning of a file, valid until the next call.
+// read returns the beginning of the file with the path before, number and after, below /proc. It is valid until the next call.
 func (p *procfs) read(before string, number int, after string) []byte {
 	fd, _, e := unix.RawSyscall6(unix.SYS_OPENAT, procFolder(), uintptr(unsafe.Pointer(p.path(before, number, after))), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
 	if e != 0 {

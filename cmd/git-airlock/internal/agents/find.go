@@ -180,8 +180,9 @@ func isFolder(path string) bool {
 // the packages which it loads are in it. It returns an empty path if the file is in no package.
 func packageOf(at string) (top string, m manifest) {
 	parts := strings.Split(at, "/")
-	n := slices.Index(parts, "node_modules") + 2
-	if n < 2 || n >= len(parts) {
+	i := slices.Index(parts, "node_modules")
+	n := i + 2
+	if i < 0 || n >= len(parts) {
 		return "", m
 	}
 	if strings.HasPrefix(parts[n-1], "@") {

@@ -233,14 +233,16 @@ func Check(ctx context.Context, rules Rules, t Target, now time.Time) Checked {
 	if !c.Allowed {
 		return c
 	}
-	policy, err := policyOf(rules, now)
+	var err error
 	if t.IsAddress {
 		var rule egress.Rule
 		if c.Rule != nil {
 			rule, _ = egress.ParseRule(c.Rule.Text) // it was found by what it is about
 		}
 		err = vet(rule, t.Host)
-	} else if err == nil {
+	} else if policy, invalid := policyOf(rules, now); invalid != nil {
+		err = invalid
+	} else {
 		c.Addresses, err = lookUp(ctx, policy, t.question())
 		if err != nil && rules.Proxy != "" && policy.Entrusts(t.Host, t.Port) { // the proxy looks it up
 			c.Addresses, err = nil, nil

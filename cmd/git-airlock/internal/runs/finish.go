@@ -147,7 +147,12 @@ func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known
 		}
 		now = now || !runs
 	}
-	return result, now || k.Now().Sub(result.At) >= settleTime && !isBusy(k.Prisons.Store.TryLockFile(k.Record.ID, promote.CycleLock)), nil
+	return result, now || k.Now().Sub(result.At) >= settleTime && !k.lands(), nil
+}
+
+// lands reports whether a promotion cycle runs.
+func (k Keeper) lands() bool {
+	return isBusy(k.Prisons.Store.TryLockFile(k.Record.ID, promote.CycleLock))
 }
 
 // isBusy reports whether a lock could not be taken because another process holds it. It releases a lock that was taken.

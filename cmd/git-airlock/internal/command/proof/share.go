@@ -51,13 +51,15 @@ func shareCommand() *cli.Command {
 				return nil
 			}
 			err = cmdline.Push(c, s, remote, refs...)
-			if newer, ok := errors.AsType[*cmdline.RejectedError](err); ok && slices.ContainsFunc(newer.Refs, func(ref string) bool { return slices.Contains(exchange.NoteRefs, ref) }) {
+			if newer, ok := errors.AsType[*cmdline.RejectedError](err); ok && slices.ContainsFunc(newer.Refs, isNotes) {
 				return environment.Advise(newer, "git airlock fetch "+gitops.Pasteable(remote)+"  # and share again")
 			}
 			return err
 		}),
 	}, cmdline.Takes{Most: 1})
 }
+
+func isNotes(ref string) bool { return slices.Contains(exchange.NoteRefs, ref) }
 
 // groups selects what is shared.
 type groups struct{ runs, evidence, verdicts, pending bool }
