@@ -1,8 +1,12 @@
 package promote_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -83,5 +87,37 @@ func TestConflictWithUserNeedsNoRejectedCommit(t *testing.T) {
 				t.Errorf("resolving %q: %s, %t, %v; %+v", conflicting, step, merging, err, o)
 			}
 		})
+	}
+}
+
+// TestConflictBesideRejectedCommit rejects a commit of another file, and lands a change on which a conflicting commit is built. The conflicting
+// commit applies neither to what has landed nor to the base, and the user can merge it all the same.
+func TestConflictBesideRejectedCommit(t *testing.T) {
+	t.Parallel()
+	lines := func(first, last string) string { return first + "\n2\n3\n4\n5\n6\n" + last + "\n" }
+	w := newWorld(t, "sha1", tree{"f": plain(lines("1", "7"))})
+	w.git("config", "airlock.review", "land")
+	w.commits("d", "d", "d\n")
+	w.commits("a", "f", lines("A", "7"))
+	w.mine("f", lines("1", "mine"))
+	w.cycle()
+	w.verdict(review.Reject, "because", "d")
+	w.verdict(review.Approve, "", "a")
+	w.cycle()
+	w.commits("c", "f", lines("A2", "theirs"))
+	w.commits("x", "x", "x\n")
+	w.cycle()
+	w.verdict(review.Approve, "", "c", "x")
+	w.cycle()
+	o := w.cycle()
+	if got := w.subjects(); !strings.HasPrefix(got, "x a ") || !o.Held(ledger.Conflict) {
+		t.Fatalf("landed %q, %+v", got, o)
+	}
+	step, merging, err := w.engine.Resolve(t.Context())
+	if err != nil || !merging || w.git("log", "-1", "--format=%s", string(step)) != "c" {
+		t.Fatalf("%s, %t, %v; %+v", step, merging, err, o)
+	}
+	if _, err := os.Stat(filepath.Join(w.Top, "d")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the merge has the rejected file: %v", err)
 	}
 }

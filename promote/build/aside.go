@@ -94,7 +94,8 @@ func (r Request) isNew(a history.Aside, pending []ledger.Pair) bool {
 const basesTried = 30
 
 // asideApart builds the commits that were set aside without the user's commits, because the two conflict. It builds them on a landed commit or
-// on the base, if the first of them applies there, and otherwise gives the first of them its own whole tree.
+// on the base, if the first of them applies there. Otherwise it gives the first of them its own tree, without the changes of commits that are left
+// out, if it applies without them.
 func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict) (Built, error) {
 	none := built.with(unbuilt, true)
 	built = built.with(unbuilt, false)
@@ -115,17 +116,33 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 		built.Apart = true
 		return b.result(built), nil
 	}
-	dropped, err := r.Trees.before(ctx, unbuilt[0].Commit, r.Plan.Drops)
-	if err != nil || r.Plan.Aside[0].Commit != unbuilt[0].Commit || len(dropped) > 0 {
-		return none, err // the commit's own tree has changes of commits that are left out
+	first := unbuilt[0].Commit
+	if r.Plan.Aside[0].Commit != first {
+		return none, nil
 	}
 	b, err := r.build(ctx, nil, nil, r.Plan.Exact().Outer, asTheyAre)
 	if err != nil {
 		return built, err
 	}
-	b.whole = unbuilt[0].Commit
-	if _, err := b.aside(ctx, r.Plan.Exact().Outer); err != nil {
+	dropped, err := r.Trees.before(ctx, first, r.Plan.Drops)
+	if err != nil {
 		return built, err
+	}
+	tree, err := r.Trees.Tree(ctx, b.parentOf(r.Plan.Aside[0].Link))
+	if err != nil {
+		return built, err
+	}
+	tree, conflicts, err := r.Trees.withoutChanges(ctx, tree, dropped)
+	if err != nil || conflicts != nil {
+		return none, err
+	}
+	b.apart, b.alone = first, tree
+	left, err := b.aside(ctx, r.Plan.Exact().Outer)
+	if err != nil {
+		return built, err
+	}
+	if len(left) > 0 && left[0].Commit == first {
+		return none, nil
 	}
 	built.Apart = true
 	return b.result(built), nil
@@ -317,8 +334,8 @@ func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitop
 	if err != nil {
 		return "", false, err
 	}
-	if b.whole == a.Commit {
-		ours = before
+	if b.apart == a.Commit {
+		ours = b.alone
 	}
 	m := quarantine.Merge{Base: before, Ours: ours, Theirs: theirs}
 	tree, conflicts, err := b.mergeOn(ctx, m)

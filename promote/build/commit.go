@@ -38,7 +38,8 @@ type builder struct {
 	onto    gitops.OID // the branch's tip, or another commit to build on
 	how     treatment
 	now     time.Time
-	whole   gitops.OID // the commit set aside that gets its own tree, or empty
+	apart   gitops.OID // the commit set aside that is built on the tree alone, or empty
+	alone   gitops.OID // the tree of that commit's parent, without the changes of commits that are left out
 	// keepsEmpty reports that commits are built whose change the branch has already.
 	keepsEmpty bool
 	// replaced maps inner commits whose images are no longer on the branch to the commits that the branch has instead.
