@@ -236,3 +236,45 @@ func (m *rebaser) approveAll() {
 		m.t.Fatalf("%+v", o)
 	}
 }
+
+// TestUndoneFormWithOtherContext undoes a commit, and the agent goes back to an earlier form of it, which a rejected commit beside the changed
+// line makes look different. What was undone does not land again by itself, also without a review.
+func TestUndoneFormWithOtherContext(t *testing.T) {
+	t.Parallel()
+	changed := func(numbers ...int) string {
+		var text strings.Builder
+		for i := range 30 {
+			if slices.Contains(numbers, i) {
+				text.WriteString("changed ")
+			}
+			fmt.Fprintln(&text, i)
+		}
+		return text.String()
+	}
+	w := newWithReview(t)
+	w.commits("lines", "f", changed())
+	w.cycle()
+	w.judge(review.Approve, "lines")
+	w.commits("older", "f", changed(13))
+	w.commits("own", "own", "1\n")
+	w.commits("newer", "f", changed(13, 19))
+	w.commits("between", "f", changed(13, 16, 19))
+	w.cycle()
+	w.judge(review.Reject, "older", "newer")
+	w.judge(review.Approve, "own", "between")
+	w.agent("rebase", "-q", "--onto", "HEAD~2", "HEAD~1") // without newer
+	w.agent("branch", "first")
+	w.cycle()
+	w.agent("rebase", "-q", "--onto", "HEAD~3", "HEAD~2") // without older
+	w.cycle()
+	_, err := w.undo()
+	check(t, err)
+	w.cycle()
+	w.agent("reset", "-q", "--hard", "first")
+	w.cycle()
+	w.git("config", "airlock.review", "off")
+	w.engine = newEngine(w.Repository, w.record, w.inner)
+	if o := w.cycle(); w.subjects() != "lines" || o.Pending != 0 {
+		t.Fatalf("%q, %+v", w.subjects(), o)
+	}
+}
