@@ -14,7 +14,7 @@ import (
 const Resolve = "git airlock promote --resolve"
 
 // nameFirst is the command that names the hold of the commits that come before a conflict. It starts the merge once they are out of the way.
-const nameFirst = Resolve + "  # shows what comes first"
+const nameFirst = Resolve + "  # names what comes first, or starts the merge"
 
 // Conflict returns the hold of a commit that changes the same lines as the user's commits, that git am does not apply, or that needs a
 // dropped commit. takenOff reports that the user has only taken landed commits off the branch. refused is [history.Plan.RefusedBefore].

@@ -239,9 +239,9 @@ func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers [
 		what = fmt.Sprintf("restored from checkpoint %d: %s", o.Number, checkpoints.Paths(o.Scope))
 	}
 	s.Report.Say("%s, and the hashes of the workspace's files are as planned", what)
-	promoteRestored(c.Context, s, k.Record, last)
+	err = promoteRestored(c.Context, s, k.Record, last)
 	s.Report.Hint(checkpoints.Command(before.Number, o.Freeze) + "  # undoes it")
-	return nil
+	return err
 }
 
 // objectFolder is the folder of git's objects, of which a plan has hundreds of paths.

@@ -12,11 +12,11 @@ import (
 
 // promoteRestored promotes the restored workspace of an airlock, as the daemon of a running airlock does. Otherwise status and review would still
 // show held commits that the workspace no longer has. before is the outcome before the restore. promoteRestored prints how many commits have
-// landed, and how many can no longer land. It only prints its error, because the restore has succeeded.
-func promoteRestored(ctx context.Context, s *session.Session, r airlock.Record, before ledger.Outcome) {
+// landed, and how many can no longer land. The restore has succeeded: promoteRestored only prints an error, and returns that of an interrupt.
+func promoteRestored(ctx context.Context, s *session.Session, r airlock.Record, before ledger.Outcome) error {
 	r, err := s.Current(r)
 	if err != nil {
-		return // another command has cleared it
+		return nil // another command has cleared it
 	}
 	engine := s.Engine(r)
 	defer engine.Close()
@@ -27,7 +27,7 @@ func promoteRestored(ctx context.Context, s *session.Session, r airlock.Record, 
 	if err != nil {
 		s.Report.Say("the restored workspace has not been promoted: %s", err)
 		s.Report.Hint("git airlock promote")
-		return
+		return ctx.Err()
 	}
 	landed := now.Total - before.Total
 	if landed > 0 {
@@ -36,4 +36,5 @@ func promoteRestored(ctx context.Context, s *session.Session, r airlock.Record, 
 	if gone := before.Waits - now.Waits - max(0, landed); gone > 0 {
 		s.Report.Say("no longer in the workspace: %s that had not landed", words.Count(gone, "commit"))
 	}
+	return nil
 }
