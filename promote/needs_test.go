@@ -121,3 +121,33 @@ func TestConflictBesideRejectedCommit(t *testing.T) {
 		t.Errorf("the merge has the rejected file: %v", err)
 	}
 }
+
+// TestNeedsAreBounded rejects so many commits that only the first of the commits which conflict with the user are examined for a need of these.
+// The others count as blocked, so that a list of the review makes a bounded number of merges.
+func TestNeedsAreBounded(t *testing.T) {
+	t.Parallel()
+	const refused, conflicting = 60, 5 // more than 200 together, in commits times commits
+	w := newWorld(t, "sha1", tree{"u": plain("u\n")})
+	w.git("config", "airlock.review", "land")
+	var names []string
+	for i := range refused {
+		names = append(names, fmt.Sprint("d", i))
+		w.commits(names[i], names[i], "d\n")
+	}
+	w.mine("u", "mine\n")
+	w.cycle()
+	w.verdict(review.Reject, "because", names...)
+	names = nil
+	for i := range conflicting {
+		names = append(names, fmt.Sprint("c", i))
+		w.commits(names[i], "u", names[i]+"\n")
+	}
+	w.commits("x", "x", "x\n")
+	w.cycle()
+	w.verdict(review.Approve, "", append(names, "x")...)
+	w.cycle()
+	got := w.states()
+	if !strings.Contains(got, "c0:approved") || !strings.Contains(got, "c2:approved") || !strings.Contains(got, "c4:blocked") {
+		t.Errorf("%q", got)
+	}
+}

@@ -21,6 +21,8 @@ type Trees struct {
 	merges  map[quarantine.Merge]merge
 	file    string     // see [MergesFile]
 	kept    keptMerges // what the file had; nil until it is needed
+
+	takenBack int // by Needs
 }
 
 // NewTrees reads the trees of a plan's commits. If partial is set, the snapshot left files out (airlock.exclude). The

@@ -7,12 +7,20 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
+// mostTakenBack bounds the changes that all calls of [Trees.Needs] together take back. Each is a merge of some milliseconds, and the agent chooses
+// the number of commits that conflict.
+const mostTakenBack = 200
+
 // Needs reports whether the change of an inner commit since its first parent conflicts, or is empty, without the changes of the commits before
-// it for which out reports true. It uses the agent's trees only, so that a conflict with a commit of the user is not taken for such a need.
+// it for which out reports true. It uses the agent's trees only, so that a conflict with a commit of the user is not taken for such a need. Beyond
+// mostTakenBack it reports a need without trying.
 func (t *Trees) Needs(ctx context.Context, commit gitops.OID, out func(gitops.OID) bool) (bool, error) {
 	left, err := t.before(ctx, commit, out)
 	if err != nil || len(left) == 0 {
 		return false, err
+	}
+	if t.takenBack += len(left); t.takenBack > mostTakenBack {
+		return true, nil
 	}
 	c, err := t.across.Commit(ctx, commit)
 	if err != nil || len(c.Parents) == 0 {
