@@ -19,7 +19,6 @@ import (
 	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/evidence"
 	"github.com/git-airlock/git-airlock/promote/ledger"
-	"github.com/git-airlock/git-airlock/words"
 )
 
 // Attester makes the statements of one airlock.
@@ -54,16 +53,6 @@ const (
 // Landed makes a statement about each landed commit that has none, as a [Backlog] does.
 func (a Attester) Landed(ctx context.Context) error {
 	return (&Backlog{Attester: a}).all(ctx)
-}
-
-// Some makes one batch of statements about landed commits, so that a command does not wait for all of them. It prints the number of those left.
-func (a Attester) Some(ctx context.Context) error {
-	b := Backlog{Attester: a}
-	err := b.Some(ctx)
-	if err == nil && b.Left > 0 {
-		a.Say("no evidence yet about %s; the next start, verify or clear makes it", words.Count(b.Left, "landed commit"))
-	}
-	return err
 }
 
 // Rest makes the missing statements before an airlock is removed. Nobody can make them later, so a key of the session signs if the user's

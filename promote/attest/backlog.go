@@ -28,6 +28,8 @@ type Backlog struct {
 const (
 	// batchSize is the number of commits whose statements are made at once. The daemon has little memory.
 	batchSize = 200
+	// mostLooked is the number of batches of listed commits that are read for one batch of statements.
+	mostLooked = 5
 	// batchPause is the pause between two batches. A process that waits for the lock tries to take it every 2 ms.
 	batchPause = 20 * time.Millisecond
 )
@@ -86,7 +88,8 @@ func (b *Backlog) next(ctx context.Context, s *state) error {
 	}
 	b.state = ""
 	before, made := s.Last, false
-	for len(b.list) > 0 && !made { // commits beside the last one may have statements: a merge has several lines of commits before it
+	// Commits beside the last one may have statements: a merge has several lines of commits before it.
+	for looked := 0; len(b.list) > 0 && !made && looked < mostLooked; looked++ {
 		group := b.list[:min(len(b.list), batchSize)]
 		if err := b.group(ctx, s, group); err != nil {
 			return err

@@ -97,9 +97,9 @@ func rangeOf(r airlock.Record) string {
 	return fmt.Sprintf("%.12s..%s", r.Base, gitops.Pasteable(r.BranchName()))
 }
 
-// attestLanded calls do to make statements about landed commits, unless a daemon is running, which makes them.
-func (s *Session) attestLanded(ctx context.Context, r airlock.Record, do func(attest.Attester, context.Context) error) {
-	if pid, err := daemon.PID(s.Store, r.ID); err == nil && pid == 0 && s.attest(ctx, r, do) {
+// attestLanded makes the statements about landed commits, unless a daemon is running, which makes them.
+func (s *Session) attestLanded(ctx context.Context, r airlock.Record) {
+	if pid, err := daemon.PID(s.Store, r.ID); err == nil && pid == 0 && s.attest(ctx, r, attest.Attester.Landed) {
 		s.Report.Hint("git airlock verify " + rangeOf(r) + "  # tries again")
 	}
 }

@@ -318,7 +318,7 @@ func (s *Session) Prisons() prisons.Prisons {
 
 // Engine returns the engine that promotes the commits of an airlock. It must be closed.
 func (s *Session) Engine(r airlock.Record) *promote.Engine {
-	e := &promote.Engine{Repo: s.Repo, Store: s.Store, Record: r, Checker: s.checker(r), Landed: func(ctx context.Context) { s.attestLanded(ctx, r, attest.Attester.Landed) },
+	e := &promote.Engine{Repo: s.Repo, Store: s.Store, Record: r, Checker: s.checker(r), Landed: func(ctx context.Context) { s.attestLanded(ctx, r) },
 		Open: func(ctx context.Context) (promote.Exporter, error) { return s.Prisons().OpenExporter(ctx, r) }}
 	if notes, ok := s.networkNotes(r); ok {
 		e.Egress = notes

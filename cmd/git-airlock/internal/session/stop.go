@@ -9,7 +9,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
-	"github.com/git-airlock/git-airlock/promote/attest"
 	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/hold"
@@ -80,7 +79,7 @@ func (s *Session) landRest(ctx context.Context, r airlock.Record, before int, op
 	defer l.engine.Close()
 	l.engine.Landed = nil
 	outcome, err := l.drain(ctx, options)
-	s.attestLanded(ctx, r, attest.Attester.Some) // also about commits that the daemon landed before it was stopped
+	s.attestLanded(ctx, r) // also about commits that the daemon landed before it was stopped
 	var state promote.State
 	var unseen error
 	if err == nil {
