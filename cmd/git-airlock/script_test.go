@@ -51,12 +51,18 @@ func (h hearing) Run() int {
 // onceMore reports whether this is the second run of the tests, as the ordinary user after root.
 func onceMore() bool { return os.Getenv("AIRLOCK_TEST_ORDINARY") != "" }
 
-// scriptsIn returns the scripts in a folder of testdata.
+// scriptsIn returns the scripts in a folder of testdata. No script may have testscript's command stop, which ends it with success: it is easily
+// written in place of "git airlock stop".
 func scriptsIn(t *testing.T, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/" + folder + "/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scripts", err)
+	}
+	for _, file := range files {
+		if content, err := os.ReadFile(file); err != nil || bytes.Contains(content, []byte("\nstop\n")) {
+			t.Errorf("%s: stop ends the script: %v", file, err)
+		}
 	}
 	return files
 }
