@@ -202,7 +202,7 @@ func TestComplete(t *testing.T) {
 }
 
 // TestArgumentsCutByProgram runs getopt(1), which puts zero bytes in place of the commas of its argument. The record must not be disputed,
-// must have the words of the call, and must not state the bytes that the program has overwritten.
+// must have the words of the call, and must not state the bytes that the program has overwritten, unless they were read before.
 func TestArgumentsCutByProgram(t *testing.T) {
 	_, s, p := recorded(t)
 	for i := range 20 {
@@ -217,8 +217,9 @@ func TestArgumentsCutByProgram(t *testing.T) {
 			})
 		})
 		r := all[len(all)-1]
-		want := append(name, "-o", "a", "-l", "help\x00version\x00codename\x00--", "-a", "b c", word) // getopt forgets where "--" began
-		if r.Disputed || !slices.Equal(r.Argv, want) {
+		words := func(long ...string) []string { return slices.Concat(name, []string{"-o", "a", "-l"}, long, []string{"-a", "b c", word}) }
+		overwritten := words("help\x00version\x00codename\x00--") // getopt forgets where "--" began
+		if r.Disputed || !slices.Equal(r.Argv, overwritten) && !slices.Equal(r.Argv, words("help,version,codename", "--")) {
 			t.Fatalf("disputed %v: %q", r.Disputed, r.Argv)
 		}
 	}
