@@ -67,6 +67,13 @@ type Full struct {
 	// inodes left.
 	Disk   string
 	Inodes bool
+	// Runs reports that the prison could not be stopped.
+	Runs bool
+}
+
+// sameAs reports whether another reason is the same but for its message, which has numbers that change all the time.
+func (f *Full) sameAs(other *Full) bool {
+	return f != nil && other != nil && f.Enough == other.Enough && f.Disk == other.Disk && f.Inodes == other.Inodes && f.Runs == other.Runs
 }
 
 // Guard watches one prison.
@@ -133,11 +140,12 @@ func (g *Guard) Full() *Full { return g.full.Load() }
 // News returns a channel that receives a value when the result of Full has changed.
 func (g *Guard) News() <-chan struct{} { return g.news }
 
-// set sets the result of Full.
+// set sets the result of Full. The same reason keeps its first message.
 func (g *Guard) set(f *Full) {
-	if before := g.full.Swap(f); before == f || before != nil && f != nil && *before == *f {
+	if before := g.Full(); before == f || before.sameAs(f) {
 		return
 	}
+	g.full.Store(f)
 	select {
 	case g.news <- struct{}{}:
 	default: // a change is already waiting
@@ -237,11 +245,8 @@ func (g *Guard) halt(ctx context.Context, f *Full) {
 		g.log.Printf("stop the prison: %s", failure)
 	}
 	g.halting = failure
-	if failure == "" {
-		f.Message += "; the prison was stopped"
+	if f.Runs = failure != ""; !f.Runs {
 		g.excused = g.walked
-	} else {
-		f.Message += "; the prison could not be stopped, which is tried again"
 	}
 	g.set(f)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/record"
@@ -68,12 +69,22 @@ func begun(h ledger.Hold) record.Event {
 	return e
 }
 
+const stillRuns = "; the prison could not be stopped, which is tried again"
+
+// Full returns the message of the disk watchdog for a reason. runs reports that it could not stop the prison.
+func Full(reason string, runs bool) string {
+	if runs {
+		return reason + stillRuns
+	}
+	return reason + "; the prison was stopped"
+}
+
 // Overfilled returns the message with which the disk watchdog has stopped the prison since its last start, or an empty text.
 func Overfilled(dir string) (message string, err error) {
 	all, err := Read(dir)
 	for _, e := range all {
 		switch {
-		case e.Kind == record.EventStart:
+		case e.Kind == record.EventStart, strings.HasSuffix(e.Data["message"], stillRuns):
 			message = ""
 		case e.Kind == record.EventLimit && e.Data["reason"] == string(ledger.WorkspaceFull):
 			message = e.Data["message"]

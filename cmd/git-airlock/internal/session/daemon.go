@@ -20,6 +20,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
@@ -197,5 +198,5 @@ func (g diskGuard) Full() *ledger.Hold {
 	case full.Inodes:
 		next = "df -i " + gitops.Pasteable(full.Disk)
 	}
-	return &ledger.Hold{Reason: ledger.WorkspaceFull, Message: full.Message, Next: []string{next, "git airlock start"}}
+	return &ledger.Hold{Reason: ledger.WorkspaceFull, Message: events.Full(full.Message, full.Runs), Next: []string{next, "git airlock start"}}
 }

@@ -126,9 +126,7 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 	}
 	d.SetupFailure = environment.FailedCommand(startup)
 	if d.State == session.Broken {
-		if d.Ended, err = events.Overfilled(of.Store.Dir(r.ID)); err != nil {
-			return d, err
-		}
+		d.Ended, _ = events.Overfilled(of.Store.Dir(r.ID)) // without readable events, the reason is not known
 	}
 	d.Review, err = reviewOf(ctx, of, r)
 	return d, err
