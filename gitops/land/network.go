@@ -36,6 +36,9 @@ func (e *FilterError) Unwrap() error { return e.error }
 // Error begins with the file and names the filter, if git did. It suggests the network only if that filter had none.
 func (e *FilterError) Error() string {
 	file, filter, text := gitops.SmudgeFailure(e.error)
+	if file != "" { // shorten it, so that the rest is not cut off
+		file = words.Shorten(strings.TrimSuffix(file, ": "), 200) + ": "
+	}
 	filters, changed := e.Filters, e.Changed
 	if filter != "" {
 		filters = slices.DeleteFunc(slices.Clone(filters), func(name string) bool { return name != filter })

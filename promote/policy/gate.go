@@ -163,7 +163,7 @@ func newRules(s Settings, f Facts) []rule {
 		{documented("user-driver", Hold, "a file that your git configuration executes or includes, or an attribute that applies one of your drivers to files"),
 			driver.change, converted(driver.reads)},
 		{documented("embedded-repo", Hold, "a folder that git or another version control system would treat as a repository, or the configuration or hooks of one"), embeddedRepo, nil},
-		{documented("odd-path", Hold, "a name with control or invisible characters or a backslash, or that Windows reserves or treats as another name; a name that Windows refuses is flagged"),
+		{documented("odd-path", Hold, "a name with control or invisible characters, a backslash or a wide space at an end, or that Windows reserves or treats as another name; a name that Windows refuses is flagged"),
 			oddPath, nil},
 		{documented("case-collision", Hold, "a name that differs from another name in its folder only in case or in the composition of accents"), caseCollision, nil},
 		{documented("secret", Hold, "a private key or token in an added line or the message; a value that only looks like a password is flagged"), keys.change, keys.commit},

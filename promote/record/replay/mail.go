@@ -40,7 +40,11 @@ func (w *workshop) rebuild(ctx context.Context, r Request, landed []record.Commi
 		}
 		o, err := w.fromMail(ctx, mail, before, c.Tree)
 		if err != nil {
-			return fmt.Errorf("make the commit %.12s: %w", c.Outer, err)
+			err = fmt.Errorf("make the commit %.12s: %w", c.Outer, err)
+			if bytes.Contains(mail, []byte("\nBinary files ")) { // the record left their content out
+				err = errors.Join(&Lacking{c.Outer}, err)
+			}
+			return err
 		}
 		o.Parents = all[i].Parents
 		if all[i] = o; o.Tree != c.Tree {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -202,7 +203,12 @@ func TestForgedRecord(t *testing.T) {
 	clone.Run("update-index", "--add", "--cacheinfo", "100644,"+private+",a")
 	tree := gitops.OID(clone.Run("write-tree"))
 	clone.Run("read-tree", "HEAD")
-	refused("a private file", clone, forge(tree, fmt.Sprintf("diff --git a/a b/a\nindex %s..%s 100644\nBinary files a/a and b/a differ\n", old, private)))
+	binary := forge(tree, fmt.Sprintf("diff --git a/a b/a\nindex %s..%s 100644\nBinary files a/a and b/a differ\n", old, private))
+	refused("a private file", clone, binary)
+	_, err := Run(t.Context(), Request{Repo: clone.Repository, Run: binary, Committer: "C <c@example.org>"}, "copy")
+	if lacking, ok := errors.AsType[*Lacking](err); !ok || lacking.Commit != commit {
+		t.Errorf("a binary file without its content: %v", err)
+	}
 	refused("the git directory", clone, forge(tree, "diff --git a/.git/x b/.git/x\nnew file mode 100644\n--- /dev/null\n+++ b/.git/x\n@@ -0,0 +1 @@\n+x\n"))
 	refused("outside", clone, forge(tree, "diff --git a/../x b/../x\nnew file mode 100644\n--- /dev/null\n+++ b/../x\n@@ -0,0 +1 @@\n+x\n"))
 }
