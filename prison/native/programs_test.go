@@ -217,7 +217,9 @@ func TestArgumentsCutByProgram(t *testing.T) {
 			})
 		})
 		r := all[len(all)-1]
-		words := func(long ...string) []string { return slices.Concat(name, []string{"-o", "a", "-l"}, long, []string{"-a", "b c", word}) }
+		words := func(long ...string) []string {
+			return slices.Concat(name, []string{"-o", "a", "-l"}, long, []string{"-a", "b c", word})
+		}
 		overwritten := words("help\x00version\x00codename\x00--") // getopt forgets where "--" began
 		if r.Disputed || !slices.Equal(r.Argv, overwritten) && !slices.Equal(r.Argv, words("help,version,codename", "--")) {
 			t.Fatalf("disputed %v: %q", r.Disputed, r.Argv)
