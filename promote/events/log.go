@@ -3,8 +3,8 @@
 // Several processes append to the log: the daemon, and the commands of the user. A log of [maxFile] bytes is renamed to the
 // name with ".1", which replaces an older one, so a log has at most twice that size. Nothing else writes these files.
 //
-// The log is for people. A failure to write it must not keep commits from landing, so [Append] returns no error. An event for which
-// there is no room is written later by the same process, before its next one, or with [Retry].
+// The log is for people. A failure to write it must not keep commits from landing, so [Append] returns no error. If the disk is full,
+// the process keeps the event. It writes it before its next event, or when [Retry] is called.
 package events
 
 import (

@@ -11,7 +11,7 @@ import (
 // maxUnwritten is the maximum number of events that wait for room in one log. Later ones are lost.
 const maxUnwritten = 100
 
-// unwritten are the events of this process for which there was no room, by log. The reason for it is among them.
+// unwritten has the events that this process could not write because the disk was full, by log. The event of the full disk is among them.
 var unwritten = struct {
 	sync.Mutex
 	of map[string][]record.Event

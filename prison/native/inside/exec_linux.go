@@ -103,7 +103,7 @@ func (s *server) start(r wire.Request) (p started, code string, err error) {
 		p.pid, p.exited, err = s.procs.start(starting{path, r.Argv, env, dir, files, r.Terminal != nil, r.Frozen})
 		return p.pid, err
 	}
-	s.frozen.guard.Load().start(begin) // without a freeze, there is no guard
+	s.frozen.guard.Load().start(begin) // the guard is nil if nothing is frozen
 	if err != nil {
 		wire.CloseAll(p.ends)
 		return p, execCode(err), fmt.Errorf("%s: %w", r.Argv[0], err)

@@ -80,11 +80,12 @@ func statusCommand() *cli.Command {
 func documentOf(ctx context.Context, of *session.Session, s session.Status) (d ui.Document, err error) {
 	r, p := s.Record, s.Promotion
 	led, _ := hostenv.Taken()
+	working := s.Command != nil && !s.Command.Exited || cmdline.Runs(of, r).AtWork()
 	d = ui.Document{
 		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName().Raw(), State: s.State, Backend: r.Backend,
 		BackendReason: r.Reason, Image: r.Image, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
 		Promoted: p.Promoted, InnerTip: p.InnerTip, Daemon: ui.Daemon{Running: s.Daemon, PID: s.DaemonPID},
-		Holds: cmdline.Holds(p.Holds, s.State == "running"), Pending: p.Pending, Uncommitted: p.Uncommitted, Waiting: cmdline.Waiting(p, s.Command != nil && !s.Command.Exited || cmdline.Runs(of, r).AtWork()),
+		Holds: cmdline.Holds(p.Holds, s.State == "running"), Pending: p.Pending, Uncommitted: p.Uncommitted, Waiting: cmdline.Waiting(p, working),
 		Landed: p.Landed, LastLandedAt: p.LastLandedAt, LandingSince: s.Landing, Failure: p.Failure, Mend: s.Mend,
 		Isolation: ui.Isolation{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Lockdown: s.Refusals.Rules.Lockdown, Limits: ui.Limits{
 			Memory: policy.SizeText(r.Isolation.Limits.Memory), CPUs: strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), PIDs: r.Isolation.Limits.PIDs}},
