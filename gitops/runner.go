@@ -256,6 +256,8 @@ const (
 	// pipePatience bounds the reading of what git has written, since a helper of git may keep a pipe open. On a busy machine
 	// the reader itself may not run for seconds.
 	pipePatience = 20 * time.Second
+	// interruptPatience bounds the wait for this process's own ^C after that of git.
+	interruptPatience = 2 * time.Second
 )
 
 // Look runs a command that only reads.
@@ -354,16 +356,28 @@ func (g *Git) feed(cmd *exec.Cmd, stdin io.Reader) error {
 
 func callError(ctx context.Context, c Call, err error, stderr *Stderr) error {
 	var exit *exec.ExitError
+	if errors.As(err, &exit) && signalOf(exit) == syscall.SIGINT {
+		// All processes of the terminal receive ^C. Callers ask ctx whether the user interrupted the work, so it must know.
+		select {
+		case <-ctx.Done():
+		case <-time.After(interruptPatience):
+		}
+	}
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("git %s: %w", c.Args[0], ctx.Err())
-	case errors.As(err, &exit):
-		state, _ := exit.Sys().(syscall.WaitStatus)
-		return &Error{c.Args, exit.ExitCode(), stderr.String(), stderr.lines(), state.Signal()}
+	case exit != nil:
+		return &Error{c.Args, exit.ExitCode(), stderr.String(), stderr.lines(), signalOf(exit)}
 	}
 	return fmt.Errorf("git %s: %w", c.Args[0], err)
+}
+
+// signalOf returns the signal that ended a process, or -1.
+func signalOf(exit *exec.ExitError) syscall.Signal {
+	state, _ := exit.Sys().(syscall.WaitStatus)
+	return state.Signal()
 }
 
 // Output is Look with the standard output as a string, without a final newline.

@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -27,6 +28,17 @@ func TestLateReader(t *testing.T) {
 	g := newUserGit(t.TempDir())
 	if err := g.Look(t.Context(), Call{Args: []string{"version"}, Stdout: &out}); err != nil || !strings.HasPrefix(out.String(), "git version") {
 		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+// TestInterruptReachesGitFirst interrupts git before its context ends, as ^C at a terminal can. The error is that of the context.
+func TestInterruptReachesGitFirst(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, interrupt)
+	err := newUserGit(t.TempDir()).Look(ctx, Call{Args: []string{"-c", "alias.interrupt=!kill -INT $PPID", "interrupt"}})
+	if git := (*Error)(nil); errors.As(err, &git) || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }
 
