@@ -449,7 +449,7 @@ plain_words='mailed() { git -C "$plain" format-patch -q --stdout "$(git -C "$pla
 plainly() {
 	[ -n "$proving" ] || return 1
 	expected 'plain git falls for it'
-	(cd "$outer" && timeout 60 sh -c "plain=$plain; $plain_words $1") >"$said" 2>&1 </dev/null
+	(cd "$outer" && timeout "$hang" sh -c "plain=$plain; $plain_words $1") >"$said" 2>&1 </dev/null
 	local status=$?
 	if eval "${2:-ran}"; then seen "it did: ${2:-the payload ran}"; else surprised "it did not: ${2:-the payload did not run}"; fi
 }
