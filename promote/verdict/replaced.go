@@ -38,7 +38,8 @@ func (e *LandedError) Error() string {
 
 func (e *LandedError) Unwrap() error { return history.ErrNotPending }
 
-// named is find, with a [*ReplacedError] for a commit that another one has replaced.
+// named is find, with a [*ReplacedError] for a commit that another one has replaced. It gives numbers to the commits if the name stands for none:
+// the user may type a number before a review lists it.
 func (q *request) named(ctx context.Context, name string) (gitops.OID, error) {
 	id, err := q.find(ctx, name)
 	if !errors.Is(err, history.ErrNotPending) {
@@ -47,6 +48,9 @@ func (q *request) named(ctx context.Context, name string) (gitops.OID, error) {
 	list, failed := q.list(ctx)
 	if failed != nil {
 		return "", failed
+	}
+	if id, err = q.find(ctx, name); !errors.Is(err, history.ErrNotPending) {
+		return id, err
 	}
 	revision, _ := q.e.Repo.Commit(ctx, name)
 	return "", q.replaced(ctx, list, name, revision)
@@ -76,7 +80,7 @@ func (q *request) replaced(ctx context.Context, list []Reviewable, name string, 
 		image, _ := q.Ledger.Image(inner)
 		return &LandedError{shown, image.Outer}
 	}
-	if inner != "" && !q.Ledger.Has(inner) {
+	if inner != "" && !q.Ledger.Has(inner) && !q.there(inner) {
 		r, err := q.successor(ctx, list, n, inner)
 		if err != nil {
 			return err
