@@ -22,13 +22,14 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// Decided is a commit with a new verdict.
+// Decided is a commit with a new verdict, or the commit of [Request.UpTo].
 type Decided struct {
 	Inner   gitops.OID
 	Commit  gitops.OID // the outer commit, or the inner one if it has not been built
 	Subject string     // escaped
 	// Unlisted reports that no review has shown the commit, and that no name was its own.
 	Unlisted bool
+	Kept     bool // the commit of UpTo keeps its verdict to the contrary
 }
 
 // Request is a verdict of the user on some commits, which [Record] stores.
@@ -37,7 +38,7 @@ type Request struct {
 	Reason string
 	// Names are numbers that [List] gave, revisions of pending commits, or at least seven digits of inner ones.
 	Names []string
-	UpTo  string // this commit and its ancestors that have no verdict to the contrary; empty: none
+	UpTo  string // those of this commit and its ancestors that have no verdict to the contrary; empty: none
 	All   bool   // all pending commits that have no verdict to the contrary
 	// Dependents extends a rejection to the commits that do not apply without the rejected ones.
 	Dependents bool
@@ -53,10 +54,12 @@ type request struct {
 	all    []quarantine.Link  // commits that have not landed, parents first
 	left   []gitops.OID       // commits that were left out when later ones landed and that the agent's history still has
 	lifted []gitops.RefUpdate // refs of rejected commits that are taken back
+	kept   []Decided          // the commit of UpTo, if it keeps its verdict to the contrary
 }
 
-// Record records a verdict, and returns the commits that it is about. It lands nothing. The error wraps
-// [history.ErrNotPending] if a name is not a pending or landed commit. It is a [*ReplacedError] if another commit is in the place of the named one.
+// Record records a verdict, and returns the commits that it is about, and the commit of UpTo also if that keeps another verdict. It lands nothing.
+// The error wraps [history.ErrNotPending] if a name is not a pending or landed commit. It is a [*ReplacedError] if another commit is in the place
+// of the named one.
 func Record(ctx context.Context, e *promote.Engine, wanted Request) ([]Decided, error) {
 	if len(wanted.Reason) > review.ReasonLimit {
 		return nil, review.ErrReason
@@ -86,7 +89,7 @@ func Record(ctx context.Context, e *promote.Engine, wanted Request) ([]Decided, 
 		}
 	}
 	if e.Repo.Dry {
-		return decided, nil
+		return append(decided, q.kept...), nil
 	}
 	if wanted.Cycle {
 		leave = func() {}
@@ -101,7 +104,7 @@ func Record(ctx context.Context, e *promote.Engine, wanted Request) ([]Decided, 
 			events.Verdict(e.Dir(), e.Record.Session, wanted.Word, d.Commit, d.Subject, wanted.Reason)
 		}
 	}
-	return decided, err
+	return append(decided, q.kept...), err
 }
 
 func open(ctx context.Context, e *promote.Engine, wanted Request) (*request, error) {
@@ -124,12 +127,12 @@ func open(ctx context.Context, e *promote.Engine, wanted Request) (*request, err
 // chosen returns the inner commits that the verdict is about.
 func (q *request) chosen(ctx context.Context) (ids []gitops.OID, err error) {
 	within := func(gitops.OID) bool { return q.All }
+	var last gitops.OID
 	if q.UpTo != "" {
-		id, err := q.named(ctx, q.UpTo)
-		if err != nil {
+		if last, err = q.named(ctx, q.UpTo); err != nil {
 			return nil, err
 		}
-		within = q.reach(id)
+		within = q.reach(last)
 	}
 	for _, l := range q.all {
 		r := q.Decisions.ReviewOf(l.Commit)
@@ -145,6 +148,9 @@ func (q *request) chosen(ctx context.Context) (ids []gitops.OID, err error) {
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
+	}
+	if last != "" && !slices.Contains(ids, last) && !q.Ledger.Has(last) {
+		q.kept = append(q.kept, Decided{Inner: last, Kept: true})
 	}
 	return ids, nil
 }

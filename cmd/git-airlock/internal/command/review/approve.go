@@ -66,6 +66,9 @@ func sayDecided(s *session.Session, word review.Word, id gitops.OID, subject str
 // get it, too.
 func sayAll(s *session.Session, word review.Word, decided []verdict.Decided, landed int) {
 	for _, d := range decided {
+		if d.Kept {
+			continue // the refusal names it
+		}
 		subject := d.Subject
 		if d.Unlisted {
 			subject += " (no review has listed it)"
@@ -106,7 +109,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ve
 	}
 	sayAll(s, wanted.Word, decided, landed)
 	if s.Dry {
-		return nil
+		return keeps(ctx, engine, decided)
 	}
 	outcome, err := engine.Drain(ctx, promote.Options{Known: true}) // the daemon exports new commits
 	if err != nil {
@@ -166,6 +169,26 @@ func handlesOf(ids []gitops.OID, all []reviewed) string {
 	return words
 }
 
+// contrary has, for the state of a commit of --upto that keeps its verdict, the reason why it waits, and what approve with its name does.
+var contrary = map[review.State]struct{ why, what string }{
+	review.StateRejected: {"it was rejected", "takes the rejection back"},
+	review.StateUndone:   {"it was undone", "takes the undo back"},
+	review.StateAsked:    {"the agent has not fixed it yet", "lands it without the fix"},
+}
+
+// keeps returns, for a dry run, the refusal for the commit of --upto that keeps its verdict to the contrary. Whether the others land is not known.
+func keeps(ctx context.Context, engine *promote.Engine, decided []verdict.Decided) error {
+	kept := slices.DeleteFunc(slices.Clone(decided), func(d verdict.Decided) bool { return !d.Kept })
+	if len(kept) == 0 {
+		return nil
+	}
+	list, err := verdict.List(ctx, engine)
+	if err != nil {
+		return err
+	}
+	return waiting(ledger.Outcome{}, kept, list, false)
+}
+
 // waiting returns the refusal for the approved commits that have not landed. runs reports that the prison runs.
 func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewable, runs bool) error {
 	var all []reviewed
@@ -179,7 +202,10 @@ func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewa
 			continue
 		}
 		why := ""
-		if names := namesOf(x.Needs, all); len(names) > 0 {
+		if back, against := contrary[x.State]; against {
+			why += ": " + back.why
+			next = []string{"git airlock approve " + x.handle() + "  # " + back.what}
+		} else if names := namesOf(x.Needs, all); len(names) > 0 {
 			why += " for " + strings.Join(names, ", ")
 			next = []string{"git airlock review", "git airlock approve" + handlesOf(x.Needs, all)}
 			if slices.ContainsFunc(list, func(n verdict.Reviewable) bool {
