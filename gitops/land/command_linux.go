@@ -15,8 +15,9 @@ import (
 // unsafeCommands lists the subcommands during which no landing may run. They take the lock of the index several times, and leave something half
 // done if another process takes the lock in between. A test found them: it took the lock for 5 ms at a random moment of 60 commands, 40 times
 // each. Other commands change nothing when they fail, or report which part they did not do (git add --patch). git commit is in the list because
-// it reads the index before it takes the lock: it would write the old index over that of a landing in between.
-var unsafeCommands = []string{"am", "cherry-pick", commit, "merge", "rebase", "revert", "stash"}
+// it reads the index before it takes the lock: it would write the old index over that of a landing in between. git pull reads HEAD before it fetches:
+// if a landing moves HEAD meanwhile, it fails and tells the user to run git reset --hard.
+var unsafeCommands = []string{"am", "cherry-pick", commit, "merge", "pull", "rebase", "revert", "stash"}
 
 // running returns a command of the user that is running in the work tree and is one of [unsafeCommands], or nil. It finds git processes in /proc
 // (proc_pid_cmdline(5)). Only processes with our user id and in our pid namespace count. An agent has no such process, so it cannot stop

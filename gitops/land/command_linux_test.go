@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ func TestUnsafeSubcommand(t *testing.T) {
 		want string
 	}{
 		{[]string{"git", "stash"}, "stash"},
+		{[]string{"git", "-c", "remote.origin.uploadpack=x", "pull", "--ff-only"}, "pull"},
 		{[]string{"/usr/bin/git", "--literal-pathspecs", "stash", "push", "--all"}, "stash"},
 		{[]string{"git", "-C", "stash", "-c", "a.b=stash", "--git-dir", "x", "--work-tree=y", "rebase"}, "rebase"},
 		{[]string{"/usr/lib/git-core/git-stash", "push"}, "stash"},
@@ -75,6 +77,30 @@ func TestLandWaitsForAStash(t *testing.T) {
 		t.Errorf("Land: %v", err)
 	}
 	w.landed(new)
+}
+
+// TestLandWaitsForAPull lands while a git pull waits for the other side, and after it has ended.
+func TestLandWaitsForAPull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old := w.CommitAll(gitopstest.Files{"a": "1\n", "b": "1\n"})
+	new := w.Built(old, gitopstest.Files{"a": "1\n", "b": "2\n"})
+	fifo, origin := filepath.Join(t.TempDir(), "fifo"), t.TempDir()
+	gitopstest.Check(t, syscall.Mkfifo(fifo, 0o600))
+	w.Run("clone", "-q", "--bare", w.Top, origin)
+	cmd := exec.CommandContext(t.Context(), "git", "pull", "-q", "--ff-only", "--upload-pack", "cat "+fifo+"; git-upload-pack", origin, "HEAD")
+	cmd.Dir = w.Top
+	gitopstest.Check(t, cmd.Start())
+	answer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits for the reader
+	gitopstest.Check(t, err)
+	var command *CommandError
+	err = Land(t.Context(), w.Repository, w.landing(old, new))
+	if !errors.As(err, &command) || *command != (CommandError{PID: cmd.Process.Pid, Subcommand: "pull"}) {
+		t.Errorf("Land: %v, want that git pull %d is at work", err, cmd.Process.Pid)
+	}
+	gitopstest.Check(t, answer.Close())
+	gitopstest.Check(t, cmd.Wait())
+	w.land(old, new)
 }
 
 // TestLandWaitsForACommit lands while a git commit waits for its editor, and after it has ended.
