@@ -24,15 +24,33 @@ const (
 
 // trySystemFiles watches and locks a system file inside while the host uses its own file. If both are the same file,
 // a process inside sees when the host starts a program, and a lock inside makes the host wait.
+//
+// Another process inside, such as an agent that reads all programs, can use the file inside at the same moment. The host uses its file
+// in every attempt, so one attempt without an effect shows that the files are different. If every attempt has an effect, a last one
+// without the host's use shows whether another process inside was the cause.
 func trySystemFiles(ctx context.Context, s Subject) (seen, broken string, err error) {
 	file, err := os.Open(systemFile)
 	if err != nil {
 		return "there is none outside", "", nil
 	}
 	defer file.Close()
-	ctx, cancel := context.WithCancel(ctx)
+	for range tries {
+		if seen, broken, err = watchSystemFile(ctx, s, file); err != nil || broken == "" {
+			return seen, broken, err
+		}
+	}
+	_, others, err := watchSystemFile(ctx, s, nil)
+	if err == nil && others != "" {
+		err = &untriedError{reason: "another process inside uses " + systemFile}
+	}
+	return "", broken, err
+}
+
+// watchSystemFile makes the calls once, while the host uses its file. If the file is nil, the host does not use it.
+func watchSystemFile(ctx context.Context, s Subject, file *os.File) (seen, broken string, err error) {
+	using, cancel := context.WithCancel(ctx)
 	locked := make(chan bool)
-	go func() { locked <- useUntil(ctx, file) }()
+	go func() { locked <- file != nil && useUntil(using, file) }()
 	results, err := calls.Make(ctx, s.Prison, watchAndLock())
 	cancel()
 	lockedOut := <-locked

@@ -25,6 +25,12 @@ func (s Store) LockCheck(ctx context.Context, id string) (unlock func(), err err
 	return s.LockFile(ctx, id, CheckLock)
 }
 
+// LockTest lets one self-test at a time run in the prison of an airlock: two would take each other's processes for an agent's or the
+// host's. It uses flock(2) on the airlock's folder in the host state, so that it works where nothing can be written.
+func (s Store) LockTest(ctx context.Context, id string) (unlock func(), err error) {
+	return s.lock(ctx, s.Dir(id), os.O_RDONLY, unix.LOCK_EX, nil)
+}
+
 // TryLockCheck is like LockCheck, but returns [ErrBusy] instead of waiting.
 func (s Store) TryLockCheck(id string) (unlock func(), err error) { return s.LockCheck(atOnce, id) }
 

@@ -45,6 +45,11 @@ func (p Prisons) Selftest(ctx context.Context, r airlock.Record) (selftest.Repor
 		return selftest.Report{}, err
 	}
 	defer box.Close()
+	unlock, err := p.Store.LockTest(ctx, r.ID)
+	if err != nil {
+		return selftest.Report{}, err
+	}
+	defer unlock()
 	_, end := p.Report.Begin("trying the prison's walls")
 	defer end()
 	return selftest.Run(ctx, selftest.Subject{Prison: box, Spec: spec, Variables: append(variableNames(r), network.VariableNames(spec)...), Isolation: isolationOf(r), Words: p.words()})
