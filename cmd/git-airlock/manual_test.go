@@ -88,6 +88,12 @@ func TestManualIsComplete(t *testing.T) {
 			t.Errorf("the first page does not mention %s", c.Name)
 		}
 	}
+	for name, page := range pages { // programs such as apropos take all of NAME for the summary
+		_, of, _ := strings.Cut(page, "\n.SH NAME\n")
+		if of, _, _ = strings.Cut(of, "\n.SH "); of == "" || strings.Contains(of, "\n") {
+			t.Errorf("the name of %s is %q", name, of)
+		}
+	}
 	for _, reason := range ledger.Reasons {
 		if manual.HoldReasons[string(reason)] == "" {
 			t.Errorf("the hold %s is not explained", reason)
