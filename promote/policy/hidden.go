@@ -40,6 +40,7 @@ func hiddenText(ctx context.Context, in *inspection, c gitops.Change, r *report)
 	if f.hides {
 		r.at(c.Path, "is a text with a NUL byte, so that git shows no diff of it")
 	}
+	identified := ""
 	for _, added := range f.runs {
 		text := added.text
 		if added.line == 1 {
@@ -47,12 +48,14 @@ func hiddenText(ctx context.Context, in *inspection, c gitops.Change, r *report)
 		}
 		if line, char := findHidden(text, false); char != "" {
 			r.at(c.Path, "line %d has %s", added.line+line, char)
-			return nil
+			break
 		}
-		if line, found := findIdentified(text); found != "" {
-			r.at(c.Path, "line %d has %s between $Id: and $, which git replaces on the disk where the attribute ident is set", added.line+line, gitops.Text(words.Shorten(found, maxQuoted)))
-			return nil
+		if line, found := findIdentified(text); found != "" && identified == "" {
+			identified = fmt.Sprintf("line %d has %s between $Id: and $, which git replaces on the disk where the attribute ident is set", added.line+line, gitops.Text(words.Shorten(found, maxQuoted)))
 		}
+	}
+	if identified != "" {
+		r.at(c.Path, "%s", identified)
 	}
 	in.unsearched(f, r)
 	return nil

@@ -74,3 +74,16 @@ func TestIdentIsGits(t *testing.T) {
 		t.Errorf("git replaced something in %d of %d texts", replaced, len(texts))
 	}
 }
+
+// TestTextForIdentHidesNoOtherReport adds a harmless text for ident before a bidirectional character.
+func TestTextForIdentHidesNoOtherReport(t *testing.T) {
+	t.Parallel()
+	s, kept := newStore(), strings.Repeat("x\n", 20)
+	change := s.commit(testBase.with(files{"a.c": "1\n" + kept + "2\n"}), testBase.with(files{"a.c": "$Id: x$\n$Id: y$\n" + kept + "\u202e\n"}), "x\n")
+	found, err := New(testSettings(t), testFacts, s).Check(t.Context(), change)
+	check(t, err)
+	want := "a.c: line 23 has U+202E; a.c: line 1 has  x between $Id: and $, which git replaces on the disk where the attribute ident is set"
+	if len(found) != 1 || found[0].Detail != want {
+		t.Errorf("%+v, want %s", found, want)
+	}
+}
