@@ -28,17 +28,21 @@ func Revert(ctx context.Context, e *promote.Engine, number int) (o operation.Ope
 	if err != nil {
 		return o, "", err
 	}
-	if e.Repo.Dry {
-		_, err := s.without(ctx, o, tip)
+	tree, err := s.without(ctx, o, tip)
+	if err == nil && tree == "" {
+		err = s.gone(o)
+	}
+	if err != nil || e.Repo.Dry {
 		return o, "", err
 	}
-	if made, err = s.commit(ctx, o, tip); err != nil {
+	if made, err = s.commit(ctx, o, tip, tree); err != nil {
 		return o, "", err
 	}
 	return o, made, s.land(ctx, operation.Operation{Kind: operation.Revert, Of: o.Number, Before: tip, After: made}, s.ref("promoted"), renoted{})
 }
 
-// without returns the tree of the branch without the changes of a landing.
+// without returns the tree of the branch without the changes of a landing, or empty if the branch has none of them. The error is a *[Refused]
+// if they cannot be taken out.
 func (s *standing) without(ctx context.Context, o operation.Operation, tip gitops.OID) (gitops.OID, error) {
 	bridge, inspector, err := s.Bridge(ctx)
 	if err != nil {
@@ -65,17 +69,18 @@ func (s *standing) without(ctx context.Context, o operation.Operation, tip gitop
 		return "", &Refused{fmt.Sprintf("later commits changed the same lines as operation %d: %s", o.Number, shown(conflicts)), []string{byHand}}
 	}
 	if tree == trees[1] {
-		return "", &Refused{Message: fmt.Sprintf("%s has no change of operation %d any more", s.e.Record.BranchName(), o.Number)}
+		return "", nil
 	}
 	return tree, nil
 }
 
-// commit makes the user's commit that takes a landing back, and gives it to the repository.
-func (s *standing) commit(ctx context.Context, o operation.Operation, tip gitops.OID) (gitops.OID, error) {
-	tree, err := s.without(ctx, o, tip)
-	if err != nil {
-		return "", err
-	}
+// gone returns the refusal for a landing of which the branch has no change, for example after a reset behind it.
+func (s *standing) gone(o operation.Operation) error {
+	return &Refused{Message: fmt.Sprintf("%s has no change of operation %d to take back", s.e.Record.BranchName(), o.Number)}
+}
+
+// commit makes the user's commit with the tree that takes a landing back, and gives it to the repository.
+func (s *standing) commit(ctx context.Context, o operation.Operation, tip, tree gitops.OID) (gitops.OID, error) {
 	bridge, inspector, err := s.Bridge(ctx)
 	if err != nil {
 		return "", err

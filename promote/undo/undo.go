@@ -141,17 +141,24 @@ func undo(ctx context.Context, e *promote.Engine, number int) (operation.Operati
 
 // reversible returns a refusal if the branch cannot be moved back to where it was before a landing.
 func (s *standing) reversible(ctx context.Context, o operation.Operation, newest bool) error {
-	revert := fmt.Sprintf("git airlock undo --revert %d", o.Number)
-	if !newest {
-		later, _, err := s.chain.Find(0)
-		return errors.Join(err, &Refused{fmt.Sprintf("operation %d landed after it and must be undone first", later.Number),
-			[]string{fmt.Sprintf("git airlock undo %d", later.Number), revert}})
-	}
 	tip, err := s.tip(ctx)
 	if err != nil {
 		return err
 	}
-	if tip != o.After || s.ref("promoted") != o.After {
+	revert := fmt.Sprintf("git airlock undo --revert %d", o.Number)
+	if !newest || tip != o.After || s.ref("promoted") != o.After {
+		tree, err := s.without(ctx, o, tip)
+		if _, conflicts := errors.AsType[*Refused](err); err != nil && !conflicts {
+			return err
+		}
+		if err == nil && tree == "" {
+			return s.gone(o)
+		}
+		if !newest {
+			later, _, err := s.chain.Find(0)
+			return errors.Join(err, &Refused{fmt.Sprintf("operation %d landed after it and must be undone first", later.Number),
+				[]string{fmt.Sprintf("git airlock undo %d", later.Number), revert}})
+		}
 		return &Refused{fmt.Sprintf("%s has moved since operation %d, from %.12s to %.12s", s.e.Record.BranchName(), o.Number, o.After, tip), []string{revert}}
 	}
 	remote, err := s.remoteWith(ctx, o)
