@@ -3,11 +3,13 @@ package undo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -85,21 +87,12 @@ func (s *standing) commit(ctx context.Context, o operation.Operation, tip, tree 
 	if err != nil {
 		return "", err
 	}
-	var title string
-	var list strings.Builder
-	for _, p := range o.Landed {
-		c, err := inspector.Commit(ctx, p.Outer)
-		if err != nil {
-			return "", err
-		}
-		title = `Revert "` + c.Subject() + `"` // as git revert has it
-		fmt.Fprintf(&list, "This reverts commit %s.\n", p.Outer)
-	}
-	if len(o.Landed) != 1 {
-		title = fmt.Sprintf("Revert %d commits of airlock %s", len(o.Landed), s.e.Record.ID)
+	message, err := s.message(ctx, inspector, o, tip)
+	if err != nil {
+		return "", err
 	}
 	ident := fmt.Sprintf("%s %d %s", s.Settings.User, s.Now.Unix(), s.Now.Format("-0700"))
-	c := gitops.Commit{Tree: tree, Parents: []gitops.OID{tip}, Author: ident, Committer: ident, Message: []byte(title + "\n\n" + list.String())}
+	c := gitops.Commit{Tree: tree, Parents: []gitops.OID{tip}, Author: ident, Committer: ident, Message: []byte(message)}
 	var id gitops.OID
 	if s.Settings.Sign {
 		id, err = bridge.Sign(ctx, c)
@@ -110,4 +103,31 @@ func (s *standing) commit(ctx context.Context, o operation.Operation, tip, tree 
 		return "", err
 	}
 	return id, bridge.Give(ctx, inspector, id, []gitops.OID{tip, o.Before, o.After})
+}
+
+// message returns the message of the commit that takes a landing back. It names the landed commits that the branch has. The user may have reset the
+// branch behind others, or amended them.
+func (s *standing) message(ctx context.Context, inspector *quarantine.Inspector, o operation.Operation, tip gitops.OID) (string, error) {
+	gone, err := s.e.Repo.Unreached(ctx, []gitops.OID{o.After}, []gitops.OID{tip})
+	if err != nil {
+		return "", err
+	}
+	left := gitops.SetOf(gone...)
+	reverted := slices.DeleteFunc(slices.Clone(o.Landed), func(p ledger.Pair) bool { return left[p.Outer] })
+	title := fmt.Sprintf("Revert %d commits of airlock %s", len(reverted), s.e.Record.ID)
+	switch {
+	case len(reverted) == 1 || len(o.Landed) == 1:
+		c, err := inspector.Commit(ctx, append(reverted, o.Landed...)[0].Outer)
+		if err != nil {
+			return "", err
+		}
+		title = `Revert "` + c.Subject() + `"` // as git revert has it
+	case len(reverted) == 0:
+		title = fmt.Sprintf("Revert operation %d of airlock %s", o.Number, s.e.Record.ID)
+	}
+	lines := []string{title, ""}
+	for _, p := range reverted {
+		lines = append(lines, fmt.Sprintf("This reverts commit %s.", p.Outer))
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n")) + "\n", nil
 }
