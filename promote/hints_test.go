@@ -56,6 +56,8 @@ var userChanges = map[string]string{
 	"worktree":            "git worktree add -q --detach r; echo MINE >r/a",
 	"executable":          "chmod +x b",
 	"odd name":            "echo MINE >'-o *d'; git add ./-o*; git rm -q --cached ./-o*",
+	"newline":             "echo MINE >'n.\n'; git add n*",
+	"newline, skipped":    "echo x >'n.\n'; git add n*; git update-index --skip-worktree 'n.\n'; echo MINE >'n.\n'",
 	"conflict":            "echo MINE >b; git stash -q; echo x >b; git commit -qam b; git stash pop -q || true",
 	"sparse":              "git sparse-checkout set d; mkdir -p q; echo MINE >q/f",
 	"sparse, refreshed":   "git sparse-checkout set d; mkdir -p q; echo MINE >q/f; git status -s >/dev/null; git add a",
@@ -73,11 +75,11 @@ var agentChanges = []string{
 	"echo 1 >b", "git rm -q b", "git rm -q b; mkdir b; echo 1 >b/x", "echo 1 >new", "echo 1 >d/c", "git rm -q d/c", "echo 1 >d/new", "echo 1 >d/e",
 	"git rm -rq d; echo 1 >d", "echo 1 >q/f", "echo 1 >q/new", "echo 1 >r", "mkdir r; echo 1 >r/x", "mkdir r; echo 1 >r/y", "mkdir -p n/e/w; echo 1 >n/e/w/r",
 	"mkdir -p n/e/w/r; echo 1 >n/e/w/r/y", "echo 1 >ignored", "for i in $(seq 60); do echo 1 >build/$i; done", "echo 1 >'-o *d'", "echo 1 >bb", "git mv b bb",
-	"echo 1 >a",
+	"echo 1 >a", "echo 1 >'n.\n'",
 }
 
-// TestHintsWork makes random changes of the user and of the agent, and types the commands that the holds print, in their order. Each
-// command succeeds, all commits land, and no content of the user is lost.
+// TestHintsWork makes random changes of the user and of the agent, and types the commands that the holds print, in their order, in a subfolder.
+// Each command succeeds, all commits land, and no content of the user is lost.
 func TestHintsWork(t *testing.T) {
 	t.Parallel()
 	for user, change := range userChanges {
@@ -117,6 +119,8 @@ func pasteHints(t *testing.T, r *rand.Rand, change string) int {
 	paste(t, w.Top, change)
 	overwritten := strings.Contains(change, "git add b; echo mine") // staged and overwritten
 	o, before := w.cycle(), ""
+	below := filepath.Join(w.Top, "below")
+	check(t, os.Mkdir(below, 0o700))
 	typed := []string{}
 	for n := 0; o.Held(ledger.Collision); n++ {
 		if n == 4 {
@@ -124,7 +128,7 @@ func pasteHints(t *testing.T, r *rand.Rand, change string) int {
 		}
 		for _, next := range o.Holds[0].Next {
 			typed = append(typed, next)
-			if out, err := shell(w.Top, next); err != nil {
+			if out, err := shell(below, next); err != nil {
 				t.Fatalf("user: %s\nagent: %s\n%q: %v\n%s\n%s", change, theirs, typed, err, out, before)
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/durable"
@@ -19,7 +21,8 @@ import (
 const pathsNamed = 50
 
 // putAside returns the commands that move paths out of the way: git stash for all paths that it can take, preceded by
-// the commands that make it take them, and mv for the rest. dir is the folder for the files with many paths.
+// the commands that make it take them, and mv for the rest. They do the same in every folder of the work tree. dir is
+// the folder for the files with paths.
 func putAside(ctx context.Context, repo *gitops.Repository, dir string, paths []string) (next []string) {
 	for _, p := range paths {
 		if here, err := os.Getwd(); err == nil && strings.HasPrefix(here+"/", filepath.Join(repo.Top, p)+"/") {
@@ -32,33 +35,34 @@ func putAside(ctx context.Context, repo *gitops.Repository, dir string, paths []
 		if slices.Contains(u.Worktrees, p) {
 			move = "git worktree move --"
 		}
-		next = append(next, move+quoted([]string{p, land.FreeName(repo.Top, p)}))
+		next = append(next, move+quoted(absolute(repo.Top, []string{p, land.FreeName(repo.Top, p)})))
 	}
 	if len(u.Emptied) > 0 {
-		next = append(next, "mkdir --"+quoted(u.Emptied))
+		next = append(next, "mkdir --"+quoted(absolute(repo.Top, u.Emptied)))
 	}
-	stash := "git --literal-pathspecs stash push --all"
+	stash := "git stash push --all"
 	if u.Sparse {
-		stash = "git -c core.sparseCheckout=false --literal-pathspecs stash push --all"
+		stash = "git -c core.sparseCheckout=false stash push --all"
 	}
+	update := "git -C " + gitops.Pasteable(repo.Top) + " update-index " // takes no pathspecs
 	const fromFile, fromInput = " --pathspec-file-nul --pathspec-from-file=", " -z --stdin <"
 	for _, c := range []struct {
 		command, from string
 		paths         []string
 	}{
-		{"git --literal-pathspecs reset -q", fromFile, u.Unindexed},
-		{"git update-index --skip-worktree", fromInput, u.Outside},
-		{"git update-index --no-skip-worktree", fromInput, u.Skipped},
-		{"git update-index --no-assume-unchanged", fromInput, u.Assumed},
-		{"git --literal-pathspecs rm -q --cached", fromFile, u.Intended},
-		{"git --literal-pathspecs checkout -q", fromFile, u.Deleted},
-		{stash, fromFile, u.Rest},
+		{"git reset -q", fromFile, pathspecs(u.Unindexed)},
+		{update + "--skip-worktree", fromInput, u.Outside},
+		{update + "--no-skip-worktree", fromInput, u.Skipped},
+		{update + "--no-assume-unchanged", fromInput, u.Assumed},
+		{"git rm -q --cached", fromFile, pathspecs(u.Intended)},
+		{"git checkout -q", fromFile, pathspecs(u.Deleted)},
+		{stash, fromFile, pathspecs(u.Rest)},
 	} {
 		if len(c.paths) == 0 {
 			continue
 		}
 		arguments := " --" + quoted(c.paths)
-		if len(c.paths) > pathsNamed && !repo.Dry {
+		if (len(c.paths) > pathsNamed || slices.ContainsFunc(c.paths, unquotable)) && !repo.Dry {
 			if name, err := list(dir, c.paths); err == nil {
 				arguments = c.from + gitops.Pasteable(name)
 			}
@@ -73,6 +77,34 @@ func list(dir string, paths []string) (name string, err error) {
 	content := []byte(strings.Join(paths, "\x00") + "\x00")
 	name = filepath.Join(dir, fmt.Sprintf("paths-%.4x", sha256.Sum256(content)))
 	return name, durable.WriteFile(name, content, 0o600)
+}
+
+// unquotable reports whether a path ends with a newline. [gitops.Pasteable] makes a pattern for it, which the shell compares with the files of
+// its current folder.
+func unquotable(path string) bool { return strings.HasSuffix(path, "\n") }
+
+// absolute returns the paths below the top as absolute paths.
+func absolute(top string, paths []string) []string {
+	all := make([]string, len(paths))
+	for i, p := range paths {
+		all[i] = filepath.Join(top, p)
+	}
+	return all
+}
+
+// pathspecs returns pathspecs that match paths from the top of the work tree, and nothing else (gitglossary(7), "pathspec"). The short form
+// does not allow for wildcards, or for a character that would be read as further magic.
+func pathspecs(paths []string) []string {
+	all := make([]string, len(paths))
+	for i, p := range paths {
+		magic := ":/"
+		first, _ := utf8.DecodeRuneInString(p)
+		if strings.ContainsAny(p, `*?[\`) || first != '.' && !unicode.IsLetter(first) && !unicode.IsDigit(first) {
+			magic = ":(top,literal)"
+		}
+		all[i] = magic + p
+	}
+	return all
 }
 
 func quoted(paths []string) string {

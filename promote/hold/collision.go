@@ -33,7 +33,7 @@ func Collision(ctx context.Context, repo *gitops.Repository, dir string, paths [
 		h.Paths, h.Places = gitops.Escaped(both), both
 		h.Message = fmt.Sprintf("your index has %s, with which git itself would not merge", words.Count(len(both), "unmerged path"))
 		// Putting them aside would lose the sides of the conflict.
-		h.Next = []string{"git add --" + quoted(both[:min(len(both), pathsNamed)]) + "  # or git rm: after you have resolved the conflict"}
+		h.Next = []string{"git add --" + quoted(pathspecs(both[:min(len(both), pathsNamed)])) + "  # or git rm: after you have resolved the conflict"}
 		return h
 	}
 	h.Next = putAside(ctx, repo, dir, paths)
