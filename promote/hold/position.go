@@ -120,6 +120,27 @@ func leave(tops []string) (next []string) {
 	return next
 }
 
+// DetachedError reports that HEAD is detached because the user has not finished an operation. Git itself creates no branch until then.
+type DetachedError struct{ Operation string }
+
+func (e *DetachedError) Error() string {
+	return fmt.Sprintf("%v: %s is in progress", gitops.ErrDetached, words.Indefinite(e.Operation))
+}
+
+// Unwrap returns the error of a detached HEAD without an operation.
+func (e *DetachedError) Unwrap() error { return gitops.ErrDetached }
+
+// Next returns the commands that end the operation.
+func (e *DetachedError) Next() []string { return operationNext(e.Operation) }
+
+// Detached returns the error of a command that needs a branch while HEAD is detached.
+func Detached(repo *gitops.Repository) error {
+	if op := repo.Operation(); op != "" {
+		return &DetachedError{op}
+	}
+	return gitops.ErrDetached
+}
+
 func operationNext(op string) []string {
 	switch op {
 	case "bisect":

@@ -10,6 +10,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/hold"
 )
 
 // Base returns the checked-out commit, if a snapshot of it is possible.
@@ -22,7 +23,7 @@ func Base(ctx context.Context, repo *gitops.Repository, config gitops.Config) (g
 	case err != nil:
 		return head, err
 	case head.Branch == "":
-		return head, gitops.ErrDetached
+		return head, hold.Detached(repo)
 	case head.Commit == "":
 		if n, err := repo.Changes(ctx); err == nil && n > 0 {
 			return head, environment.Advise(gitops.ErrUnborn, "git add . && git commit -m 'Initial commit'")

@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/checks"
 	"github.com/git-airlock/git-airlock/promote/exchange"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/outgoing"
 	"github.com/git-airlock/git-airlock/promote/proposal"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -31,7 +32,7 @@ var errNothing = errors.New("no commits for a pull request")
 func Propose(ctx context.Context, s *session.Session, base string) (p proposal.Proposal, onto string, err error) {
 	head, err := s.Repo.Head(ctx)
 	if err == nil && head.Branch == "" {
-		err = gitops.ErrDetached
+		err = hold.Detached(s.Repo)
 	}
 	if err != nil {
 		return p, "", err
