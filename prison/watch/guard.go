@@ -29,6 +29,8 @@ const (
 	// tellAgain is the shortest pause between two log lines with a reason for stopping the prison: on a full disk the guard stops the prison
 	// at each check, since the prison may have been started again.
 	tellAgain = 10 * time.Minute
+	// askTime bounds the time to learn whether the prison has been started again. The prison is stopped afterwards.
+	askTime = 2 * time.Second
 )
 
 // Usage is the agent's part of a file system.
@@ -52,6 +54,8 @@ type Prison struct {
 	// Exported returns the bytes that were exported from the workspace. Commits that were exported and then removed
 	// inside add up to more than the workspace holds. Required.
 	Exported func() int64
+	// Runs reports whether the prison runs. It is called before Halt if the prison has been stopped for a reason that remains. Required.
+	Runs func(context.Context) bool
 	// Halt stops the prison. Required.
 	Halt func(context.Context) error
 	// Close makes the workspace accessible to the agent alone, and reports whether that changed anything. Required.
@@ -69,11 +73,21 @@ type Full struct {
 	Inodes bool
 	// Runs reports that the prison could not be stopped.
 	Runs bool
+	// Stops is how often a running prison was stopped since there was no reason.
+	Stops int
 }
 
-// sameAs reports whether another reason is the same but for its message, which has numbers that change all the time.
+// sameAs reports whether another reason is the same and has stopped no further prison. The message of a full disk does not count: its
+// numbers change all the time.
 func (f *Full) sameAs(other *Full) bool {
-	return f != nil && other != nil && f.Enough == other.Enough && f.Disk == other.Disk && f.Inodes == other.Inodes && f.Runs == other.Runs
+	if f == nil || other == nil {
+		return f == other
+	}
+	a, b := *f, *other
+	if a.Enough == 0 {
+		a.Message, b.Message = "", ""
+	}
+	return a == b
 }
 
 // Guard watches one prison.
@@ -142,7 +156,7 @@ func (g *Guard) News() <-chan struct{} { return g.news }
 
 // set sets the result of Full. The same reason keeps its first message.
 func (g *Guard) set(f *Full) {
-	if before := g.Full(); before == f || before.sameAs(f) {
+	if g.Full().sameAs(f) {
 		return
 	}
 	g.full.Store(f)
@@ -233,7 +247,11 @@ func (g *Guard) check(ctx context.Context) {
 // halt stops the prison for a reason. The reason holds commits even if the prison could not be stopped: a full disk, which is the reason,
 // can also be why. The guard then tries again at the next check.
 func (g *Guard) halt(ctx context.Context, f *Full) {
-	if g.Full() == nil || g.now().Sub(g.told) > tellAgain {
+	before, again := g.Full(), false
+	if before != nil {
+		f.Stops, again = before.Stops, !before.Runs && g.runs(ctx)
+	}
+	if before == nil || again || g.now().Sub(g.told) > tellAgain {
 		g.told = g.now()
 		g.log.Print(f.Message)
 	}
@@ -247,8 +265,18 @@ func (g *Guard) halt(ctx context.Context, f *Full) {
 	g.halting = failure
 	if f.Runs = failure != ""; !f.Runs {
 		g.excused = g.walked
+		if before == nil || before.Runs || again {
+			f.Stops++
+		}
 	}
 	g.set(f)
+}
+
+// runs reports whether the prison runs. The agent can delay the answer, but not for long.
+func (g *Guard) runs(ctx context.Context) bool {
+	bounded, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	return g.prison.Runs(bounded)
 }
 
 // describe returns the reason for stopping the prison. where is a folder on another full disk.

@@ -23,6 +23,7 @@ type stage struct {
 	walks    int
 	halts    int
 	haltErr  error
+	runs     bool
 }
 
 func newStage(t *testing.T) *stage {
@@ -33,7 +34,8 @@ func newStage(t *testing.T) *stage {
 		Workspace: "work",
 		Measure:   func(context.Context) (Usage, error) { s.walks++; return s.usage, nil },
 		Exported:  func() int64 { return s.exported },
-		Halt:      func(context.Context) error { s.halts++; return s.haltErr },
+		Runs:      func(context.Context) bool { return s.runs },
+		Halt:      func(context.Context) error { s.halts, s.runs = s.halts+1, s.haltErr != nil; return s.haltErr },
 		Close:     func(context.Context) (bool, error) { return false, nil },
 	}, log.New(&s.said, "", 0), func(path string) (space, error) {
 		if d, there := s.disks[path]; there {
@@ -135,10 +137,10 @@ func TestFullDisks(t *testing.T) {
 		change func(*space)
 		want   Full
 	}{
-		"workspace":        {"work", func(s *space) { s.free = 10 * megabyte }, Full{Message: "the disk has 10 MB left", Disk: "work"}},
-		"workspace, files": {"work", func(s *space) { s.inodesFree = 7 }, Full{Message: "the disk has room for 7 more files", Disk: "work", Inodes: true}},
-		"another":          {"repository", func(s *space) { s.free = 0 }, Full{Message: "the disk of the repository has 0 MB left", Disk: "repository"}},
-		"another, files":   {"repository", func(s *space) { s.inodesFree = 1 }, Full{Message: "the disk of the repository has room for 1 more files", Disk: "repository"}},
+		"workspace":        {"work", func(s *space) { s.free = 10 * megabyte }, Full{Message: "the disk has 10 MB left", Disk: "work", Stops: 1}},
+		"workspace, files": {"work", func(s *space) { s.inodesFree = 7 }, Full{Message: "the disk has room for 7 more files", Disk: "work", Inodes: true, Stops: 1}},
+		"another":          {"repository", func(s *space) { s.free = 0 }, Full{Message: "the disk of the repository has 0 MB left", Disk: "repository", Stops: 1}},
+		"another, files":   {"repository", func(s *space) { s.inodesFree = 1 }, Full{Message: "the disk of the repository has room for 1 more files", Disk: "repository", Stops: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,5 +195,39 @@ func TestFreeSpaceIsNoNews(t *testing.T) {
 		if s.check(t.Context()); s.heard() != (free == 10) || s.Full().Message != "the disk has 10 MB left" {
 			t.Errorf("%d MB: %+v", free, s.Full())
 		}
+	}
+}
+
+// TestSecondStop: a prison that was started again and is stopped again is news, with the present numbers and a log line, also if these
+// are the same as before. Checks in between are not.
+func TestSecondStop(t *testing.T) {
+	t.Parallel()
+	for name, fill := range map[string]func(*stage, int64){
+		"limit": func(s *stage, stop int64) {
+			s.usage.Bytes = stop * 150 * megabyte
+			s.grow(t.Context(), 150*megabyte)
+		},
+		"disk": func(s *stage, _ int64) {
+			full := s.disks["work"]
+			full.free = 0
+			s.disks["work"] = full
+			s.check(t.Context())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			for stop := 1; stop <= 3; stop++ {
+				s.runs, s.time = true, s.time.Add(time.Minute)
+				fill(s, int64(stop))
+				if f := s.Full(); f == nil || f.Stops != stop || !s.heard() || !strings.HasSuffix(s.said.String(), f.Message+"\n") {
+					t.Errorf("stop %d: %+v, log %q", stop, f, s.said.String())
+				}
+				s.check(t.Context())
+				if lines := strings.Count(s.said.String(), "\n"); lines != stop || s.heard() {
+					t.Errorf("stop %d: %d lines are logged", stop, lines)
+				}
+			}
+		})
 	}
 }

@@ -71,10 +71,14 @@ func begun(h ledger.Hold) record.Event {
 
 const stillRuns = "; the prison could not be stopped, which is tried again"
 
-// Full returns the message of the disk watchdog for a reason. runs reports that it could not stop the prison.
-func Full(reason string, runs bool) string {
-	if runs {
+// Full returns the message of the disk watchdog for a reason. runs reports that it could not stop the prison. stops is how often it has
+// stopped one during the hold, so that the hold begins again with each stop.
+func Full(reason string, runs bool, stops int) string {
+	switch {
+	case runs:
 		return reason + stillRuns
+	case stops > 1:
+		return fmt.Sprintf("%s; the prison was stopped %d times", reason, stops)
 	}
 	return reason + "; the prison was stopped"
 }

@@ -26,6 +26,7 @@ func (j job) bounded(ctx context.Context, box prisons.Check) (bounded context.Co
 		Others:    []watch.Folder{{Path: box.Quarantine, Of: "the repository"}},
 		Measure:   box.Usage,
 		Exported:  func() int64 { return 0 },
+		Runs:      func(context.Context) bool { return false }, // nothing starts a check again
 		Halt: func(context.Context) error {
 			cancel()
 			return nil

@@ -254,6 +254,7 @@ func (p Prisons) Guarded(r airlock.Record) watch.Prison {
 		Workspace: p.Store.Workspace(r),
 		Measure:   func(ctx context.Context) (watch.Usage, error) { return p.measure(ctx, r) },
 		Exported:  func() int64 { return quarantine.Open(promote.QuarantineDir(dir), r.Format).Size() },
+		Runs:      func(ctx context.Context) bool { return p.alive(ctx, r) },
 		Halt:      func(ctx context.Context) error { return p.stop(ctx, r) },
 		Close:     func(ctx context.Context) (bool, error) { return p.fixWorkspaceMode(ctx, r) },
 	}

@@ -123,6 +123,12 @@ func (p Prisons) Answers(ctx context.Context, r airlock.Record) (bool, error) {
 	return true, box.Close()
 }
 
+// alive reports whether the prison of an airlock runs. A prison that does not answer before ctx ends does.
+func (p Prisons) alive(ctx context.Context, r airlock.Record) bool {
+	answers, err := p.Answers(ctx, r)
+	return answers || errors.Is(err, prison.ErrFrozen) || errors.Is(err, context.DeadlineExceeded)
+}
+
 // Start makes the workspace's folder and starts the prison around it.
 func (p Prisons) Start(ctx context.Context, b prison.Backend, spec prison.Spec) (prison.Isolation, error) {
 	if err := b.Prepare(ctx, spec); err != nil {

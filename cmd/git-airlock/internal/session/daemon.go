@@ -198,5 +198,5 @@ func (g diskGuard) Full() *ledger.Hold {
 	case full.Inodes:
 		next = "df -i " + gitops.Pasteable(full.Disk)
 	}
-	return &ledger.Hold{Reason: ledger.WorkspaceFull, Message: events.Full(full.Message, full.Runs), Next: []string{next, "git airlock start"}}
+	return &ledger.Hold{Reason: ledger.WorkspaceFull, Message: events.Full(full.Message, full.Runs, full.Stops), Next: []string{next, "git airlock start"}}
 }
