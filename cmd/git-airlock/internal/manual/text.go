@@ -160,7 +160,7 @@ var StatusFields = []Explained{
 	{"image", "the name of the container image, as `start` took it; empty without an image"},
 	{"image_id", "the id of the image from which the prison was made last, which a later start keeps if its name gets another image; empty without an image"},
 	{"id", "the airlock's id, four hexadecimal digits"},
-	{"workspace", "the name of the workspace's folder"},
+	{"workspace", "the path of the workspace's folder: from the top of the work tree, or absolute with `airlock.workspace=gitdir`"},
 	{"uid", "the user id that the agent runs as"},
 	{"base", "the outer commit of which the snapshot was taken"},
 	{"promoted", "the last outer commit that the airlock landed; the base if none has landed"},

@@ -77,13 +77,21 @@ func statusCommand() *cli.Command {
 	}, cmdline.Takes{})
 }
 
+// workspaceOf returns the path of the workspace: below the top of the work tree, or absolute if it is in the host state.
+func workspaceOf(s *session.Session, r airlock.Record) string {
+	if r.Inside {
+		return r.Workspace
+	}
+	return gitops.Text(s.Store.Workspace(r)).String()
+}
+
 func documentOf(ctx context.Context, of *session.Session, s session.Status) (d ui.Document, err error) {
 	r, p := s.Record, s.Promotion
 	led, _ := hostenv.Taken()
 	working := s.Command != nil && !s.Command.Exited || cmdline.Runs(of, r).AtWork()
 	d = ui.Document{
 		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName().Raw(), State: s.State, Backend: r.Backend,
-		BackendReason: r.Reason, Image: r.Image, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
+		BackendReason: r.Reason, Image: r.Image, ID: r.ID, Workspace: workspaceOf(of, r), UID: r.Phantom.UID, Base: r.Base,
 		Promoted: p.Promoted, InnerTip: p.InnerTip, Daemon: ui.Daemon{Running: s.Daemon, PID: s.DaemonPID},
 		Holds: cmdline.Holds(p.Holds, s.State == "running"), Pending: p.Pending, Uncommitted: p.Uncommitted, Waiting: cmdline.Waiting(p, working),
 		Landed: p.Landed, LastLandedAt: p.LastLandedAt, LandingSince: s.Landing, Failure: p.Failure, Mend: s.Mend,
