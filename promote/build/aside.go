@@ -89,63 +89,74 @@ func (r Request) isNew(a history.Aside, pending []ledger.Pair) bool {
 	return !slices.Contains(r.Before.Unbuilt, a.Commit) && !slices.ContainsFunc(pending, func(t ledger.Pair) bool { return t.Inner == a.Commit })
 }
 
-// basesTried is the number of landed commits on which a conflicting commit is tried, newest first. It usually applies to a landed commit that is
-// older than the user's commit with which it conflicts.
-const basesTried = 30
-
-// asideApart builds the commits that were set aside without the user's commits, because the two conflict. It builds them on a landed commit or
-// on the base, if the first of them applies there. Otherwise it gives the first of them its own tree, without the changes of commits that are left
-// out, if it applies without them.
+// asideApart builds the commits that were set aside without the user's commits, because the two conflict.
 func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict) (Built, error) {
-	none := built.with(unbuilt, true)
-	built = built.with(unbuilt, false)
-	landed := r.Plan.Ledger.Landed
-	bases := append([]gitops.OID{r.Plan.Ledger.Base.Outer, r.Plan.Exact().Outer}, ledger.Outers(landed[max(0, len(landed)-basesTried):])...)
-	for _, onto := range slices.Backward(bases) {
-		b, err := r.build(ctx, nil, nil, onto, asTheyAre)
-		if err != nil {
-			return built, err
-		}
-		left, err := b.aside(ctx, onto)
-		if err != nil {
-			return built, err
-		}
-		if len(left) > 0 && left[0].Commit == unbuilt[0].Commit {
-			continue
-		}
-		built.Apart = true
-		return b.result(built), nil
+	b, err := r.asideOnPlace(ctx, unbuilt[0])
+	if err == nil && b == nil && r.Plan.Aside[0].Commit == unbuilt[0].Commit {
+		b, err = r.asideAlone(ctx, unbuilt[0].Commit)
 	}
-	first := unbuilt[0].Commit
-	if r.Plan.Aside[0].Commit != first {
-		return none, nil
-	}
-	b, err := r.build(ctx, nil, nil, r.Plan.Exact().Outer, asTheyAre)
 	if err != nil {
 		return built, err
 	}
-	dropped, err := r.Trees.before(ctx, first, r.Plan.Drops)
-	if err != nil {
-		return built, err
-	}
-	tree, err := r.Trees.Tree(ctx, b.parentOf(r.Plan.Aside[0].Link))
-	if err != nil {
-		return built, err
-	}
-	tree, conflicts, err := r.Trees.withoutChanges(ctx, tree, dropped)
-	if err != nil || conflicts != nil {
-		return none, err
-	}
-	b.apart, b.alone = first, tree
-	left, err := b.aside(ctx, r.Plan.Exact().Outer)
-	if err != nil {
-		return built, err
-	}
-	if len(left) > 0 && left[0].Commit == first {
-		return none, nil
+	built = built.with(unbuilt, b == nil)
+	if b == nil {
+		return built, nil
 	}
 	built.Apart = true
 	return b.result(built), nil
+}
+
+// asideOnPlace builds the commits that were set aside on an older commit of the branch, or on a landed commit that is not on the branch any more.
+// It returns nil if first, a conflict of the first of them with the branch's tip, is there on all of these.
+func (r Request) asideOnPlace(ctx context.Context, first Conflict) (*builder, error) {
+	try := func(onto gitops.OID) (*builder, *Conflict, error) {
+		b, err := r.build(ctx, nil, nil, onto, asTheyAre)
+		if err != nil {
+			return nil, nil, err
+		}
+		left, err := b.aside(ctx, onto)
+		if err == nil && len(left) > 0 && left[0].Commit == first.Commit {
+			return nil, &left[0], nil
+		}
+		return b, nil, err
+	}
+	b, err := r.tryPlaces(ctx, first.Paths, try)
+	landed := append([]ledger.Pair{r.Plan.Ledger.Base, r.Plan.Exact()}, r.Plan.Ledger.Landed...)
+	for _, p := range slices.Backward(landed[max(0, len(landed)-placesTried):]) {
+		if b != nil || err != nil {
+			break
+		}
+		b, _, err = try(p.Outer)
+	}
+	return b, err
+}
+
+// asideAlone builds the commits that were set aside on the last landed commit, and gives the first of them its own tree, without the changes of
+// commits that are left out. It returns nil if the first of them does not apply without those.
+func (r Request) asideAlone(ctx context.Context, first gitops.OID) (*builder, error) {
+	onto := r.Plan.Exact().Outer
+	b, err := r.build(ctx, nil, nil, onto, asTheyAre)
+	if err != nil {
+		return nil, err
+	}
+	dropped, err := r.Trees.before(ctx, first, r.Plan.Drops)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := r.Trees.Tree(ctx, b.parentOf(r.Plan.Aside[0].Link))
+	if err != nil {
+		return nil, err
+	}
+	tree, conflicts, err := r.Trees.withoutChanges(ctx, tree, dropped)
+	if err != nil || conflicts != nil {
+		return nil, err
+	}
+	b.apart, b.alone = first, tree
+	left, err := b.aside(ctx, onto)
+	if err != nil || len(left) > 0 && left[0].Commit == first {
+		return nil, err
+	}
+	return b, nil
 }
 
 // with adds the commits that could not be built. behind reports that the first one cannot be pending either.

@@ -150,28 +150,102 @@ func (r Request) rejoin(ctx context.Context, tail []ledger.Pair) (Built, error) 
 	return r.onBranch(ctx, nil)
 }
 
-// offBranch builds the commits that are not pending yet without the user's commits, on the last landed commit. If that commit contains changes
-// of the user with which the agent's changes conflict, offBranch builds on the newest landed commit without such changes.
+// offBranch builds the commits that are not pending yet without the user's commits with which they conflict: on top of the pending ones, or on an
+// older commit of the branch. If the first of them needs landed commits that the user took off the branch, it builds them on the last landed commit.
 func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict) (Built, error) {
 	built := Built{Place: Place{Onto: r.Onto, Apart: true}, Pending: tail, Stopped: []Conflict{why}}
 	links := r.Plan.After(tail)
 	if len(links) == 0 {
 		return built, nil
 	}
-	if tail == nil && r.Plan.Last.Merged {
-		b, err := r.build(ctx, links, nil, r.Plan.Last.Outer, merged)
+	if len(tail) > 0 {
+		b, err := r.onPending(ctx, links, tail)
 		if err != nil {
 			return built, err
 		}
-		if b.stopped == nil {
-			return b.result(built), nil
+		return b.result(built), nil
+	}
+	var part *builder // has only the first commits of the chain
+	whole, err := r.tryPlaces(ctx, why.Paths, func(onto gitops.OID) (*builder, *Conflict, error) {
+		b, err := r.build(ctx, links, nil, onto, merged)
+		if err == nil && part == nil && b.newestWhole() != "" {
+			part = b
 		}
-	}
-	b, err := r.build(ctx, links, tail, r.Plan.Exact().Outer, asTheyAre)
-	if err != nil {
+		return b, b.stopped, err
+	})
+	switch {
+	case err != nil:
 		return built, err
+	case whole != nil:
+		return whole.result(built), nil
+	case part != nil:
+		return part.result(built), nil
 	}
-	return b.result(built), nil
+	b, err := r.build(ctx, links, nil, r.Plan.Exact().Outer, asTheyAre)
+	return b.result(built), err
+}
+
+// onPending builds links on top of commits that were built apart, with the commit below those in the place of the branch.
+func (r Request) onPending(ctx context.Context, links []quarantine.Link, tail []ledger.Pair) (*builder, error) {
+	onto := r.Onto
+	first, err := r.Across.Commit(ctx, tail[0].Outer)
+	if err != nil {
+		return nil, err
+	}
+	if len(first.Parents) > 0 {
+		onto = first.Parents[0]
+	}
+	return r.build(ctx, links, tail, onto, merged)
+}
+
+// placesTried is the number of commits on which conflicting commits are tried. They usually apply to the parent of the user's commit with which
+// they conflict.
+const placesTried = 30
+
+// tryPlaces builds with try on older commits of the branch, newest first, and returns the first builder without a conflict, or nil. paths are those
+// of a conflict with the branch's tip.
+func (r Request) tryPlaces(ctx context.Context, paths []string, try func(onto gitops.OID) (*builder, *Conflict, error)) (*builder, error) {
+	for tried := (gitops.Set[gitops.OID]{}); len(tried) < placesTried; {
+		places, err := r.places(ctx, paths)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(places, func(onto gitops.OID) bool { return !tried[onto] })
+		if i < 0 {
+			break
+		}
+		b, conflict, err := try(places[i])
+		if err != nil || conflict == nil {
+			return b, err
+		}
+		tried.Add(places[i])
+		paths = slices.Compact(slices.Sorted(slices.Values(slices.Concat(paths, conflict.Paths))))
+	}
+	return nil, nil
+}
+
+// places returns commits of the branch, newest first: the last landed commit, and the parents of older commits that change one of some paths. After a
+// rebase, for example, the last landed commit is not on the branch, and newer commits are among them.
+func (r Request) places(ctx context.Context, paths []string) (places []gitops.OID, err error) {
+	newest := r.Plan.Last.Outer
+	if r.Repo.IsAncestor(ctx, newest, r.Onto) {
+		places = []gitops.OID{newest}
+	} else {
+		newest = r.Onto
+	}
+	oldest, err := r.Repo.MergeBase(ctx, r.Plan.Ledger.Base.Outer, newest)
+	if err != nil || oldest == "" {
+		return places, err
+	}
+	steps, err := r.Repo.Steps(ctx, oldest, newest, paths[:min(len(paths), mostBlamed)]...)
+	for _, step := range slices.Backward(steps[max(0, len(steps)-placesTried):]) {
+		c, err := r.Across.Commit(ctx, step)
+		if err != nil {
+			return places, err
+		}
+		places = append(places, c.Parents[0])
+	}
+	return append(places, oldest), err
 }
 
 // result adds the built commits. If a merge stopped, these are the commits before it.
