@@ -17,6 +17,7 @@ type Restoring struct {
 	Before  Taken    // the checkpoint of the state before, which can undo the restore
 	Write   []string // paths to write: contents, links, folders, modes or times
 	Remove  []string // paths to remove
+	New     []string // of Remove: files that the checkpoint does not have, with KeepNew; a file of the checkpoint is in the place of their folder
 	Missing []string // paths of the scope that neither the workspace nor the checkpoint has
 	Whole   bool     // the workspace will be exactly as in the checkpoint
 	want    *node    // the planned state
@@ -50,7 +51,29 @@ func (s *Store) Plan(ctx context.Context, c *files.Client, to Checkpoint, o Rest
 	}
 	r := &Restoring{Before: before, to: to, Whole: len(o.Scope) == 0 && !o.KeepNew}
 	r.Missing = o.Scope.Missing(State{before.top}, State{saved})
-	return s.planned(c, r, wanted("", before.top, saved, o))
+	if r, err = s.planned(c, r, wanted("", before.top, saved, o)); err == nil {
+		r.New = o.unkept(r.Remove, saved)
+	}
+	return r, err
+}
+
+// Foresee returns the plan of a restore that turns the state now into the saved one, or into a part of it. The plan is only to be shown.
+func (s *Store) Foresee(saved, now State, o RestoreOptions) (*Restoring, error) {
+	r := &Restoring{Before: Taken{top: now.top}, want: wanted("", now.top, saved.top, o)}
+	p := planner{Store: s, Restoring: r}
+	err := p.plan()
+	r.New = o.unkept(r.Remove, saved.top)
+	return r, err
+}
+
+// unkept returns the removed paths that KeepNew promises to keep: those that the checkpoint does not have.
+func (o RestoreOptions) unkept(removed []string, saved *node) (paths []string) {
+	for _, path := range removed {
+		if o.KeepNew && saved.at(path) == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // PlanAgain plans the rest of an interrupted restore. before is the checkpoint that the first plan has made. The restore will have the

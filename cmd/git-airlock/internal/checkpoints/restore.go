@@ -109,22 +109,45 @@ func (k Keeper) Foretell(ctx context.Context, o Restore, stop bool) error {
 	if err != nil {
 		return err
 	}
-	saved, now, err := k.states(ctx, o.Number, !runs)
-	if refused, ok := errors.AsType[*checkpoint.Unreadable](err); ok {
-		k.Prisons.Report.Say("the restore can also write or remove what the dry run does not see: %s", gitops.Text(refused.Error()))
-	} else if err != nil {
+	var plan *checkpoint.Restoring
+	err = k.inside(ctx, !runs, func(s *checkpoint.Store, c *files.Client) error {
+		saved, err := stateOf(s, o.Number)
+		if err != nil {
+			return err
+		}
+		now, err := s.Present(ctx, c, !runs)
+		if refused, ok := errors.AsType[*checkpoint.Unreadable](err); ok {
+			k.Prisons.Report.Say("the restore can also write or remove what the dry run does not see: %s", gitops.Text(refused.Error()))
+		} else if err != nil {
+			return err
+		}
+		plan, err = s.Foresee(saved, now, o.options())
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	var write, remove []string
-	for _, x := range checkpoint.Compare(saved, now, o.Scope) {
-		switch {
-		case x.What != checkpoint.Added:
-			write = append(write, x.Path)
-		case !o.KeepNew:
-			remove = append(remove, x.Path)
-		}
+	again := Command(o.Number, o.Freeze)
+	if stop {
+		again = stopping(o.Number)
 	}
-	return o.Show(write, remove)
+	if err = o.keeps(plan, again); err != nil {
+		return err
+	}
+	return o.Show(plan.Write, plan.Remove)
+}
+
+func (o Restore) options() checkpoint.RestoreOptions {
+	return checkpoint.RestoreOptions{Scope: o.Scope, KeepNew: o.KeepNew}
+}
+
+// keeps returns a refusal if a plan removes files that must be kept. again is the command without that condition.
+func (o Restore) keeps(plan *checkpoint.Restoring, again string) error {
+	if len(plan.New) == 0 {
+		return nil
+	}
+	return &environment.Refusal{Text: fmt.Sprintf("checkpoint %d has a file in the place of a folder with new files: %s", o.Number, Paths(plan.New)),
+		Next: []string{again + "  # removes them, and the checkpoint that it makes before has them"}}
 }
 
 // plan plans a restore and shows the plan.
@@ -133,14 +156,13 @@ func (k Keeper) plan(ctx context.Context, s *checkpoint.Store, c *files.Client, 
 	if err != nil {
 		return nil, err
 	}
-	plan, err := s.Plan(ctx, c, to, checkpoint.RestoreOptions{
-		Options: checkpoint.Options{Message: fmt.Sprintf("before the restore of %d", o.Number), Now: k.Now(), Opens: true},
-		Scope:   o.Scope, KeepNew: o.KeepNew,
-	})
+	options := o.options()
+	options.Options = checkpoint.Options{Message: fmt.Sprintf("before the restore of %d", o.Number), Now: k.Now(), Opens: true}
+	plan, err := s.Plan(ctx, c, to, options)
 	if err != nil {
 		return nil, err
 	}
-	if err = o.missing(plan.Missing); err == nil {
+	if err = errors.Join(o.missing(plan.Missing), o.keeps(plan, Command(o.Number, o.Freeze))); err == nil {
 		err = errors.Join(o.Show(plan.Write, plan.Remove), ctx.Err())
 	}
 	if err != nil {
