@@ -30,8 +30,8 @@ const (
 	mostSkipped = 60
 )
 
-// Attend completes interrupted syncs of a running airlock, delivers the reasons of verdicts, and carries out syncs that wait for the agent's
-// next commit, until ctx ends. engine returns the engine for one of them.
+// Attend completes interrupted syncs of a running airlock, delivers the reasons of verdicts, and carries out syncs that wait until the
+// agent's work is not in the way, until ctx ends. engine returns the engine for one of them.
 func Attend(ctx context.Context, in prisons.Prisons, r airlock.Record, engine func() *promote.Engine, logger *log.Logger) {
 	tick := time.NewTicker(attendPoll)
 	defer tick.Stop()
@@ -93,7 +93,7 @@ func (a *attendant) attend(ctx context.Context) error {
 	if a.quiet++; outcome.Inner != a.tip {
 		a.tip, a.quiet = outcome.Inner, 0
 		if a.waits.wanted != nil {
-			a.skip = 0 // this is the commit that the sync has waited for
+			a.skip = 0 // this can be the commit that the sync has waited for
 		}
 	}
 	if a.skip > 0 {

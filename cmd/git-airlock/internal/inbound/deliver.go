@@ -42,8 +42,8 @@ func workIn(dir string) (w pendingWork, err error) {
 	return pendingWork{record.Open() != nil, len(record.Unsent(decisions)) > 0, record.Wanted}, err
 }
 
-// Syncing reports from the host state dir whether a sync is running, or was interrupted and is not complete, and whether one waits for the
-// agent's next commit.
+// Syncing reports from the host state dir whether a sync is running, or was interrupted and is not complete, and whether one waits until
+// the agent's work is not in the way.
 func Syncing(dir string) (now, later bool, err error) {
 	record, err := ledger.ReadSynced(dir)
 	return record.Open() != nil, record.Wanted != nil, err

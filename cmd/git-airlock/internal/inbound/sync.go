@@ -36,15 +36,15 @@ type Request struct {
 	// Wait is called with the refusal when the agent's work is in the way, once for each reason. If it is not nil, the sync then waits
 	// instead of refusing.
 	Wait func(error)
-	// Later is what the daemon brings after the agent's next commit if the agent's work is in the way now. If it is nil, the sync refuses.
+	// Later is what the daemon brings once the agent's work is not in the way any more, if it is in the way now. If it is nil, the sync refuses.
 	Later *ledger.Wanted
 }
 
-// Postponed reports that a sync waits for the agent's next commit.
+// Postponed reports that a sync waits until the agent's work is not in the way. A commit that leaves files changed does not end that.
 type Postponed struct{ Obstacle string }
 
 func (p *Postponed) Error() string {
-	return p.Obstacle + "; your newer commits come after its next commit"
+	return p.Obstacle + "; your newer commits come when that is over"
 }
 
 const (
@@ -52,7 +52,7 @@ const (
 	tries = 5
 	// pause is the time between two tries, in which the agent's git ends.
 	pause = 200 * time.Millisecond
-	// waitPoll is the pause between two tries of a sync that waits for the agent's next commit.
+	// waitPoll is the pause between two tries of a sync that waits until the agent's work is not in the way.
 	waitPoll = time.Second
 )
 

@@ -183,7 +183,7 @@ var StatusFields = []Explained{
 	{"ended", "why the watchdog stopped a `broken` prison, such as a full disk, also after there is room again; otherwise absent"},
 	{"setup_failure", "the message of the service or startup command that failed last, until it has run; otherwise absent"},
 	{"syncing", "whether a `sync` is running, or was interrupted and is not finished"},
-	{"sync_waits", "whether a `sync` waits for the agent's next commit"},
+	{"sync_waits", "whether a `sync` waits until no work of the agent is in the way"},
 	{"isolation", "the isolation of the prison: `network`, `lockdown`, which `git airlock net lockdown` sets, `runtime`, the `limits` `memory`, `cpus` and `pids`, and `weaker`, a list of sentences on the measures that are missing here"},
 	{"refusals", "a list of hosts that the network refused in the last hour and would still refuse: the number `seq` of the last record, the `host`, `port` and `reason`, how often (`count`), the `time`, the commands to type `next`, the narrowest first, and the agent that works without the host (`unneeded_by`)"},
 	{"more_refusals", "the number of further hosts, at most 95, since `refusals` has five"},

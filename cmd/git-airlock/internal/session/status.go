@@ -31,7 +31,7 @@ type Status struct {
 	Lost      string           // the workspace, if it was removed
 	Refusals  network.Recent   // of the network
 	Syncing   bool             // a sync is running, or is not finished
-	SyncWaits bool             // a sync waits for the agent's next commit
+	SyncWaits bool             // a sync waits until no work of the agent is in the way
 	Landing   *time.Time       // the time at which the landing that is at work began, if that is long ago; otherwise nil
 	Mend      []string         // what to type if promotion fails, as far as its cause is known
 }

@@ -119,7 +119,7 @@ func (p *statusText) promotion(d Document) {
 		p.next("git airlock sync  # finishes it, as the daemon does")
 	}
 	if d.SyncWaits { // also in a moment in which the daemon tries it
-		p.line("sync", "your newer commits come after the agent's next commit")
+		p.line("sync", "your newer commits come when no work of the agent is in the way: git airlock sync")
 	}
 }
 

@@ -24,10 +24,10 @@ func syncCommand() *cli.Command {
 		Description: "Lands what can land, and then gives the agent the files of your branch as one commit of an invented colleague on top of\n" +
 			"its main. No message, name or history of yours goes in, and no file of airlock.exclude. What the agent commits next lands with\n" +
 			"exactly its tree again. Changes of commits that you left out are taken out of the agent's files. If the agent has uncommitted\n" +
-			"changes or is in the middle of a merge or rebase, the daemon brings the files after its next commit. Exit status 3, and nothing\n" +
-			"changes, if commits of the agent wait, if secrets would come in, or if the airlock is stopped and work of the agent is in the way.",
+			"changes or is in the middle of a merge or rebase, the daemon brings the files when that is over, and not before: a commit that leaves\n" +
+			"other files changed does not end it. Exit status 3, and nothing changes, if commits of the agent wait, if secrets would come in, or if the airlock is stopped and work of the agent is in the way.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "wait", Usage: "wait for that next commit, and print what came"},
+			&cli.BoolFlag{Name: "wait", Usage: "wait until that is over, and print what came"},
 			&cli.BoolFlag{Name: inbound.AllowSecretsFlag, Usage: "bring files even if they contain secrets"},
 		},
 		Action: cmdline.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
@@ -48,7 +48,7 @@ func syncCommand() *cli.Command {
 				Screen: func(found scan.Report) error { return screen(s, found, allow || c.Bool(inbound.AllowSecretsFlag)) }}
 			switch {
 			case c.Bool("wait"):
-				request.Wait = func(why error) { s.Report.Say("%s; waiting for its next commit", why) }
+				request.Wait = func(why error) { s.Report.Say("%s; waiting until that is over", why) }
 			case r.Phase == airlock.Running:
 				request.Later = &ledger.Wanted{Secrets: allow || c.Bool(inbound.AllowSecretsFlag)}
 			}
