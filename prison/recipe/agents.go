@@ -3,6 +3,7 @@ package recipe
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/words"
@@ -20,26 +21,62 @@ var agentPackages = map[string]string{
 	"crush": "@charmland/crush", "gemini": "@google/gemini-cli", "opencode": "opencode-ai", "qwen": "@qwen-code/qwen-code",
 }
 
-// leastNode are the major versions of Node that agents need at least. Other agents run with the Node of the default base.
-var leastNode = map[string]int{"gemini": 20}
+// leastNode are the major versions of Node that agents need at least, from one of their versions on. Other agents run with the Node of the
+// default base.
+var leastNode = []struct {
+	agent, from string
+	major       int
+}{{"gemini", "0", 20}, {"qwen", "0", 20}, {"qwen", "0.16", 22}}
+
+// baseNode is the major version of Node in the default base.
+const baseNode = 18
 
 // LeastNode returns the agent that needs the newest Node, and its least major version. The name is empty if each Node will do.
 func (r Recipe) LeastNode() (name string, major int) {
 	for _, a := range r.Agents {
-		if n := leastNode[a.Name]; n > major {
-			name, major = a.Name, n
+		for _, l := range leastNode {
+			if l.agent == a.Name && l.major > major && slices.Compare(numbers(a.Version), numbers(l.from)) >= 0 {
+				name, major = a.Name, l.major
+			}
 		}
 	}
 	return name, major
 }
 
+// numbers returns the numbers with which a version begins.
+func numbers(version string) (all []int) {
+	for field := range strings.SplitSeq(strings.TrimPrefix(version, "v"), ".") {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			break
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
 // SufficientNode is a version of Node with which all agents run.
 const SufficientNode = "22.12.0"
 
-// LacksNode reports whether an agent of the recipe needs a newer Node than the default base has, and nothing in the recipe may provide it.
+// LacksNode reports whether an agent of the recipe needs a newer Node than the recipe provides: the named version, or that of the default
+// base. What another base or a Dockerfile provides is not known.
 func (r Recipe) LacksNode() bool {
 	_, major := r.LeastNode()
-	return major > 0 && !r.hasNode() && r.OS.Dockerfile == "" && (r.OS.Base == "" || r.OS.Base == defaultBase)
+	if node := r.node(); node != System {
+		has := numbers(node)
+		return len(has) > 0 && has[0] < major
+	}
+	return baseNode < major && r.OS.Dockerfile == "" && (r.OS.Base == "" || r.OS.Base == defaultBase)
+}
+
+// node returns the version of Node that the recipe names, or [System].
+func (r Recipe) node() string {
+	for _, l := range r.Languages {
+		if l.Name == "node" {
+			return l.Version
+		}
+	}
+	return System
 }
 
 // AgentPackage returns the npm package of an agent, or an empty string for an agent that is not known.
@@ -84,7 +121,7 @@ func (r Recipe) agents(w *writer) {
 	}
 	if name, major := r.LeastNode(); major > 0 { // npm installs the agent for an older Node, and the agent then ends without a message
 		w.line(`RUN node -e 'process.exit(+(parseInt(process.versions.node) < %d))' || { \`, major)
-		w.line(`    echo '%s needs Node %d or later: git airlock init --language node=VERSION' >&2; exit 1; }`, name, major)
+		w.line(`    echo '%s needs Node %d or later: set version = "%s" in [languages.node] of %s' >&2; exit 1; }`, name, major, SufficientNode, FileName)
 	}
 	w.line("RUN npm install --global --prefix /usr/local --no-audit --no-fund %s; rm -rf /root/.npm; \\", strings.Join(packages, " "))
 	w.line("    mkdir /tmp/home; %s; rm -rf /tmp/home", strings.Join(checks, "; "))

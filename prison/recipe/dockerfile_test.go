@@ -3,6 +3,7 @@ package recipe_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -147,20 +148,31 @@ func TestTrustingDockerfile(t *testing.T) {
 	}
 }
 
-// TestLeastNode checks that an agent which needs a newer Node than the default base has is not installed for an older one.
+// TestLeastNode checks that an agent which needs a newer Node than the recipe provides is not installed for an older one.
 func TestLeastNode(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]struct{ checks, lacks bool }{
-		"[agents]\ngemini = \"0.61.0\"":                                          {true, true},
-		"[os]\nbase = \"debian:12\"\n[agents]\ngemini = \"0.61.0\"":              {true, true},
-		"[os]\nbase = \"debian:13\"\n[agents]\ngemini = \"0.61.0\"":              {true, false},
-		"[languages.node]\nversion = \"22.12.0\"\n[agents]\ngemini = \"0.61.0\"": {true, false},
-		"[agents]\nclaude = \"1.2.3\"":                                           {false, false},
+	const node, gemini = "[languages.node]\nversion = ", "\n[agents]\ngemini = \"0.61.0\""
+	for text, want := range map[string]struct {
+		check string // the agent and the version that the image is checked for
+		lacks bool
+	}{
+		gemini:                                                      {"gemini 20", true},
+		"[os]\nbase = \"debian:12\"" + gemini:                       {"gemini 20", true},
+		"[os]\nbase = \"debian:13\"" + gemini:                       {"gemini 20", false},
+		node + `"22.12.0"` + gemini:                                 {"gemini 20", false},
+		node + `"system"` + gemini:                                  {"gemini 20", true},
+		node + `"18.20.8"` + gemini:                                 {"gemini 20", true},
+		node + `"v20.1.0"` + gemini:                                 {"gemini 20", false},
+		"[os]\nbase = \"debian:13\"\n" + node + `"system"` + gemini: {"gemini 20", false},
+		node + `"20.1.0"` + gemini + "\nqwen = \"0.24.4\"":          {"qwen 22", true},
+		node + `"20.1.0"` + gemini + "\nqwen = \"0.15.10\"":         {"gemini 20", false},
+		"[agents]\nqwen = \"v0.24.4\"":                              {"qwen 22", true},
+		"[agents]\nclaude = \"1.2.3\"":                              {"", false},
 	} {
 		r := parse(t, text)
-		check := strings.Contains(string(r.Dockerfile("")), "20))' || { \\\n    echo 'gemini needs Node 20 or later: git airlock init --language node=VERSION' >&2; exit 1; }\nRUN npm install")
-		if check != want.checks || r.LacksNode() != want.lacks {
-			t.Errorf("%q: checks %v, lacks %v\n%s", text, check, r.LacksNode(), r.Dockerfile(""))
+		check := regexp.MustCompile(`< (\d+)\)\)' \|\| \{ \\\n    echo '(\w+) needs Node \d+ or later: set version = "22\.12\.0" in \[languages\.node\] of coding-environment\.toml' >&2; exit 1; \}\nRUN npm install`)
+		if got := string(check.ReplaceAll(check.Find(r.Dockerfile("")), []byte("$2 $1"))); got != want.check || r.LacksNode() != want.lacks {
+			t.Errorf("%q: checks %q, lacks %v\n%s", text, got, r.LacksNode(), r.Dockerfile(""))
 		}
 	}
 }

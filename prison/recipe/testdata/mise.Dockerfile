@@ -44,6 +44,8 @@ RUN git --version; \
     poetry --version 2>&1 | grep -F 1.8.3; \
     rustc --version 2>&1 | grep -F 1.80.0; \
     terraform --version 2>&1 | grep -F 1.9.8
+RUN node -e 'process.exit(+(parseInt(process.versions.node) < 20))' || { \
+    echo 'qwen needs Node 20 or later: set version = "22.12.0" in [languages.node] of coding-environment.toml' >&2; exit 1; }
 RUN npm install --global --prefix /usr/local --no-audit --no-fund @qwen-code/qwen-code@0.15.10; rm -rf /root/.npm; \
     mkdir /tmp/home; HOME=/tmp/home qwen --version 2>&1 | grep -F 0.15.10; rm -rf /tmp/home
 USER 65532:65532

@@ -132,7 +132,8 @@ func planInit(c *cli.Context, s *session.Session) (p initPlan, err error) {
 	return p, checkRecipe(p.recipe)
 }
 
-// addNode adds Node to the plan if an agent needs a newer one than the default base has.
+// addNode adds Node to the plan if an agent needs a newer one than the default base has. It changes no version that the plan or the existing
+// recipe names, but prints what to change.
 func (p *initPlan) addNode(s *session.Session) {
 	var have recipe.Recipe
 	if p.had != nil {
@@ -144,8 +145,17 @@ func (p *initPlan) addNode(s *session.Session) {
 		return
 	}
 	name, major := all.LeastNode()
+	isNode := func(l recipe.Language) bool { return l.Name == "node" }
+	at := slices.IndexFunc(p.recipe.Languages, isNode)
+	if slices.ContainsFunc(have.Languages, isNode) || at >= 0 && p.recipe.Languages[at].Version != recipe.System {
+		s.Report.Say("%s needs Node %d or later: set version = \"%s\" in [languages.node] of %s", name, major, recipe.SufficientNode, recipe.FileName)
+		return
+	}
 	s.Report.Say("%s needs Node %d or later, so the recipe gets Node %s; use --language node=VERSION for another one", name, major, recipe.SufficientNode)
-	p.recipe.Languages = append(p.recipe.Languages, recipe.Language{Name: "node", Version: recipe.SufficientNode})
+	if at < 0 {
+		at, p.recipe.Languages = len(p.recipe.Languages), append(p.recipe.Languages, recipe.Language{Name: "node"})
+	}
+	p.recipe.Languages[at].Version = recipe.SufficientNode
 }
 
 // checkRecipe returns an error if a recipe could not be read back.
