@@ -34,6 +34,7 @@ type Hidden string
 const (
 	Closed    Hidden = "closed"    // a folder, or a file of git, that the phantom may not read
 	Autostash Hidden = "autostash" // the file of an unfinished rebase or merge that names a stash; no ref has that stash
+	Submodule Hidden = "submodule" // what is at the path of a submodule without a repository; git neither shows nor commits that
 )
 
 // Loses reports whether work is lost with the place, other than commits of the inner repository.
@@ -123,6 +124,8 @@ func (w Workspace) placesWithin(ctx context.Context, search time.Duration) ([]Pl
 		out, code, err := w.output(counting, placesScript, entries...)
 		places, whole = w.parsePlaces(main, out), whole && err == nil && code == 0
 	}
+	submodules, all := w.submodules(counting, places)
+	hidden, whole = append(hidden, submodules...), whole && all
 	if len(places) > placesLimit {
 		places, whole = places[:placesLimit], false
 	}
@@ -165,6 +168,42 @@ func (w Workspace) searchPlaces(ctx context.Context, atMost time.Duration) (main
 	const limited = 2 * placesLimit // a worktree below the workspace is found twice
 	whole = whole && len(entries) <= limited && len(hidden) <= placesLimit
 	return main, entries[:min(len(entries), limited)], hidden[:min(len(hidden), placesLimit)], whole
+}
+
+// submodulesScript prints the paths of those submodules in the index that have files and no repository. Files of repositories below them do not
+// count: these are places. Arguments: the folder and the git directory of each work tree.
+const submodulesScript = `LC_ALL=C repository='[ -f "$1/.git" ] || [ -e "$1/.git/HEAD" ]'
+export LC_ALL repository
+while [ $# -gt 1 ]; do
+	w=$1 g=$2
+	shift 2
+	[ -f "$g/index" ] && cd "$w" || continue
+	GIT_DIR=$g GIT_WORK_TREE=$w git -c core.fsmonitor=false ls-files -s -z | sed -z -n '/^160000 /p' | xargs -0 -r sh -c '
+		for e; do
+			p=$PWD/${e#*	}
+			file=$(find "$p" -xdev -type d -exec sh -c "$repository" sh {} \; -prune -o ! -type d -print 2>/dev/null | head -c 1)
+			[ -z "$file" ] || printf "%s\0" "$p"
+		done' sh || exit
+done`
+
+// submodules returns the places of submodules with files, in the workspace and in the other work trees below it. whole reports whether these are
+// all.
+func (w Workspace) submodules(ctx context.Context, places []Place) (hidden []Place, whole bool) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	trees := []string{w.Dir, w.gitDir()}
+	for _, p := range places[:min(len(places), placesLimit)] {
+		if p.git != "" && !path.IsAbs(p.Path) {
+			trees = append(trees, path.Join(w.Dir, p.Path), p.git)
+		}
+	}
+	out, code, err := w.output(ctx, submodulesScript, trees...)
+	found := strings.Split(out, "\x00")
+	found = found[:len(found)-1] // the last one may be incomplete
+	for _, f := range found[:min(len(found), placesLimit)] {
+		hidden = append(hidden, w.hiddenAt(f, Submodule))
+	}
+	return hidden, err == nil && code == 0 && len(found) <= placesLimit
 }
 
 // hiddenAt returns the place of hidden work.

@@ -14,6 +14,7 @@ import (
 func TestPlaces(t *testing.T) {
 	const server = "git init -q ../o; git -C ../o commit -qm x --allow-empty; git -C ../o checkout -q --detach; git -C ../o commit -qm y --allow-empty; git -C ../o commit -qm z --allow-empty; git -C ../o tag v1; git -C ../o checkout -q -; "
 	const fetched = "; git -C ign config remote.origin.url https://example.com/o; "
+	const submodule = "for p in s 't t'; do git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),\"$p\"; done; git commit -qm x; "
 	const ignored = "echo ign/ >.git/info/exclude; "
 	for name, c := range map[string]struct{ script, want string }{
 		"none":                 {"mkdir d; echo x >d/.gitt", "1"},
@@ -56,6 +57,10 @@ func TestPlaces(t *testing.T) {
 		"own tag":              {server + "git clone -q ../o ign" + fetched + "cd ign; git commit -qm own --allow-empty; git tag own", "0 ign:0/1 own"},
 		"own stash":            {server + "git clone -q -b v1 ../o ign" + fetched + "cd ign; echo x >a; git add a; git stash -q", "0 ign:0/4 own"},
 		"of a mirror":          {server + "git clone -q --mirror ../o ../m; git clone -q ../m ign; git -C ../m config remote.origin.url https://example.com/o; cd ign; git commit -qm own --allow-empty", "0 ign:0/1 own"},
+		"submodule":            {submodule + "mkdir -p s/empty", "0"},
+		"submodule, files":     {submodule + "mkdir -p s/deep/er s/.git; echo x >s/deep/er/f; git worktree add -q w --detach; mkdir -p w/s; echo x >w/s/f", "0 s:0/0 submodule w/s:0/0 submodule w:0/0 detached"},
+		"submodule, cloned":    {submodule + "git clone -q . s; mkdir 't t'; git init -q 't t/r'; echo x >'t t/r/f'", "0 s:0/0 own t t/r:1/0 own"},
+		"submodule, replaced":  {submodule + "echo x >s; ln -s f0 't t'", "0 s:0/0 submodule t t:0/0 submodule"},
 		"of a local mirror":    {server + "git clone -q --mirror ../o ../m; git clone -q ../m ign", "0 ign:0/3 own"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,6 +93,9 @@ func textOf(places []Place, dir string) (text string) {
 		text += fmt.Sprintf(" %s:%d/%d", strings.Replace(p.Path, dir[:strings.LastIndex(dir, "/")], "..", 1), p.Changes, p.Commits)
 		if p.Own {
 			text += " own"
+		}
+		if p.Hidden == Submodule {
+			text += " submodule"
 		}
 		if p.Detached != "" {
 			text += " detached"

@@ -37,6 +37,8 @@ func work(p inner.Place) string {
 		return "possible work in the unreadable path " + gitops.Text(p.Path).String()
 	case p.Hidden == inner.Autostash:
 		return "a stash of an unfinished operation in " + gitops.Text(p.Path).String()
+	case p.Hidden == inner.Submodule:
+		return "files at the path of the submodule " + gitops.Text(p.Path).String()
 	case p.Path == "":
 		return "work in places that were not searched or counted"
 	}
@@ -82,6 +84,8 @@ func See(p inner.Place, top string) string {
 	case p.Hidden == inner.Autostash:
 		git, file := stashed(p, top)
 		return "git airlock visit -- sh -c 'git --git-dir=\"$1\" stash show -p \"$(cat \"$1/$2\")\"' sh " + gitops.Pasteable(git) + " " + file
+	case p.Hidden == inner.Submodule:
+		return "git airlock visit -- find " + gitops.Pasteable(folder(p, top))
 	}
 	return "git airlock visit -- git -C " + gitops.Pasteable(folder(p, top)) + " status"
 }
@@ -110,11 +114,15 @@ func unfinished(p inner.Place, top string) string {
 }
 
 // keep returns the command that keeps the work in a place: as a commit that the inner repository then has, or as an archive. Files of a
-// repository of its own cannot land, since git would commit only the id of its HEAD.
+// repository of its own cannot land, since git would commit only the id of its HEAD. Git commits no files of a submodule.
 func keep(p inner.Place, top, id string) string {
 	dir := gitops.Pasteable(folder(p, top))
-	if p.Own || p.Unread {
-		return "git airlock visit -- tar -C " + dir + " -cf - . >airlock-" + id + ".tar  # keeps a copy, then discard"
+	files := dir + " -cf - ."
+	if p.Hidden == inner.Submodule { // there can be a file in place of the folder
+		files = gitops.Pasteable(top) + " -cf - " + gitops.Pasteable("./"+p.Path)
+	}
+	if p.Own || p.Unread || p.Hidden == inner.Submodule {
+		return "git airlock visit -- tar -C " + files + " >airlock-" + id + ".tar  # keeps a copy, then discard"
 	}
 	return "git airlock visit -- sh -c 'cd \"$1\" && git add -A && git commit -m \"Uncommitted work\"' sh " + dir + "  # keeps it, as a commit"
 }

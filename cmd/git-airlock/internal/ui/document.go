@@ -100,7 +100,7 @@ type Place struct {
 	Uncommitted int    `json:"uncommitted"`
 	Commits     int    `json:"commits"`
 	Unread      bool   `json:"unread"` // the work cannot be counted
-	Hidden      string `json:"hidden"` // what is at Path if it is not a work tree: "closed" or "autostash"
+	Hidden      string `json:"hidden"` // what is at Path if it is not a work tree: "closed", "autostash" or "submodule"
 	Next        string `json:"-"`      // the command that shows the work
 }
 
