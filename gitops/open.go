@@ -110,6 +110,12 @@ func (r *Repository) Environment() []string {
 	return append(slices.DeleteFunc(callerEnvironment(), forCommand), r.Place...)
 }
 
+// CheckLater returns the error with which git would refuse the repository in [Repository.Environment], as when only "git -c safe.directory" allows it.
+func (r *Repository) CheckLater(ctx context.Context) error {
+	_, err := locate(ctx, r.With(configParameters+"="), r.Top)
+	return err
+}
+
 // Identity returns a string that distinguishes the repository from every other, including its copies, and that
 // stays the same when the repository is moved.
 func (r *Repository) Identity() string { return r.identity }

@@ -33,3 +33,17 @@ func TestDaemonLogIsBounded(t *testing.T) {
 		t.Errorf("%d bytes, the last of them %q", len(content), content[max(0, len(content)-20):])
 	}
 }
+
+func TestLastError(t *testing.T) {
+	t.Parallel()
+	for log, want := range map[string]string{
+		"":                             "",
+		"panic: x\nexit 2\n":           "exit 2",
+		"airlock: a\nairlock: b\n":     "b",
+		"began\nairlock: a\nhint: b\n": "a",
+	} {
+		if got := lastError(log); got != want {
+			t.Errorf("%q: %q, want %q", log, got, want)
+		}
+	}
+}

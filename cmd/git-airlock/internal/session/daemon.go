@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
@@ -147,7 +146,7 @@ func (s *Session) startDaemon(r airlock.Record) error {
 	if later, err := s.Store.Load(r.ID); err == nil && later.Phase != airlock.Running {
 		return nil // another command has stopped it meanwhile
 	}
-	return environment.Advise(fmt.Errorf("the daemon did not start; its log is %q", logFile.Name()), "git airlock start")
+	return daemon.NotStarted(s.Repo, logFile.Name())
 }
 
 // Heal starts the daemon of a running airlock again if it has died.
