@@ -34,16 +34,14 @@ const (
 	batchPause = 20 * time.Millisecond
 )
 
-// Some makes the statements about the next landed commits, at most batchSize. It waits for no cycle if the newest one has a statement.
+// Some makes the statements about the next landed commits, at most batchSize. It waits for no cycle if it finds no commit without a statement.
 func (b *Backlog) Some(ctx context.Context) error {
 	if b.Left = 0; b.none() {
 		return nil
 	}
-	tip, err := b.Repo.Ref(ctx, b.Record.Ref("promoted"))
-	if err != nil {
+	if s, err := readState(b.dir()); err != nil {
 		return err
-	}
-	if s, err := readState(b.dir()); err != nil || s.Last.Commit == tip && len(b.list) == 0 {
+	} else if err := b.renew(ctx, s); err != nil || len(b.list)+len(b.made) == 0 {
 		return err
 	}
 	return b.locked(ctx, func(s *state) error { return b.next(ctx, s) })
@@ -63,6 +61,16 @@ func (b *Backlog) all(ctx context.Context) error {
 	}
 }
 
+// renew lists the commits, unless they are listed and the airlock's state is the same as then.
+func (b *Backlog) renew(ctx context.Context, s *state) error {
+	now, err := b.mark(ctx, s)
+	if err != nil || now == b.state && len(b.list) > 0 {
+		return err
+	}
+	b.state = now
+	return b.read(ctx, s)
+}
+
 // mark returns a text that differs once commits have landed, were undone or got statements by another process.
 func (b *Backlog) mark(ctx context.Context, s *state) (string, error) {
 	tip, err := b.Repo.Ref(ctx, b.Record.Ref("promoted"))
@@ -75,16 +83,10 @@ func (b *Backlog) mark(ctx context.Context, s *state) (string, error) {
 	return mark, err
 }
 
-// next makes one batch of statements. The list of commits stays as long as the airlock's state is the same.
-func (b *Backlog) next(ctx context.Context, s *state) error {
-	now, err := b.mark(ctx, s)
-	if err != nil {
+// next makes one batch of statements.
+func (b *Backlog) next(ctx context.Context, s *state) (err error) {
+	if err := b.renew(ctx, s); err != nil {
 		return err
-	}
-	if now != b.state || len(b.list) == 0 {
-		if err := b.read(ctx, s); err != nil {
-			return err
-		}
 	}
 	b.state = ""
 	before, made := s.Last, false
@@ -109,8 +111,13 @@ func (b *Backlog) next(ctx context.Context, s *state) error {
 	return err
 }
 
-// read lists the commits that landed in this session after the last one with a statement, oldest first.
+// read lists the commits that landed in this session after the last one with a statement, oldest first. Before these, it lists the landed commits
+// of which the host state still has facts: the ref promoted does not reach them any more if the user has squashed, amended or rebased them.
 func (b *Backlog) read(ctx context.Context, s *state) error {
+	tip, err := b.Repo.Ref(ctx, b.Record.Ref("promoted"))
+	if err != nil {
+		return err
+	}
 	args := []string{"rev-list", "--topo-order", "--reverse", "--ignore-missing", b.Record.Ref("promoted"), "^" + string(b.Record.Base)}
 	if s.Last.Commit != "" {
 		args = append(args, "^"+string(s.Last.Commit))
@@ -119,14 +126,17 @@ func (b *Backlog) read(ctx context.Context, s *state) error {
 	if err != nil {
 		return err
 	}
-	known, err := b.readFacts()
+	known, err := b.readFacts(tip)
 	if err != nil {
 		return err
 	}
 	if b.facts != nil {
 		known.incomplete = b.facts.incomplete
 	}
-	b.list, b.facts = strings.Fields(text), known
+	reached := strings.Fields(text)
+	listed := gitops.SetOf(slices.Concat(reached, b.made)...)
+	older := slices.DeleteFunc(gitops.Names(known.landed), func(id string) bool { return listed[id] })
+	b.list, b.facts = append(older, reached...), known
 	return nil
 }
 

@@ -2,6 +2,7 @@ package attest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -15,17 +16,21 @@ const noNetwork = "none"
 type facts struct {
 	kept    map[gitops.OID]ledger.Fact
 	entries map[gitops.OID]ledger.Pair
-	network bool // the prison has a network
-	partial bool // the snapshot left out files, so that no tree is the agent's
+	landed  []gitops.OID // those in kept that have landed, oldest first
+	network bool         // the prison has a network
+	partial bool         // the snapshot left out files, so that no tree is the agent's
 	// incomplete counts the commits of which the host state has only the entry of the ledger.
 	incomplete int
 }
 
-func (a Attester) readFacts() (f *facts, err error) {
+// readFacts reads the facts. promoted is the last landed commit.
+func (a Attester) readFacts(promoted gitops.OID) (f *facts, err error) {
 	f = &facts{network: a.Record.Isolation.Network != noNetwork, partial: a.Record.Partial}
-	if f.kept, err = ledger.ReadFacts(a.dir()); err == nil {
-		f.entries, err = ledger.Entries(a.dir())
+	if f.kept, err = ledger.ReadFacts(a.dir()); err != nil {
+		return f, err
 	}
+	f.entries, f.landed, err = ledger.Entries(a.dir(), promoted)
+	f.landed = slices.DeleteFunc(f.landed, func(id gitops.OID) bool { return f.kept[id].Commit == "" })
 	return f, err
 }
 

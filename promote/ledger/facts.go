@@ -181,14 +181,18 @@ func writeFacts(dir string, order []gitops.OID, facts map[gitops.OID]Fact) error
 	return durable.WriteFile(factsFile(dir), []byte(text), 0o600)
 }
 
-// Entries returns the entries of the ledger in the host state dir, landed or pending, by outer commit.
-func Entries(dir string) (map[gitops.OID]Pair, error) {
+// Entries returns the entries of the ledger in the host state dir, landed or pending, by outer commit. landed lists the outer commits up to
+// promoted, the last landed one, oldest first.
+func Entries(dir string, promoted gitops.OID) (of map[gitops.OID]Pair, landed []gitops.OID, err error) {
 	all, err := entries(dir)
-	of := map[gitops.OID]Pair{}
-	for _, p := range all {
+	of = map[gitops.OID]Pair{}
+	for i, p := range all {
 		of[p.Outer] = p
+		if p.Outer == promoted {
+			landed = Outers(all[:i+1])
+		}
 	}
-	return of, err
+	return of, landed, err
 }
 
 // entries reads the ledger in the host state dir.
