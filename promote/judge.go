@@ -22,7 +22,7 @@ import (
 type judged struct {
 	remarks
 	pending []ledger.Pair     // oldest first
-	fresh   gitops.OID        // the newest of pending that was built in this cycle; empty if there is none
+	fresh   gitops.OID        // the newest of pending that is new in this cycle; empty if there is none
 	outside []gitops.OID      // outer commits below the built ones
 	mayLand gitops.OID        // the newest of pending that no rule holds; empty if there is none
 	notes   []quarantine.Note // new notes, and removals of the notes of commits that are not pending any more
@@ -76,7 +76,7 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 		return j, err
 	}
 	for _, n := range b.Fresh {
-		if slices.ContainsFunc(j.pending, func(t ledger.Pair) bool { return t.Outer == n.Outer }) {
+		if !n.Same && slices.ContainsFunc(j.pending, func(t ledger.Pair) bool { return t.Outer == n.Outer }) {
 			j.fresh = n.Outer
 		}
 	}

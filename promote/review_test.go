@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
@@ -176,6 +177,31 @@ func TestRejectionsTakenBack(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	w.wantStates("one:rejected")
+	w.nothingLeft()
+}
+
+// TestEarlierCommitKeepsItsID rejects a commit. The one before it keeps its id, because a colleague may have fetched it and may approve it by that id.
+func TestEarlierCommitKeepsItsID(t *testing.T) {
+	t.Parallel()
+	w := newReviewed(t)
+	w.commits("three", "three", "3\n")
+	w.cycle()
+	one := gitops.OID(w.git("rev-parse", w.record.Ref("pending")+"~2"))
+	time.Sleep(time.Second + time.Millisecond) // a commit that is built again now has another date
+	w.verdict(review.Reject, "no", "two")
+	if o := w.wantLanded(""); o.Pending != 2 || w.git("rev-parse", w.record.Ref("pending")+"~1") != string(one) || noteValue(w.notes()[one], "Policy") != "clean" {
+		t.Fatalf("%s is not pending any more, or has no note: %+v", one, o)
+	}
+	time.Sleep(time.Second + time.Millisecond)
+	w.verdict(review.Reject, "no", "three")
+	if w.wantLanded(""); w.ref(w.record.Ref("pending")) != one { // and nothing new is pending
+		t.Fatalf("%s is not pending any more", one)
+	}
+	w.verdict(review.Approve, "", "one")
+	if w.wantLanded("one"); w.tip() != one {
+		t.Errorf("%s has landed, want %s", w.tip(), one)
+	}
+	w.git("fsck", "--strict", "--no-dangling")
 	w.nothingLeft()
 }
 

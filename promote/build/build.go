@@ -61,6 +61,7 @@ type Built struct {
 type Fresh struct {
 	ledger.Pair
 	Author string // name and address of the inner author, at most 8 KiB
+	Same   bool   // the outer commit was pending before, and so the repository has it
 }
 
 // Conflict is a commit that could not be built on the branch.

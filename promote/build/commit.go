@@ -1,6 +1,7 @@
 package build
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -51,6 +52,7 @@ type builder struct {
 	done    map[gitops.OID]ledger.Pair // pending or built, by inner commit
 	placed  map[gitops.OID]gitops.OID  // the outer commits of those that were set aside
 	taken   map[gitops.OID]gitops.OID  // the inner commits of outer ones whose names are in use
+	former  map[gitops.OID]gitops.OID  // the outer commits that were pending before, by inner commit
 	outside map[gitops.OID]bool        // parents that are not built here
 	named   gitops.Set[gitops.OID]     // the commits that were set aside and that a pair names as left out
 	dropped []history.Aside            // the commits that the user leaves out; a later decision can bring them back
@@ -103,9 +105,9 @@ func (r Request) build(ctx context.Context, links []quarantine.Link, pending []l
 // newBuilder returns a builder that has built nothing yet. pending are the commits that stay as they are.
 func newBuilder(r Request, pending []ledger.Pair, onto gitops.OID, how treatment, now time.Time) *builder {
 	b := &builder{request: r, plan: r.Plan, onto: onto, on: onto, how: how, named: gitops.SetOf(r.Plan.Ledger.LeftOut()...), placed: map[gitops.OID]gitops.OID{}, now: now, done: map[gitops.OID]ledger.Pair{},
-		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]gitops.OID{}, outside: map[gitops.OID]bool{}}
+		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]gitops.OID{}, former: map[gitops.OID]gitops.OID{}, outside: map[gitops.OID]bool{}}
 	for _, t := range r.Plan.Ledger.Tail { // no other inner commit may get one of these outer commits, which have notes and verdicts
-		b.taken[t.Outer] = t.Inner
+		b.taken[t.Outer], b.former[t.Inner] = t.Inner, t.Outer
 	}
 	for _, t := range pending {
 		b.done[t.Inner] = t
@@ -210,15 +212,17 @@ func (b *builder) add(ctx context.Context, p ledger.Pair, inner gitops.Commit, t
 	}
 	author, written := gitops.SplitIdent(inner.Author)
 	user := b.request.User.String()
-	outer := b.date(gitops.Commit{Tree: tree, Parents: parents, Author: user + " " + written,
-		Encoding: inner.Encoding, Message: inner.Message}, user, p.Inner)
+	outer := gitops.Commit{Tree: tree, Parents: parents, Author: user + " " + written, Encoding: inner.Encoding, Message: inner.Message}
+	if outer.Committer = b.formerCommitter(ctx, outer, user, p.Inner); outer.Committer == "" {
+		outer = b.date(outer, user, p.Inner)
+	}
 	id, err := b.make(ctx, outer)
 	if err != nil {
 		return err
 	}
 	p.Outer, p.Merged = id, tree != inner.Tree
 	b.done[p.Inner], b.trees[id] = p, tree
-	b.fresh = append(b.fresh, Fresh{p, strings.Clone(author[:min(len(author), authorKept)])})
+	b.fresh = append(b.fresh, Fresh{p, strings.Clone(author[:min(len(author), authorKept)]), id == b.former[p.Inner]})
 	return nil
 }
 
@@ -271,6 +275,25 @@ func (b *builder) image(inner gitops.OID) (p ledger.Pair, ok bool) {
 		}
 		inner = parent // a commit that is left out has no image of its own
 	}
+}
+
+// formerCommitter returns the committer of the outer commit that was pending for an inner one, if that commit has the user as its committer and
+// differs from c in nothing else. With it the commit keeps its id, which colleagues may have fetched and may name in a verdict. In all other cases
+// the result is empty.
+func (b *builder) formerCommitter(ctx context.Context, c gitops.Commit, user string, inner gitops.OID) string {
+	id, there := b.former[inner]
+	if !there {
+		return ""
+	}
+	former, err := b.request.Across.Commit(ctx, id)
+	if err != nil { // the repository may have lost it
+		return ""
+	}
+	c.Committer = former.Committer
+	if by, _ := gitops.SplitIdent(former.Committer); by != user || !bytes.Equal(c.Bytes(), former.Bytes()) {
+		return ""
+	}
+	return c.Committer
 }
 
 // date sets the committer of the outer commit of an inner one. Two inner commits that differ only in data that stays inside, such as
