@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -12,7 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy/attribute"
+	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
 )
 
 // attributeGrammar generates attribute lines.
@@ -174,6 +178,112 @@ func TestAttributesAreGits(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases, %d attributes", wanted, answered)
+}
+
+// macroFile generates an attribute file that defines macros, and uses them in the lines, which have one pattern each.
+func (g attributeGrammar) macroFile(lines map[string]string) string {
+	all := slices.Sorted(maps.Values(lines))
+	for range g.IntN(5) {
+		all = append(all, "[attr]"+g.pick("m1", "m2", "m3", "binary")+g.hidingStates())
+	}
+	g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return strings.Join(all, "\n") + "\n"
+}
+
+func (g attributeGrammar) hidingStates() (text string) {
+	for range 1 + g.IntN(2) {
+		text += " " + g.pick("-diff", "-diff", "diff", "!diff", "diff=x", "text", "binary", "m1", "m1", "m2", "m2", "m3", "-m1", "!m2", "m3=x")
+	}
+	return text
+}
+
+// TestDiffsThatMacrosHide has git tell for each line, before and after a commit that changes lines and macros, whether it shows a diff of the line's
+// file. The gate must report each line that hides the diff because the commit has changed the line or a macro, wherever the line is.
+func TestDiffsThatMacrosHide(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	g := attributeGrammar{rand.New(rand.NewPCG(seed, 4))}
+	top, users := t.TempDir(), filepath.Join(t.TempDir(), "attributes")
+	check(t, exec.Command("git", "init", "-q", top).Run())
+	check(t, os.Mkdir(filepath.Join(top, "d"), 0o700))
+	paths := []string{"f0", "f1", "d/g0", "d/g1", "u0"}
+	hidden := func(f files) map[string]bool {
+		for _, name := range []string{".gitattributes", "d/.gitattributes"} {
+			check(t, os.WriteFile(filepath.Join(top, name), []byte(f[name]), 0o600))
+		}
+		git := exec.Command("git", append([]string{"-c", "core.attributesFile=" + users, "check-attr", "diff", "--"}, paths...)...)
+		git.Dir = top
+		out, err := git.Output()
+		check(t, err)
+		all := map[string]bool{}
+		for line := range strings.Lines(string(out)) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ": diff: ")
+			all[name] = value == "unset"
+		}
+		return all
+	}
+	rounds, byLine, byMacro, more := 150, 0, 0, 0
+	for range rounds {
+		lines, deep := map[string]string{}, map[string]string{}
+		change := func() (f files) {
+			for _, name := range paths[:4] {
+				in := lines
+				if strings.HasPrefix(name, "d/") {
+					in = deep
+				}
+				if in[name] == "" || g.IntN(4) == 0 {
+					in[name] = path.Base(name) + g.hidingStates()
+				}
+			}
+			f = files{".gitattributes": g.macroFile(lines), "d/.gitattributes": strings.Join(slices.Sorted(maps.Values(deep)), "\n") + "\n"}
+			if g.IntN(6) == 0 {
+				f[".gitattributes"] = "" // without macros and lines
+				clear(lines)
+			}
+			return f
+		}
+		info, own := g.macroFile(map[string]string{"u0": "u0" + g.hidingStates()}), g.macroFile(nil)
+		check(t, os.WriteFile(filepath.Join(top, ".git/info/attributes"), []byte(info), 0o600))
+		check(t, os.WriteFile(users, []byte(own), 0o600))
+		before := change()
+		had := map[string]string{}
+		maps.Copy(had, lines)
+		maps.Copy(had, deep)
+		after := change()
+		was, is := hidden(before), hidden(after)
+		s := newStore()
+		facts := Facts{Workspace: ".devspace-7f3a", Top: top, Config: gitops.Config{"core.attributesfile": users}, Host: hostgit.Files{CommonDir: filepath.Join(top, ".git")}}
+		found, err := New(Settings{}, facts, s).Check(t.Context(), s.commit(testBase.with(before), testBase.with(after), "x\n"))
+		check(t, err)
+		detail := ""
+		for _, f := range found {
+			if f.Rule == "hidden-text" {
+				detail = f.Detail + ";"
+			}
+		}
+		for _, name := range paths {
+			changed := name != "u0" && had[name] != cmp.Or(lines[name], deep[name])
+			reported := strings.Contains(detail, " no diff of "+path.Base(name)+";")
+			switch {
+			case is[name] && (changed || !was[name]):
+				if changed {
+					byLine++
+				} else {
+					byMacro++
+				}
+				if !reported {
+					t.Errorf("%s has no diff, and is not reported: before %q, after %q, info %q, user's %q: %q", name, before, after, info, own, detail)
+				}
+			case reported:
+				more++
+			}
+		}
+	}
+	t.Logf("%d commits, %d diffs hidden by lines, %d by macros, %d other reports", rounds, byLine, byMacro, more)
+	if byLine == 0 || byMacro == 0 || more > rounds {
+		t.Error("git hides too few diffs, or the gate reports too many")
+	}
 }
 
 // TestMacrosAreExaminedOnce checks that every state of every macro is examined once as it is and once negated,

@@ -63,6 +63,12 @@ var diskCases = map[string][]ruleCase{
 		{name: "carriage returns in the files of a shell", change: files{".gitattributes": ".bashrc eol=crlf\n"}, want: "flag", path: ".gitattributes"},
 		{name: "carriage returns that scripts get", before: files{".gitattributes": "* text eol=crlf\n*.sh eol=lf\n"}, change: files{".gitattributes": "* text eol=crlf\n"}, want: "flag", path: ".gitattributes"},
 		{name: "carriage returns in other files", before: files{".gitattributes": "*.sh eol=lf\n"}, change: files{".gitattributes": "*.bat text eol=crlf\nsrc/*.sln eol=crlf\na.b/*.Cmd eol=crlf\n*.sh text eol=lf\n"}},
+		{name: "a macro after its use", before: files{".gitattributes": "*.js m\n"}, change: files{".gitattributes": "*.js m\n[attr]m -diff\n"}, want: "flag", path: ".gitattributes"},
+		{name: "a macro for lines elsewhere", before: files{"src/.gitattributes": "*.js m\n"}, change: files{".gitattributes": "[attr]m n\n[attr]n binary\n"}, want: "flag", path: ".gitattributes"},
+		{name: "a macro that kept the diff", before: files{".gitattributes": "[attr]m diff\n*.js -diff m\n"}, change: files{".gitattributes": "*.js -diff m\n"}, want: "flag", path: ".gitattributes"},
+		{name: "a macro that kept the diff, with its file", before: files{".gitattributes": "[attr]m diff\n", "src/.gitattributes": "*.js -diff m\n"}, change: files{".gitattributes": ""}, want: "flag", path: ".gitattributes"},
+		{name: "a macro for binary files", before: files{".gitattributes": "*.png m\n"}, change: files{".gitattributes": "*.png m\n[attr]m -diff\n"}},
+		{name: "a macro that hid the diff before", before: files{".gitattributes": "[attr]m -diff\n*.js m\n"}, change: files{".gitattributes": "[attr]m -diff -text\n*.js m\n"}},
 		{name: "bytes that are ASCII in both", change: files{".gitattributes": "*.a working-tree-encoding=ISO-8859-1\n*.b working-tree-encoding=cp1252\n*.c working-tree-encoding=utf-8\n*.d working-tree-encoding=EUC-KR\n*.e -working-tree-encoding\n"}},
 	},
 	"user-driver": {

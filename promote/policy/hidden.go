@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,11 @@ func hiddenText(ctx context.Context, in *inspection, c gitops.Change, r *report)
 	}
 	if c.New.Mode != 0 && pathname.Means(pathname.Base(c.Path), ".gitattributes") {
 		if err := hiddenDiffs(ctx, in, c, r); err != nil {
+			return err
+		}
+	}
+	if pathname.Means(c.Path, ".gitattributes") {
+		if err := hiddenByMacros(ctx, in, c, r); err != nil {
 			return err
 		}
 	}
@@ -157,14 +163,9 @@ func rightToLeft(r rune) bool {
 // hiddenDiffs reports new attribute lines that make git show no diff of changed text, or other bytes than those on the disk.
 func hiddenDiffs(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	a, err := in.attributeLines(ctx, c, r)
-	hides := func(s attribute.Effect) bool { return !s.Reversed && s.State == "-diff" }
-	through := a.macros.Leading(hides)
-	hiding := func(state string) bool {
-		s := attribute.Effect{State: state}
-		return hides(s) || through[s.Use()]
-	}
+	m, errMacros := in.hidingMacros(ctx, in.tree)
 	for _, l := range a.added() {
-		if l.Pattern != "" && !filekind.BinaryName(l.Pattern) && slices.ContainsFunc(l.States, hiding) {
+		if m.mayHide(l) {
 			r.at(c.Path, "line %d makes git show no diff of %s", l.Number, l.Pattern)
 		}
 		for _, state := range l.States {
@@ -174,7 +175,56 @@ func hiddenDiffs(ctx context.Context, in *inspection, c gitops.Change, r *report
 		}
 	}
 	endings(&a, c.Path, r)
-	return err
+	return errors.Join(err, errMacros)
+}
+
+// hiddenByMacros reports attribute lines without a change that make git show no diff, because the commit defines, redefines or removes a macro at the
+// top. The lines can be in any attribute file.
+func hiddenByMacros(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	before, err := in.hidingMacros(ctx, in.parent)
+	if err != nil {
+		return err
+	}
+	after, err := in.hidingMacros(ctx, in.tree)
+	if err != nil || after.same(before) {
+		return err
+	}
+	newly := func(l attribute.Line) (bool, error) {
+		if !after.mayHide(l) {
+			return false, nil
+		}
+		err := in.meter.spend(entryCost * (before.states + after.states + 2*int64(len(l.States))))
+		return err == nil && (!before.mayHide(l) || after.hides(l) && !before.hides(l)), err
+	}
+	for _, l := range in.userLines() {
+		if found, err := newly(l); err != nil {
+			return err
+		} else if found {
+			r.at(c.Path, "by a macro, your own attributes make git show no diff of %s", l.Pattern)
+		}
+	}
+	var paths []string
+	if err := in.below(ctx, []string{""}, "", in.Tree, func(path string) {
+		if pathname.Means(pathname.Base(path), ".gitattributes") {
+			paths = append(paths, path)
+		}
+	}); err != nil {
+		return err
+	}
+	for _, path := range paths {
+		kept, err := in.keptLines(ctx, path)
+		if err != nil {
+			return err
+		}
+		for _, l := range kept {
+			if found, err := newly(l); err != nil {
+				return err
+			} else if found {
+				r.at(c.Path, "by a macro, line %d of %s makes git show no diff of %s", l.Number, path, l.Pattern)
+			}
+		}
+	}
+	return nil
 }
 
 // endings reports attribute lines by which shell scripts get a carriage return at the end of each line on the disk, which no diff shows. For a

@@ -113,6 +113,13 @@ func Resolve(lines []Placed, path string, folded, separate bool) (all []map[stri
 	return append(all, found)
 }
 
+// Set returns the attributes that a line alone sets, as [Resolve] does.
+func (m Macros) Set(l Line) map[string]string {
+	found := map[string]string{}
+	m.expand(l.States, found)
+	return found
+}
+
 // expand adds the attributes that states set to those that lines of higher precedence have set.
 func (m Macros) expand(states []string, found map[string]string) {
 	for _, state := range slices.Backward(states) {
