@@ -1,6 +1,13 @@
 package policy
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/promote/policy/attribute"
+)
 
 // diskCases are cases of the rules, in addition to ruleCases, about files whose bytes on the disk or in a diff are not what they seem.
 var diskCases = map[string][]ruleCase{
@@ -85,4 +92,20 @@ func wide(text string) string {
 		out = append(out, text[i], 0)
 	}
 	return string(out)
+}
+
+// TestManyEndings replaces so many lines that a search of all new lines for each previous one takes several minutes.
+func TestManyEndings(t *testing.T) {
+	t.Parallel()
+	const lines = 150_000
+	a, r := &attributeChange{}, &report{action: Flag}
+	for n := range lines {
+		a.before = append(a.before, attribute.Line{Number: n + 1, Pattern: fmt.Sprintf("x%06d.sh", n), States: []string{"-text"}})
+		a.after = append(a.after, attribute.Line{Number: n + 1, Pattern: fmt.Sprintf("y%06d.sh", n), States: []string{"eol=crlf"}})
+	}
+	begun := time.Now()
+	endings(a, ".gitattributes", r)
+	if hits, took := r.results[flagging].hits, time.Since(begun); hits != 2*lines || took > time.Minute {
+		t.Errorf("%d reports in %s", hits, took)
+	}
 }

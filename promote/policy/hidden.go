@@ -253,9 +253,12 @@ func endings(a *attributeChange, path string, r *report) {
 	if !slices.ContainsFunc(a.after, returns) {
 		return
 	}
+	kept := map[string]bool{} // by pattern
+	for _, l := range a.after {
+		kept[l.Pattern] = kept[l.Pattern] || keepsOut(l)
+	}
 	for _, l := range a.before {
-		kept := func(n attribute.Line) bool { return n.Pattern == l.Pattern && keepsOut(n) }
-		if keepsOut(l) && !slices.ContainsFunc(a.after, kept) {
+		if !kept[l.Pattern] && keepsOut(l) {
 			r.at(path, "line %d, which keeps the carriage return out of %s, is removed", l.Number, name(l))
 		}
 	}
