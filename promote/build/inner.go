@@ -23,6 +23,7 @@ type Trees struct {
 	kept    keptMerges // what the file had; nil until it is needed
 
 	takenBack int // by Needs
+	followed  int // the number of commits that before has read, with repetitions
 }
 
 // NewTrees reads the trees of a plan's commits. If partial is set, the snapshot left files out (airlock.exclude). The

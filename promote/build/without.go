@@ -7,14 +7,17 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// mostTakenBack bounds the changes that all calls of [Trees.Needs] together take back. Each is a merge of some milliseconds, and the agent chooses
-// the number of commits that conflict.
-const mostTakenBack = 200
+// mostTakenBack bounds the changes that all calls of [Trees.Needs] together take back, each of which is a merge of some milliseconds. mostFollowed
+// bounds the commits that they read, which takes about half a second. The agent chooses the number of commits that conflict.
+const mostTakenBack, mostFollowed = 200, 2_000_000
 
 // Needs reports whether the change of an inner commit since its first parent conflicts, or is empty, without the changes of the commits before
 // it for which out reports true. It uses the agent's trees only, so that a conflict with a commit of the user is not taken for such a need. Beyond
-// mostTakenBack it reports a need without trying.
+// mostTakenBack and mostFollowed it reports a need without trying.
 func (t *Trees) Needs(ctx context.Context, commit gitops.OID, out func(gitops.OID) bool) (bool, error) {
+	if t.followed > mostFollowed {
+		return true, nil
+	}
 	left, err := t.before(ctx, commit, out)
 	if err != nil || len(left) == 0 {
 		return false, err
@@ -66,6 +69,7 @@ func (t *Trees) before(ctx context.Context, commit gitops.OID, wanted func(gitop
 			parents[id], todo = c.Parents, append(todo, c.Parents...)
 		}
 	}
+	t.followed += len(parents)
 	oldest := commit // of the first-parent history
 	for first[oldest] != "" {
 		oldest = first[oldest]
