@@ -336,7 +336,7 @@ func (q *request) addFiles(ctx context.Context, list []Reviewable) error {
 			list[i].Commit, inner = "", append(inner, r.Inner)
 		}
 	}
-	files, err := q.e.Repo.AllStats(ctx, there)
+	files, err := q.e.Repo.Bare().AllStats(ctx, there)
 	if err != nil {
 		return err
 	}

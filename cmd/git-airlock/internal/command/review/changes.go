@@ -69,7 +69,7 @@ func (c *changes) show(ctx context.Context, out io.Writer, p ui.Paint, x reviewe
 			}
 		} else if len(paths) > 0 {
 			var err error
-			if files, err = c.s.Repo.Stats(ctx, x.Commit, paths...); err != nil {
+			if files, err = c.s.Repo.Bare().Stats(ctx, x.Commit, paths...); err != nil {
 				return cmdline.GitSaid(err)
 			}
 		}

@@ -84,7 +84,7 @@ func landedOf(ctx context.Context, s *session.Session, names []string) (list []r
 	for _, x := range found {
 		ids = append(ids, x.ID)
 	}
-	stats, err := s.Repo.AllStats(ctx, ids)
+	stats, err := s.Repo.Bare().AllStats(ctx, ids)
 	for _, x := range found {
 		last := x.Last()
 		shown := reviewedOf(verdict.Reviewable{State: x.State(), Commit: x.ID, Inner: gitops.OID(x.Note["Inner-Commit"]), Subject: x.Subject.String(),
