@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"errors"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/promote"
@@ -14,16 +15,10 @@ import (
 // show held commits that the workspace no longer has. before is the outcome before the restore. promoteRestored prints how many commits have
 // landed, and how many can no longer land. The restore has succeeded: promoteRestored only prints an error, and returns that of an interrupt.
 func promoteRestored(ctx context.Context, s *session.Session, r airlock.Record, before ledger.Outcome) error {
-	r, err := s.Current(r)
-	if err != nil {
-		return nil // another command has cleared it
+	now, err := drainRestored(ctx, s, r)
+	if errors.Is(err, session.ErrCleared) {
+		return nil
 	}
-	engine := s.Engine(r)
-	defer engine.Close()
-	step, end := s.Report.Begin("looking for commits")
-	engine.Progress = step
-	now, err := engine.Drain(ctx, promote.Options{Unchecked: true, Spared: true})
-	end()
 	if err != nil {
 		s.Report.Say("the restored workspace has not been promoted: %s", err)
 		s.Report.Hint("git airlock promote")
@@ -37,4 +32,18 @@ func promoteRestored(ctx context.Context, s *session.Session, r airlock.Record, 
 		s.Report.Say("no longer in the workspace: %s that had not landed", words.Count(gone, "commit"))
 	}
 	return nil
+}
+
+// drainRestored promotes the commits of the restored workspace, and returns the outcome.
+func drainRestored(ctx context.Context, s *session.Session, r airlock.Record) (ledger.Outcome, error) {
+	r, err := s.Current(r)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	engine := s.Engine(r)
+	defer engine.Close()
+	step, end := s.Report.Begin("looking for commits")
+	defer end()
+	engine.Progress = step
+	return engine.Drain(ctx, promote.Options{Unchecked: true, Spared: true})
 }
