@@ -20,22 +20,29 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// helpCommand prints the same text as -h.
+// helpCommand prints the same text as -h, or the page on a topic.
 func helpCommand() *cli.Command {
 	return &cli.Command{
-		Name: "help", Usage: "explain a command",
-		UsageText: "git airlock help [COMMAND]",
-		Hidden:    true,
+		Name: "help", Usage: "explain a command or a topic",
+		UsageText: "git airlock help [COMMAND | TOPIC]",
+		Description: "Prints the help of a command, or the manual page on a topic: \"recipe\", \"workflows\", \"colleagues\", or a known\n" +
+			"agent such as \"claude\" (see: git airlock agents).",
+		Hidden: true,
 		Action: func(c *cli.Context) error {
-			p := cmdline.ProgramPage(c.App)
+			p, width := cmdline.ProgramPage(c.App), manual.WidthOf(c.App.Writer)
 			for _, word := range c.Args().Slice() {
 				i := slices.IndexFunc(p.Commands, func(sub manual.Page) bool { return sub.Name == p.Name+" "+word })
-				if i < 0 {
-					return cmdline.NoCommand(p, word)
+				if i >= 0 {
+					p = p.Commands[i]
+					continue
 				}
-				p = p.Commands[i]
+				if text := manualOf(p).Topic(word, width); text != "" && c.NArg() == 1 {
+					_, err := io.WriteString(c.App.Writer, text)
+					return err
+				}
+				return cmdline.NoCommand(p, word)
 			}
-			p.Help(c.App.Writer, manual.WidthOf(c.App.Writer))
+			p.Help(c.App.Writer, width)
 			return nil
 		},
 	}

@@ -30,7 +30,7 @@ func Program(version string, commands []*cli.Command) *cli.App {
 	app := &cli.App{
 		Name:                   "git airlock",
 		Usage:                  "let a coding agent work on a snapshot, and land its commits",
-		UsageText:              "git airlock [--dry-run] <command> [options] [-- COMMAND...]",
+		UsageText:              "git airlock [--dry-run] <command> [options] [-- COMMAND...]\n   git airlock help [COMMAND | TOPIC]",
 		Version:                version,
 		UseShortOptionHandling: true,
 		// Values such as paths and variables can contain commas.

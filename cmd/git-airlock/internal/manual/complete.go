@@ -153,6 +153,10 @@ func (e *offer) unlisted(command string, p Page) {
 		for _, c := range p.Commands {
 			e.candidate(c.Name[len(p.Name)+1:], c.Summary)
 		}
+		for _, name := range (Book{Program: p}).topicPages() {
+			summary, _, _ := strings.Cut(strings.TrimPrefix(topic(name), "# "), "\n")
+			e.candidate(name, summary)
+		}
 	case "completion":
 		for _, shell := range slices.Sorted(maps.Keys(completionFiles)) {
 			e.candidate(shell, "")

@@ -39,6 +39,26 @@ func (b Book) Markdown() map[string]string {
 	return all
 }
 
+// Topic returns the page on a topic or an agent as text with lines of at most the given width. It is empty if there is no such page.
+func (b Book) Topic(word string, width int) string {
+	all := b.sheets()
+	at := slices.IndexFunc(all, func(s *sheet) bool { return s.name == "git-airlock-"+word && s.volume == "7" })
+	if at < 0 {
+		return ""
+	}
+	var text strings.Builder
+	for line := range strings.Lines(all[at].markdownText(nil)) {
+		switch item, is := strings.CutPrefix(line, "- "); {
+		case is:
+			line = "- " + strings.TrimPrefix(indented(item, 2, width), "  ") + "\n"
+		case !strings.HasPrefix(line, " "):
+			line = wrap(line, width) + "\n"
+		}
+		text.WriteString(line)
+	}
+	return text.String()
+}
+
 // sheets returns all pages.
 func (b Book) sheets() []*sheet {
 	all := []*sheet{b.main()}
