@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/outgoing"
 	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/teams"
@@ -72,11 +73,14 @@ func reviewers(ctx context.Context, s *session.Session) outgoing.Reviewers {
 	return outgoing.Reviewers{Own: user.Mail, Team: func(context.Context) ([]string, error) { return team() }}
 }
 
-// Made returns the commits of agents on the checked-out branch that no remote has, oldest first, with their verdicts.
-// Without review before a push it returns none.
+// Made returns the commits of agents on the checked-out branch and on the branch of the airlock here that no remote has, oldest first, with
+// their verdicts. Without review before a push it returns none.
 func Made(ctx context.Context, s *session.Session) ([]outgoing.Commit, error) {
 	if asks, err := Asks(s); err != nil || !asks {
 		return nil, err
+	}
+	if r, err := s.Store.Here(); err == nil && r != nil {
+		return MadeIn(ctx, s, *r)
 	}
 	head, err := s.Repo.Head(ctx)
 	if err != nil {
@@ -85,13 +89,25 @@ func Made(ctx context.Context, s *session.Session) ([]outgoing.Commit, error) {
 	return MadeOn(ctx, s, head.Commit)
 }
 
-// MadeOn is [Made] for the tip of a branch, which another worktree may have checked out, or for a commit. There are no commits without a tip,
-// as on a branch that does not exist any more. The caller knows that pushes need a review.
-func MadeOn(ctx context.Context, s *session.Session, tip gitops.OID) ([]outgoing.Commit, error) {
-	if tip == "" {
-		return nil, nil
+// MadeIn is [Made] for an airlock, which can be another worktree's. The caller knows that pushes need a review.
+func MadeIn(ctx context.Context, s *session.Session, r airlock.Record) ([]outgoing.Commit, error) {
+	head := "main-worktree/HEAD"
+	if r.Worktree != "" {
+		head = "worktrees/" + r.Worktree + "/HEAD"
 	}
-	return outgoing.Find(ctx, s.Repo, s.Store, outgoing.Range{Tips: []gitops.OID{tip}, Remote: "*"}, reviewers(ctx, s))
+	checkedOut, _ := s.Repo.Commit(ctx, head) // there is none on an unborn branch, and in a worktree that was removed
+	tip, err := s.Repo.Ref(ctx, r.Branch)
+	if err != nil {
+		return nil, err
+	}
+	return MadeOn(ctx, s, tip, checkedOut)
+}
+
+// MadeOn is [Made] for the tips of branches, or for commits. An empty tip, as of a branch that does not exist any more, has no commits. The
+// caller knows that pushes need a review.
+func MadeOn(ctx context.Context, s *session.Session, tips ...gitops.OID) ([]outgoing.Commit, error) {
+	tips = slices.DeleteFunc(tips, func(tip gitops.OID) bool { return tip == "" })
+	return outgoing.Find(ctx, s.Repo, s.Store, outgoing.Range{Tips: tips, Remote: "*"}, reviewers(ctx, s))
 }
 
 // Named returns the commit of an agent that a revision names, if a branch or tag has it. found is false for a pending commit.

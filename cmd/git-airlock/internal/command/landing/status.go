@@ -151,7 +151,7 @@ func reviewOf(ctx context.Context, s *session.Session, r airlock.Record) (ui.Rev
 	defer engine.Close()
 	n, err := verdict.Summary(ctx, engine, mode)
 	if mode == review.Push && err == nil {
-		err = addLanded(ctx, s, r.Branch, &n)
+		err = addLanded(ctx, s, r, &n)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.Report.Say("count the commits to review: %s", err)
@@ -159,13 +159,9 @@ func reviewOf(ctx context.Context, s *session.Session, r airlock.Record) (ui.Rev
 	return ui.Review{Mode: string(mode), Waiting: n.Waiting, Approved: n.Approved, Asked: n.Asked, Rejected: n.Rejected, Undone: n.Undone, Blocked: n.Blocked}, nil
 }
 
-// addLanded adds the landed commits of a branch that wait for a review.
-func addLanded(ctx context.Context, s *session.Session, branch string, to *review.Counts) error {
-	tip, err := s.Repo.Ref(ctx, branch)
-	if err != nil {
-		return err
-	}
-	made, err := pushcheck.MadeOn(ctx, s, tip)
+// addLanded adds the landed commits that wait for a review in the worktree of an airlock.
+func addLanded(ctx context.Context, s *session.Session, r airlock.Record, to *review.Counts) error {
+	made, err := pushcheck.MadeIn(ctx, s, r)
 	for _, c := range made {
 		if !c.Passes() {
 			to.Add(c.State())
