@@ -350,20 +350,20 @@ func (g *Guard) learn(ctx context.Context, found walk) {
 	g.failure, g.walked, g.ended = failure, found, g.now()
 }
 
-// stopReason returns the reason why the prison must be stopped, or empty.
+// stopReason returns the reason why the prison must be stopped, or empty. A limit comes before a full disk, whose numbers change all the time.
 func (g *Guard) stopReason(s space) string {
 	limit, usage := cmp.Or(g.limit.Load(), math.MaxInt64), g.walked.usage
 	switch {
-	case s.free < g.floor:
-		return fmt.Sprintf("the disk has %s left", megabytes(s.free))
-	case s.crowded():
-		return fmt.Sprintf("the disk has room for %d more files", s.inodesFree)
 	case usage.Bytes > limit && usage.Beside > usage.Bytes/2:
 		return fmt.Sprintf("the agent's home and the workspace hold %s, more than airlock.maxWorkspace allows (%s)", megabytes(usage.Bytes), megabytes(limit))
 	case usage.Bytes > limit:
 		return fmt.Sprintf("the workspace holds %s, more than airlock.maxWorkspace allows (%s)", megabytes(usage.Bytes), megabytes(limit))
 	case g.walked.exported > limit:
 		return fmt.Sprintf("commits exported from the workspace hold %s, more than airlock.maxWorkspace allows (%s)", megabytes(g.walked.exported), megabytes(limit))
+	case s.free < g.floor:
+		return fmt.Sprintf("the disk has %s left", megabytes(s.free))
+	case s.crowded():
+		return fmt.Sprintf("the disk has room for %d more files", s.inodesFree)
 	case usage.Inodes > maxInodes:
 		return fmt.Sprintf("the workspace holds %d files and folders, more than %d", usage.Inodes, maxInodes)
 	}

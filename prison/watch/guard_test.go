@@ -187,13 +187,20 @@ func TestHaltFails(t *testing.T) {
 // TestFreeSpaceIsNoNews: the free space of a full disk changes all the time. It is one reason, with its first message.
 func TestFreeSpaceIsNoNews(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	for free := int64(10); free < 15; free++ {
-		full := s.disks["work"]
-		full.free = free * megabyte
-		s.disks["work"] = full
-		if s.check(t.Context()); s.heard() != (free == 10) || s.Full().Message != "the disk has 10 MB left" {
-			t.Errorf("%d MB: %+v", free, s.Full())
+	for limited, want := range map[bool]string{false: "the disk has 10 MB left", true: "the workspace holds 150 MB, more than airlock.maxWorkspace allows (100 MB)"} {
+		s := newStage(t)
+		if limited {
+			s.usage.Bytes = 150 * megabyte
+			s.grow(t.Context(), 150*megabyte)
+			s.heard()
+		}
+		for free := int64(10); free < 15; free++ {
+			full := s.disks["work"]
+			full.free = free * megabyte
+			s.disks["work"] = full
+			if s.check(t.Context()); s.heard() != (free == 10 && !limited) || s.Full().Message != want {
+				t.Errorf("%d MB, limited %t: %+v", free, limited, s.Full())
+			}
 		}
 	}
 }
