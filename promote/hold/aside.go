@@ -44,7 +44,10 @@ func putAside(ctx context.Context, repo *gitops.Repository, dir string, paths []
 	if u.Sparse {
 		stash = "git -c core.sparseCheckout=false stash push --all"
 	}
-	update := "git -C " + gitops.Pasteable(repo.Top) + " update-index " // takes no pathspecs
+	update := "git -C " + gitops.Pasteable(repo.Top) + " update-index "  // takes no pathspecs
+	if _, err := os.Lstat(filepath.Join(repo.Top, ".git")); err != nil { // core.worktree
+		update = "git --git-dir=" + gitops.Pasteable(repo.GitDir) + strings.TrimPrefix(update, "git")
+	}
 	const fromFile, fromInput = " --pathspec-file-nul --pathspec-from-file=", " -z --stdin <"
 	for _, c := range []struct {
 		command, from string
