@@ -34,7 +34,7 @@ func (w *world) wantOwnChanges() {
 }
 
 // TestConflictBringsOnlyItself lets random commits of the agent and of the user meet until some conflict. The user also reverts landed commits
-// and rebases the branch, and the agent goes on after the conflict.
+// and rebases the branch, also after the conflict, and the agent goes on.
 func TestConflictBringsOnlyItself(t *testing.T) {
 	t.Parallel()
 	cases := 16
@@ -54,14 +54,14 @@ func TestConflictBringsOnlyItself(t *testing.T) {
 			for n := 1; n < 40 && conflicts < 3; n++ {
 				file, text := fmt.Sprint("f", r.IntN(4)), fmt.Sprint(n, "\n")
 				switch pick := r.IntN(9); {
+				case pick == 7:
+					w.colleague(fmt.Sprint("colleague", n))
 				case pick < 4 || conflicts > 0:
 					w.commits(fmt.Sprint(file, " ", n), file, "agent "+text)
 				case pick < 6:
 					w.mine(file, "user "+text)
 				case pick == 6 && w.isLanded("HEAD"):
 					w.git("revert", "--no-edit", "HEAD")
-				case pick == 7:
-					w.colleague(fmt.Sprint("colleague", n))
 				}
 				if o := w.cycle(); o.Held(ledger.Conflict) {
 					conflicts++
@@ -76,4 +76,68 @@ func TestConflictBringsOnlyItself(t *testing.T) {
 func (w *world) isLanded(commit string) bool {
 	w.t.Helper()
 	return strings.HasPrefix(w.git("log", "-1", "--format=%s", commit), "f")
+}
+
+// TestConflictOfManyChanges finds the place of a conflicting commit below many changes of the user in the same file.
+func TestConflictOfManyChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"f0": plain("0\n"), "f1": plain("0\n")})
+	for n := range 35 {
+		w.mine("f1", fmt.Sprint("user ", n, "\n"))
+	}
+	w.commits("f0 1", "f0", "agent\n")
+	w.cycle()
+	w.git("revert", "--no-edit", "HEAD")
+	w.commits("f1 2", "f1", "agent\n")
+	if o := w.cycle(); !o.Held(ledger.Conflict) || o.Pending != 1 {
+		t.Fatalf("%+v", o)
+	}
+	w.wantOwnChanges()
+}
+
+// TestConflictAboveUnrelatedHistory lets the user join the branch to a history with another root, whose root commit changes the conflicting file.
+func TestConflictAboveUnrelatedHistory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"f0": plain("0\n"), "f1": plain("0\n")})
+	w.commits("f0 1", "f0", "agent\n")
+	w.cycle()
+	branch := strings.TrimPrefix(w.record.Branch, "refs/heads/")
+	w.git("reset", "-q", "--hard", "HEAD~1")
+	w.git("checkout", "-q", "--orphan", "other")
+	w.mine("f1", "user\n")
+	w.git("merge", "-q", "--allow-unrelated-histories", "-X", "ours", "-m", "join", branch)
+	w.git("branch", "-f", branch)
+	w.git("checkout", "-q", branch)
+	w.commits("f1 2", "f1", "agent\n")
+	if o := w.cycle(); !o.Held(ledger.Conflict) || o.Pending == 0 {
+		t.Fatalf("%+v", o)
+	}
+}
+
+// TestConflictOfMerge lets the agent go on after a conflicting merge that brings a root commit. The commits on top of it are not built on the user's.
+func TestConflictOfMerge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"f0": plain("0\n"), "f1": plain("0\n")})
+	w.commits("f0 1", "f0", "agent\n")
+	w.cycle()
+	w.mine("f1", "user\n")
+	w.agent("checkout", "-q", "--orphan", "root")
+	w.agent("rm", "-rqf", ".")
+	w.commits("r", "r", "r\n")
+	w.agent("checkout", "-q", "main")
+	w.agent("merge", "-q", "--no-commit", "--allow-unrelated-histories", "root")
+	w.commits("f1 2", "f1", "agent\n")
+	if o := w.cycle(); !o.Held(ledger.Conflict) || o.Pending != 2 {
+		t.Fatalf("%+v", o)
+	}
+	w.agent("checkout", "-q", "-b", "side", "HEAD~1")
+	w.commits("x", "x", "x\n")
+	w.agent("checkout", "-q", "main")
+	w.agent("merge", "-q", "-m", "merge", "side")
+	if o := w.cycle(); len(o.Holds) != 1 || o.Pending != 4 {
+		t.Fatalf("%+v", o)
+	}
+	if base := w.git("merge-base", w.record.Branch, w.record.Ref("pending")); base != w.git("rev-parse", "HEAD~1") {
+		t.Errorf("the pending commits are on %s:\n%s", base, w.git("log", "--graph", "--format=%h %s", w.record.Branch, w.record.Ref("pending")))
+	}
 }

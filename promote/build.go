@@ -62,7 +62,7 @@ func (e *Engine) build(ctx context.Context, f facts, p planned, w *lazyBridge) (
 	if err != nil {
 		return built{}, err
 	}
-	takenOff := f.refs.tip != f.refs.promoted && e.Repo.IsAncestor(ctx, f.refs.tip, f.refs.promoted)
+	takenOff := made.Off && f.refs.tip != f.refs.promoted && e.Repo.IsAncestor(ctx, f.refs.tip, f.refs.promoted)
 	refused := func(id gitops.OID) []ledger.Reviewed { return p.RefusedBefore(id, left) }
 	for _, c := range made.Stopped {
 		b.holds = append(b.holds, hold.Conflict(c, e.Record.BranchName(), takenOff, refused))

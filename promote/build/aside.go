@@ -102,7 +102,7 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 	if b == nil {
 		return built, nil
 	}
-	built.Apart = true
+	built.Apart, built.Off = true, r.isOff(ctx, b.onto)
 	return b.result(built), nil
 }
 

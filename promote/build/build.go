@@ -55,6 +55,7 @@ type Built struct {
 	Stopped []Conflict    // why some commits were not built, or not on the branch
 	Same    bool          // the conflict of the last cycle still exists: nothing has changed
 	Late    bool          // merging took long, and the next cycle builds the rest
+	Off     bool          // the pending commits are on landed ones that the user took off the branch
 }
 
 // Fresh is a new pair and the data for its note.
@@ -154,18 +155,17 @@ func (r Request) rejoin(ctx context.Context, tail []ledger.Pair) (Built, error) 
 // offBranch builds the commits that are not pending yet without the user's commits with which they conflict: on top of the pending ones, or on an
 // older commit of the branch. If the first of them needs landed commits that the user took off the branch, it builds them on the last landed commit.
 func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict) (Built, error) {
-	built := Built{Place: Place{Onto: r.Onto, Apart: true}, Pending: tail, Stopped: []Conflict{why}}
-	links := r.Plan.After(tail)
-	if len(links) == 0 {
-		return built, nil
-	}
-	if len(tail) > 0 {
-		b, err := r.onPending(ctx, links, tail)
-		if err != nil {
+	built := Built{Place: Place{Onto: r.Onto, Apart: true}, Stopped: []Conflict{why}}
+	if place, err := r.placeOf(ctx, tail); err != nil || place != "" {
+		built.Pending, built.Off = tail, r.isOff(ctx, place)
+		links := r.Plan.After(tail)
+		if err != nil || len(links) == 0 {
 			return built, err
 		}
-		return b.result(built), nil
+		b, err := r.build(ctx, links, tail, place, merged)
+		return b.result(built), err
 	}
+	links := r.Plan.After(nil)
 	var part *builder // has only the first commits of the chain
 	whole, err := r.tryPlaces(ctx, why.Paths, func(onto gitops.OID) (*builder, *Conflict, error) {
 		b, err := r.build(ctx, links, nil, onto, merged)
@@ -182,21 +182,28 @@ func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict
 	case part != nil:
 		return part.result(built), nil
 	}
+	built.Off = r.isOff(ctx, r.Plan.Exact().Outer)
 	b, err := r.build(ctx, links, nil, r.Plan.Exact().Outer, asTheyAre)
 	return b.result(built), err
 }
 
-// onPending builds links on top of commits that were built apart, with the commit below those in the place of the branch.
-func (r Request) onPending(ctx context.Context, links []quarantine.Link, tail []ledger.Pair) (*builder, error) {
-	onto := r.Onto
-	first, err := r.Across.Commit(ctx, tail[0].Outer)
-	if err != nil {
-		return nil, err
+// placeOf returns the commit on which pending commits were built apart. It is empty if they must be built again: there are none, or the branch has
+// moved and does not have that commit any more.
+func (r Request) placeOf(ctx context.Context, tail []ledger.Pair) (gitops.OID, error) {
+	i := slices.IndexFunc(tail, func(t ledger.Pair) bool { return t.Inner == r.Plan.Chain[0] })
+	if i < 0 {
+		return "", nil
 	}
-	if len(first.Parents) > 0 {
-		onto = first.Parents[0]
+	first, err := r.Across.Commit(ctx, tail[i].Outer)
+	if err != nil || len(first.Parents) == 0 || r.Before.Onto != r.Onto && r.isOff(ctx, first.Parents[0]) {
+		return "", err
 	}
-	return r.build(ctx, links, tail, onto, merged)
+	return first.Parents[0], nil
+}
+
+// isOff reports whether a commit is not on the branch.
+func (r Request) isOff(ctx context.Context, commit gitops.OID) bool {
+	return !r.Repo.IsAncestor(ctx, commit, r.Onto)
 }
 
 // placesTried is the number of commits on which conflicting commits are tried. They usually apply to the parent of the user's commit with which
@@ -204,18 +211,24 @@ func (r Request) onPending(ctx context.Context, links []quarantine.Link, tail []
 const placesTried = 30
 
 // tryPlaces builds with try on older commits of the branch, newest first, and returns the first builder without a conflict, or nil. paths are those
-// of a conflict with the branch's tip.
+// of a conflict with the branch's tip. A partial clone may lack files of a place, which then counts as a conflict.
 func (r Request) tryPlaces(ctx context.Context, paths []string, try func(onto gitops.OID) (*builder, *Conflict, error)) (*builder, error) {
 	for tried := (gitops.Set[gitops.OID]{}); len(tried) < placesTried; {
 		places, err := r.places(ctx, paths)
 		if err != nil {
 			return nil, err
 		}
+		if len(tried) == placesTried-1 {
+			places = places[max(0, len(places)-1):] // the oldest has the fewest changes of the user
+		}
 		i := slices.IndexFunc(places, func(onto gitops.OID) bool { return !tried[onto] })
 		if i < 0 {
 			break
 		}
 		b, conflict, err := try(places[i])
+		if err != nil && r.isPartial(ctx) {
+			conflict, err = &Conflict{}, nil
+		}
 		if err != nil || conflict == nil {
 			return b, err
 		}
@@ -223,6 +236,11 @@ func (r Request) tryPlaces(ctx context.Context, paths []string, try func(onto gi
 		paths = slices.Compact(slices.Sorted(slices.Values(slices.Concat(paths, conflict.Paths))))
 	}
 	return nil, nil
+}
+
+func (r Request) isPartial(ctx context.Context) bool {
+	config, err := r.Repo.Config(ctx)
+	return err == nil && config.Partial()
 }
 
 // places returns commits of the branch, newest first: the last landed commit, and the parents of older commits that change one of some paths. After a
@@ -244,7 +262,9 @@ func (r Request) places(ctx context.Context, paths []string) (places []gitops.OI
 		if err != nil {
 			return places, err
 		}
-		places = append(places, c.Parents[0])
+		if len(c.Parents) > 0 {
+			places = append(places, c.Parents[0])
+		}
 	}
 	return append(places, oldest), err
 }
