@@ -18,8 +18,8 @@ func (w Workspace) CheckSizes(ctx context.Context, tip gitops.OID, known []gitop
 }
 
 // CheckSizes returns an error for objects that are reachable from tip but not from known, and that are larger than
-// the limits, before anything reads them. It runs two git processes at the same time. Git reads the size from the
-// header of an object, without inflating it or applying deltas. The listing inflates commits, so tip is checked before.
+// the limits. It runs two git processes at the same time. Git reads the size from the header of an object, without
+// inflating it or applying deltas. Only the listing inflates objects, the commits, so tip is checked before it.
 func (l Limits) CheckSizes(tip gitops.OID, known []gitops.OID, git func(stdin io.Reader, stdout io.Writer, args ...string) error) error {
 	const sizes = "--batch-check=%(objecttype) %(objectsize) %(objectname)"
 	first := &sizeChecker{limits: l, stop: func() {}}
@@ -35,10 +35,7 @@ func (l Limits) CheckSizes(tip gitops.OID, known []gitops.OID, git func(stdin io
 	// An error also ends the listing.
 	check := &sizeChecker{limits: l, stop: func() { r.CloseWithError(gitops.ErrOutput) }}
 	err := git(r, check, "cat-file", sizes)
-	if check.refused != nil {
-		return check.refused
-	}
-	return err
+	return cmp.Or(check.refused, err)
 }
 
 // sizeChecker reads lines "type size name", and fails at the first object that is too large by itself or together

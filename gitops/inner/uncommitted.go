@@ -25,9 +25,10 @@ var statusKeys = []string{
 
 // statusScript makes a repository from the inner one, except for its configuration, attributes and hooks, and runs the
 // command there. Arguments: the folder for the repository, the git directory, the common directory, where the configuration
-// comes from, the largest commit in bytes that git may read, then the command. It ends with 78 and the size if HEAD's commit is larger. It starts as few programs as possible, because status waits for each. "plain" copies the inner configuration
-// if it contains only lines as the snapshot wrote them, none of which names a program, and ends with 77 if not. "given"
-// reads standard input.
+// comes from, the largest commit in bytes that git may read, then the command. It starts as few programs as possible,
+// because status waits for each. "plain" copies the inner configuration if it contains only lines as the snapshot wrote
+// them, none of which names a program, and ends with 77 if not. "given" reads standard input. The script prints the size
+// of HEAD's commit and ends with 78 if it is larger.
 //
 // Git takes the agent's word for files that are marked as assume-unchanged or skip-worktree. With core.sparseCheckout it does so for
 // a skipped file only while the file is absent. The other mark is removed from changed files in a copy of the index, which is made as take of
