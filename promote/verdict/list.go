@@ -145,12 +145,7 @@ func (q *request) pairChanged(ctx context.Context, list []Reviewable) error {
 		return err
 	}
 	patches, err := q.innerPatches(ctx, gone, list)
-	if err != nil {
-		return err
-	}
-	all := likenesses(patches, numbers)
-	gone, err = q.lastForms(ctx, gone, list, all, numbers)
-	for _, same := range all {
+	for _, same := range likenesses(patches, numbers) {
 		for i := range list {
 			r := &list[i]
 			if r.of != "" {
@@ -169,13 +164,10 @@ func (q *request) pairChanged(ctx context.Context, list []Reviewable) error {
 	return err
 }
 
-// likeness reports whether a commit can be in the place of one that is gone.
-type likeness func(ledger.Reviewed, Reviewable) bool
-
 // likenesses returns the ways in which a commit can be like the one that it replaces, the most certain first. patches are the patch-ids of
 // inner commits. An agent can make several commits in one second. So the author's date alone counts only for a commit that came later.
-func likenesses(patches map[gitops.OID]string, n ledger.Numbers) []likeness {
-	return []likeness{
+func likenesses(patches map[gitops.OID]string, n ledger.Numbers) []func(ledger.Reviewed, Reviewable) bool {
+	return []func(ledger.Reviewed, Reviewable) bool{
 		func(g ledger.Reviewed, r Reviewable) bool { return g.Subject == r.Subject },
 		func(g ledger.Reviewed, r Reviewable) bool {
 			return patches[g.Inner] != "" && patches[g.Inner] == patches[r.Inner]
