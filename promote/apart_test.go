@@ -22,7 +22,7 @@ func (w *world) colleague(name string) {
 }
 
 // wantOwnChanges checks that each commit of the ref pending that is not on the branch changes only its own file, which its subject names. Then a
-// merge of this ref brings nothing back that the user took off the branch, and undoes nothing of the user's.
+// merge of this ref does not bring back a commit that the user reverted, and does not undo a commit of the user.
 func (w *world) wantOwnChanges() {
 	w.t.Helper()
 	for _, id := range strings.Fields(w.git("rev-list", w.record.Branch+".."+w.record.Ref("pending"))) {

@@ -206,8 +206,8 @@ func (r Request) isOff(ctx context.Context, commit gitops.OID) bool {
 	return !r.Repo.IsAncestor(ctx, commit, r.Onto)
 }
 
-// placesTried is the number of commits on which conflicting commits are tried. They usually apply to the parent of the user's commit with which
-// they conflict.
+// placesTried is the largest number of places on which a conflicting commit is tried. It usually applies to the parent of the user's commit that
+// conflicts with it.
 const placesTried = 30
 
 // tryPlaces builds with try on older commits of the branch, newest first, and returns the first builder without a conflict, or nil. paths are those

@@ -51,7 +51,7 @@ func NotStarted(repo *gitops.Repository, log string) error {
 	if err := repo.CheckLater(context.Background()); err != nil {
 		return err
 	}
-	content, _ := os.ReadFile(log) // without a log, there is no more to report
+	content, _ := os.ReadFile(log) // a log that cannot be read counts as an empty one
 	return &StartError{lastError(string(content))}
 }
 

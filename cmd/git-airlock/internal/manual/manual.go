@@ -39,7 +39,7 @@ func (b Book) Markdown() map[string]string {
 	return all
 }
 
-// Topic returns the page on a topic or an agent as text with lines of at most the given width. It is empty if there is no such page.
+// Topic returns the manual page on a topic or an agent as text, whose lines have at most width characters. Without such a page, the text is empty.
 func (b Book) Topic(word string, width int) string {
 	all := b.sheets()
 	at := slices.IndexFunc(all, func(s *sheet) bool { return s.name == "git-airlock-"+word && s.volume == "7" })

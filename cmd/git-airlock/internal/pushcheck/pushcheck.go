@@ -89,7 +89,7 @@ func Made(ctx context.Context, s *session.Session) ([]outgoing.Commit, error) {
 	return MadeOn(ctx, s, head.Commit)
 }
 
-// MadeIn is [Made] for an airlock, which can be another worktree's. The caller knows that pushes need a review.
+// MadeIn is [Made] for an airlock, which can be another worktree's. It does not check whether pushes need a review.
 func MadeIn(ctx context.Context, s *session.Session, r airlock.Record) ([]outgoing.Commit, error) {
 	head := "main-worktree/HEAD"
 	if r.Worktree != "" {
@@ -103,8 +103,8 @@ func MadeIn(ctx context.Context, s *session.Session, r airlock.Record) ([]outgoi
 	return MadeOn(ctx, s, tip, checkedOut)
 }
 
-// MadeOn is [Made] for the tips of branches, or for commits. An empty tip, as of a branch that does not exist any more, has no commits. The
-// caller knows that pushes need a review.
+// MadeOn is [Made] for the tips of branches, or for commits. An empty tip, as of a branch that does not exist any more, has no commits. MadeOn
+// does not check whether pushes need a review.
 func MadeOn(ctx context.Context, s *session.Session, tips ...gitops.OID) ([]outgoing.Commit, error) {
 	tips = slices.DeleteFunc(tips, func(tip gitops.OID) bool { return tip == "" })
 	return outgoing.Find(ctx, s.Repo, s.Store, outgoing.Range{Tips: tips, Remote: "*"}, reviewers(ctx, s))

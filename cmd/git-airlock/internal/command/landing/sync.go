@@ -25,7 +25,8 @@ func syncCommand() *cli.Command {
 			"its main. No message, name or history of yours goes in, and no file of airlock.exclude. What the agent commits next lands with\n" +
 			"exactly its tree again. Changes of commits that you left out are taken out of the agent's files. If the agent has uncommitted\n" +
 			"changes or is in the middle of a merge or rebase, the daemon brings the files when that is over, and not before: a commit that leaves\n" +
-			"other files changed does not end it. Exit status 3, and nothing changes, if commits of the agent wait, if secrets would come in, or if the airlock is stopped and work of the agent is in the way.",
+			"other files changed does not end it. Exit status 3, and nothing changes, if commits of the agent wait, if secrets would come in,\n" +
+			"or if the airlock is stopped and work of the agent is in the way.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "wait", Usage: "wait until that is over, and print what came"},
 			&cli.BoolFlag{Name: inbound.AllowSecretsFlag, Usage: "bring files even if they contain secrets"},
