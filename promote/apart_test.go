@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,13 +54,20 @@ func TestConflictBringsOnlyItself(t *testing.T) {
 			conflicts := 0
 			for n := 1; n < 40 && conflicts < 3; n++ {
 				file, text := fmt.Sprint("f", r.IntN(4)), fmt.Sprint(n, "\n")
-				switch pick := r.IntN(9); {
+				switch pick := r.IntN(10); {
 				case pick == 7:
 					w.colleague(fmt.Sprint("colleague", n))
 				case pick < 4 || conflicts > 0:
 					w.commits(fmt.Sprint(file, " ", n), file, "agent "+text)
 				case pick < 6:
 					w.mine(file, "user "+text)
+				case pick == 9:
+					w.mine(fmt.Sprint("f", (n+1)%4), "user "+text)
+					w.mine(file, "synced "+text)
+					_, _ = w.sync()
+					if r.IntN(2) == 0 {
+						w.git("revert", "--no-edit", "HEAD")
+					}
 				case pick == 6 && w.isLanded("HEAD"):
 					w.git("revert", "--no-edit", "HEAD")
 				}
@@ -76,6 +84,29 @@ func TestConflictBringsOnlyItself(t *testing.T) {
 func (w *world) isLanded(commit string) bool {
 	w.t.Helper()
 	return strings.HasPrefix(w.git("log", "-1", "--format=%s", commit), "f")
+}
+
+// TestConflictAfterSync lets the user revert a commit that the agent has by sync, before the agent changes one of its two files.
+func TestConflictAfterSync(t *testing.T) {
+	t.Parallel()
+	for _, landed := range []bool{false, true} {
+		w := newWorld(t, "sha1", tree{"f0": plain("0\n"), "f1": plain("0\n")})
+		if landed {
+			w.commits("f2 1", "f2", "agent\n")
+			w.cycle()
+		}
+		check(t, os.WriteFile(filepath.Join(w.Top, "f1"), []byte("user\n"), 0o644))
+		w.mine("f0", "user\n")
+		w.git("commit", "-q", "--amend", "-a", "--no-edit")
+		_, err := w.sync()
+		check(t, err)
+		w.git("revert", "--no-edit", "HEAD")
+		w.commits("f1 2", "f1", "agent, on the user's\n")
+		if o := w.cycle(); !o.Held(ledger.Conflict) || o.Pending != 1 {
+			t.Fatalf("%+v", o)
+		}
+		w.wantOwnChanges()
+	}
 }
 
 // TestConflictOfManyChanges finds the place of a conflicting commit below many changes of the user in the same file.

@@ -243,10 +243,15 @@ func (r Request) isPartial(ctx context.Context) bool {
 	return err == nil && config.Partial()
 }
 
-// places returns commits of the branch, newest first: the last landed commit, and the parents of older commits that change one of some paths. After a
-// rebase, for example, the last landed commit is not on the branch, and newer commits are among them.
+// places returns commits of the branch, newest first: the newest one whose changes the agent has, and the parents of older commits that change one of
+// some paths. After a rebase, for example, the last landed commit is not on the branch, and newer commits are among them.
 func (r Request) places(ctx context.Context, paths []string) (places []gitops.OID, err error) {
 	newest := r.Plan.Last.Outer
+	if image, _ := r.Plan.Ledger.Image(r.Plan.Since); image.Synced {
+		newest = image.Outer
+	} else if r.Plan.Brought[r.Plan.Since] {
+		newest = r.Plan.Since
+	}
 	if r.Repo.IsAncestor(ctx, newest, r.Onto) {
 		places = []gitops.OID{newest}
 	} else {
