@@ -15,6 +15,8 @@ type Numbers struct {
 	Version int                `json:"version"`
 	Last    int                `json:"last"` // the highest number that was given
 	Of      map[gitops.OID]int `json:"of"`   // by inner commit
+	// Before maps inner commits to the reviewed commits that they replaced when a list showed them first.
+	Before map[gitops.OID]gitops.OID `json:"before,omitempty"`
 }
 
 // numbersKept bounds the number of commits in the file.
@@ -47,9 +49,22 @@ func (n *Numbers) Give(commits []gitops.OID) (changed bool) {
 		oldest := slices.SortedFunc(maps.Keys(n.Of), func(a, b gitops.OID) int { return cmp.Compare(n.Of[a], n.Of[b]) })
 		for _, id := range oldest[:more] {
 			delete(n.Of, id)
+			delete(n.Before, id)
 		}
 	}
 	return changed
+}
+
+// Replace records that a commit replaces a reviewed one, unless it is known to replace one. changed reports whether it recorded this.
+func (n *Numbers) Replace(commit, reviewed gitops.OID) (changed bool) {
+	if n.Before[commit] != "" {
+		return false
+	}
+	if n.Before == nil {
+		n.Before = map[gitops.OID]gitops.OID{}
+	}
+	n.Before[commit] = reviewed
+	return true
 }
 
 // Commit returns the inner commit with a number, or empty if none has it.

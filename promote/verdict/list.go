@@ -144,6 +144,10 @@ func (q *request) pairChanged(ctx context.Context, list []Reviewable) error {
 	if err != nil {
 		return err
 	}
+	if gone, err = q.lastForms(ctx, gone, numbers); err != nil {
+		return err
+	}
+	changed := false
 	patches, err := q.innerPatches(ctx, gone, list)
 	for _, same := range likenesses(patches, numbers) {
 		for i := range list {
@@ -158,10 +162,44 @@ func (q *request) pairChanged(ctx context.Context, list []Reviewable) error {
 			if r.of = gone[n].Inner; r.word == "" {
 				r.Before, r.looked = gone[n].Commit, both(gone[n].Paths, r.looked)
 			}
+			changed = numbers.Replace(r.Inner, r.of) || changed
 			gone = slices.Delete(gone, n, n+1)
 		}
 	}
+	if changed && !q.e.Repo.Dry {
+		_ = numbers.Write(q.e.Dir()) // else a later list finds the same
+	}
 	return err
+}
+
+// lastForms returns one form of each gone commit, which is gone in several forms if the agent has amended it several times: the last form that
+// the user has given a verdict or read in full. A comparison with this form shows all that the user has not read.
+func (q *request) lastForms(ctx context.Context, gone []ledger.Reviewed, n ledger.Numbers) ([]ledger.Reviewed, error) {
+	var seen []gitops.OID
+	for _, r := range gone {
+		if r.Word == review.Seen && n.Before[r.Inner] != "" {
+			seen = append(seen, r.Commit)
+		}
+	}
+	there, err := q.e.Repo.Present(ctx, seen) // the user's git gc may have removed some
+	if err != nil {
+		return nil, err
+	}
+	files, err := q.e.Repo.Bare().AllStats(ctx, there)
+	forms, at := []ledger.Reviewed{}, map[gitops.OID]int{}
+	for _, r := range gone {
+		i, later := at[n.Before[r.Inner]]
+		if !later {
+			i, forms = len(forms), append(forms, r)
+		}
+		all, known := files[r.Commit]
+		paths := both(forms[i].Paths, r.Paths)
+		if r.Word != review.Seen || known && len(unseen(&r, all)) == 0 {
+			forms[i] = r
+		}
+		forms[i].Paths, at[r.Inner] = paths, i
+	}
+	return forms, err
 }
 
 // likenesses returns the ways in which a commit can be like the one that it replaces, the most certain first. patches are the patch-ids of
