@@ -3,7 +3,6 @@ package prepare
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,8 +77,9 @@ func initFlags() []cli.Flag {
 
 // initPlan has the recipe and the settings that init writes.
 type initPlan struct {
-	recipe   recipe.Recipe
-	had      []byte // the existing recipe, nil for none
+	recipe   recipe.Recipe // what init adds
+	had      []byte        // the existing recipe, nil for none
+	have     recipe.Recipe // the existing recipe, parsed
 	settings [][2]string
 	notes    bool
 }
@@ -104,13 +104,12 @@ func planInit(c *cli.Context, s *session.Session) (p initPlan, err error) {
 	if p.had, err = s.Environment().ReadOwn(recipe.FileName); err != nil {
 		return p, err
 	}
-	var have recipe.Recipe
 	if p.had != nil {
-		if have, err = recipe.Parse(p.had); err != nil {
+		if p.have, err = recipe.Parse(p.had); err != nil {
 			return p, err
 		}
 	}
-	if p.recipe.Languages, err = languagesFor(s, c.StringSlice("language"), have); err != nil {
+	if p.recipe.Languages, err = languagesFor(s, c.StringSlice("language"), p.have); err != nil {
 		return p, err
 	}
 	if p.recipe.Agents, err = agentsFor(c.StringSlice("agent")); err != nil {
@@ -132,30 +131,25 @@ func planInit(c *cli.Context, s *session.Session) (p initPlan, err error) {
 	return p, checkRecipe(p.recipe)
 }
 
-// addNode adds Node to the plan if an agent needs a newer one than the default base has. It changes no version that the plan or the existing
-// recipe names, but prints what to change.
-func (p *initPlan) addNode(s *session.Session) {
-	var have recipe.Recipe
-	if p.had != nil {
-		have, _ = recipe.Parse(p.had) // planInit has returned the error
+// addNode adds Node to the plan if an agent of the written recipe needs a newer one than that recipe provides, and reports whether it did. It changes
+// no version that the plan or the existing recipe names, but prints what to change.
+func (p *initPlan) addNode(s *session.Session, written recipe.Recipe) bool {
+	if !written.LacksNode() {
+		return false
 	}
-	all := recipe.Recipe{OS: have.OS, Agents: slices.Concat(have.Agents, p.recipe.Agents), Languages: slices.Concat(have.Languages, p.recipe.Languages)}
-	all.OS.Base = cmp.Or(p.recipe.OS.Base, have.OS.Base)
-	if !all.LacksNode() {
-		return
-	}
-	name, major := all.LeastNode()
+	name, major := written.LeastNode()
 	isNode := func(l recipe.Language) bool { return l.Name == "node" }
 	at := slices.IndexFunc(p.recipe.Languages, isNode)
-	if slices.ContainsFunc(have.Languages, isNode) || at >= 0 && p.recipe.Languages[at].Version != recipe.System {
+	if slices.ContainsFunc(p.have.Languages, isNode) || at >= 0 && p.recipe.Languages[at].Version != recipe.System {
 		s.Report.Say("%s needs Node %d or later: set version = \"%s\" in [languages.node] of %s", name, major, recipe.SufficientNode, recipe.FileName)
-		return
+		return false
 	}
 	s.Report.Say("%s needs Node %d or later, so the recipe gets Node %s; use --language node=VERSION for another one", name, major, recipe.SufficientNode)
 	if at < 0 {
 		at, p.recipe.Languages = len(p.recipe.Languages), append(p.recipe.Languages, recipe.Language{Name: "node"})
 	}
 	p.recipe.Languages[at].Version = recipe.SufficientNode
+	return true
 }
 
 // checkRecipe returns an error if a recipe could not be read back.
@@ -241,8 +235,10 @@ func found() (names []string) {
 
 // initialize writes the files and settings of a plan.
 func initialize(ctx context.Context, s *session.Session, p initPlan) error {
-	p.addNode(s)
-	content, kept, err := p.text()
+	content, full, kept, err := p.written()
+	if err == nil && p.addNode(s, full) {
+		content, full, kept, err = p.written()
+	}
 	if err != nil {
 		return err
 	}
@@ -252,10 +248,6 @@ func initialize(ctx context.Context, s *session.Session, p initPlan) error {
 	}
 	for _, table := range kept {
 		s.Report.Say("%s: [%s] is not changed; it differs from the options", recipe.FileName, table)
-	}
-	full, err := recipe.Parse(content)
-	if err != nil {
-		return err
 	}
 	had, err := s.Environment().ReadOwn(exampleName)
 	if err != nil {
@@ -271,16 +263,15 @@ func initialize(ctx context.Context, s *session.Session, p initPlan) error {
 	return hintAtNext(ctx, s, append(written, example...), full.Agents)
 }
 
-// text returns the recipe with the additions of the plan, and the tables that it leaves unchanged although the plan differs.
-func (p initPlan) text() (content []byte, kept []string, err error) {
-	if p.had == nil {
-		return recipe.Marshal(p.recipe), nil, nil
+// written returns the recipe with the additions of the plan, as text and parsed, and the tables that it leaves unchanged although the plan differs.
+func (p initPlan) written() (content []byte, full recipe.Recipe, kept []string, err error) {
+	if content = recipe.Marshal(p.recipe); p.had != nil {
+		if content, kept, err = recipe.Merge(p.had, p.recipe); err != nil {
+			return nil, full, nil, &environment.Refusal{Text: err.Error() + "; add it by hand"}
+		}
 	}
-	content, kept, err = recipe.Merge(p.had, p.recipe)
-	if err != nil {
-		return nil, nil, &environment.Refusal{Text: err.Error() + "; add it by hand"}
-	}
-	return content, kept, nil
+	full, err = recipe.Parse(content)
+	return content, full, kept, err
 }
 
 // addTo appends to a file and prints the new lines. content begins with had, the previous content. It returns the name if there are new
