@@ -36,6 +36,8 @@ type Attester struct {
 	Version string // of this program
 	// Say prints a message for the user. Required.
 	Say func(format string, values ...any)
+	// Begin starts a line that shows the progress of a step, see step, until end is called. all is 0 if it is not known. Required.
+	Begin func(what string) (step func(what string, done, all int), end func())
 
 	userUntil time.Time // set by Rest, which uses the user's key only until then
 }

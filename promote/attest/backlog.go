@@ -49,10 +49,14 @@ func (b *Backlog) Some(ctx context.Context) error {
 
 // all makes the statements about all landed commits.
 func (b *Backlog) all(ctx context.Context) error {
+	const what = "making statements about landed commits"
+	step, end := b.Begin(what)
+	defer end()
 	for {
 		if err := b.Some(ctx); err != nil || b.Left == 0 {
 			return err
 		}
+		step(what, len(b.made), len(b.made)+b.Left)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -26,7 +26,8 @@ func (s *Session) lander(r airlock.Record) (identity.User, error) {
 // attester returns the Attester that makes the statements about landed commits of an airlock. It calls say with its messages.
 func (s *Session) attester(r airlock.Record, say func(string, ...any)) (attest.Attester, error) {
 	user, err := s.lander(r)
-	a := attest.Attester{Repo: s.Repo, Store: s.Store, Record: r, Config: s.Config, Who: user.String(), Now: s.Now, Version: s.Version, Say: say}
+	a := attest.Attester{Repo: s.Repo, Store: s.Store, Record: r, Config: s.Config, Who: user.String(), Now: s.Now, Version: s.Version,
+		Say: say, Begin: s.Report.Begin}
 	if granted, ok := s.Prisons().Backend(r).(prison.Granted); ok {
 		a.Kernel = granted.Granted
 	}
@@ -46,10 +47,13 @@ func (s *Session) Attest(ctx context.Context) {
 	}
 }
 
-// attest calls do to make statements about commits of an airlock. It reports an error to the user, and returns only whether there was one.
+// attest calls do to make statements about commits of an airlock. It reports an error or an interrupt to the user, and returns whether there was one.
 func (s *Session) attest(ctx context.Context, r airlock.Record, do func(attest.Attester, context.Context) error) (failed bool) {
+	begun := ctx.Err() == nil
 	err := s.attesting(ctx, r, do)
-	if failed = err != nil && !errors.Is(err, context.Canceled); failed {
+	if failed = begun && err != nil; failed && ctx.Err() != nil {
+		s.Report.Say("interrupted: some landed commits may have no evidence yet")
+	} else if failed {
 		s.Report.Say("some landed commits may have no evidence yet: %v", err)
 	}
 	return failed

@@ -88,7 +88,11 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 
 // supplyKeys gives the network of a running prison the values of credentials that it has lost.
 func (s *Session) supplyKeys(ctx context.Context, r airlock.Record) {
-	for _, c := range s.lostKeys(r) {
+	spec := s.Prisons().Spec(r)
+	if spec.Network != prison.NetworkAllowlist {
+		return
+	}
+	for _, c := range network.Lost(spec.Dir) {
 		keys, problems := network.Values(ctx, []control.Credential{c}, hostVariable)
 		if err := errors.Join(problems...); err != nil {
 			s.Report.Say("%s", err)
@@ -99,15 +103,6 @@ func (s *Session) supplyKeys(ctx context.Context, r airlock.Record) {
 			s.Report.Say("the network has the value of the credential %s again", c.Name)
 		}
 	}
-}
-
-// lostKeys returns the credentials whose values the network of a running prison has lost.
-func (s *Session) lostKeys(r airlock.Record) []control.Credential {
-	spec := s.Prisons().Spec(r)
-	if spec.Network != prison.NetworkAllowlist {
-		return nil
-	}
-	return network.Lost(spec.Dir)
 }
 
 // hostVariable returns the value of a variable of the user's environment. It does not read a .env file: a commit of the agent could
