@@ -83,9 +83,10 @@ func Full(reason string, runs bool, stops int) string {
 	return reason + "; the prison was stopped"
 }
 
-// Overfilled returns the message with which the disk watchdog has stopped the prison since its last start, or an empty text.
-func Overfilled(dir string) (message string, err error) {
-	all, err := Read(dir)
+// Overfilled returns the message with which the disk watchdog has stopped the prison since its last start. The text is empty if it has not, or
+// if the events cannot be read.
+func Overfilled(dir string) (message string) {
+	all, _ := Read(dir)
 	for _, e := range all {
 		switch {
 		case e.Kind == record.EventStart, strings.HasSuffix(e.Data["message"], stillRuns):
@@ -94,5 +95,5 @@ func Overfilled(dir string) (message string, err error) {
 			message = e.Data["message"]
 		}
 	}
-	return message, err
+	return message
 }

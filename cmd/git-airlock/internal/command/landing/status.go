@@ -135,7 +135,7 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 	}
 	d.SetupFailure = environment.FailedCommand(startup)
 	if d.State == session.Broken {
-		d.Ended, _ = events.Overfilled(of.Store.Dir(r.ID)) // without readable events, the reason is not known
+		d.Ended = events.Overfilled(of.Store.Dir(r.ID))
 	}
 	d.Review, err = reviewOf(ctx, of, r)
 	return d, err
