@@ -149,11 +149,8 @@ func (l *Ledger) LeftOut() []gitops.OID {
 	return left
 }
 
-// Exact returns the newest landed pair whose two trees are equal, or the base if there is none.
-func (l *Ledger) Exact() Pair { return l.ExactUpTo(len(l.Landed)) }
-
-// ExactUpTo returns, of the first n landed pairs, the newest one whose two trees are equal, or the base if there is none.
-func (l *Ledger) ExactUpTo(n int) Pair {
+// Exact returns, of the first n landed pairs, the newest one whose two trees are equal, or the base if there is none.
+func (l *Ledger) Exact(n int) Pair {
 	for _, p := range slices.Backward(l.Landed[:n]) {
 		if !p.Merged {
 			return p
