@@ -175,19 +175,16 @@ const (
 	toldMore = 50 * time.Millisecond
 )
 
-// tell calls landed. It returns a channel that receives a value when landed must be called again, or nil.
-func (d *daemon) tell(ctx context.Context) <-chan time.Time {
-	more, failed := d.landed(ctx)
-	pause := toldMore
-	switch {
+// tell calls landed, and sets the time of the next call unless all work is done.
+func (d *daemon) tell(ctx context.Context) {
+	switch more, failed := d.landed(ctx); {
 	case failed:
-		pause = toldAgain
-	case !more:
+		d.due = time.Now().Add(toldAgain)
+	case more:
+		d.due = time.Now().Add(toldMore)
+	default:
 		d.told = d.last.Total
-		return nil
 	}
-	d.due = time.Now().Add(pause)
-	return time.After(pause)
 }
 
 // wait returns when a cycle may have something to do.
@@ -203,13 +200,13 @@ func (d *daemon) wait(ctx context.Context) {
 	if d.last.Retry > 0 {
 		retry = time.After(d.last.Retry)
 	}
-	quiet := (<-chan time.Time)(nil)
-	if d.landed != nil && d.last.Total != d.told {
-		quiet = time.After(time.Until(d.due))
-	}
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
+		quiet := (<-chan time.Time)(nil)
+		if d.landed != nil && d.last.Total != d.told {
+			quiet = time.After(time.Until(d.due))
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -224,7 +221,7 @@ func (d *daemon) wait(ctx context.Context) {
 			}
 			return
 		case <-quiet:
-			quiet = d.tell(ctx)
+			d.tell(ctx)
 			continue
 		case <-retry:
 			return
