@@ -131,7 +131,7 @@ func (k Keeper) Foretell(ctx context.Context, o Restore, stop bool) error {
 	if stop {
 		again = stopping(o.Number)
 	}
-	if err = o.keeps(plan, again); err != nil {
+	if err = o.removesNew(plan, again); err != nil {
 		return err
 	}
 	return o.Show(plan.Write, plan.Remove)
@@ -141,8 +141,8 @@ func (o Restore) options() checkpoint.RestoreOptions {
 	return checkpoint.RestoreOptions{Scope: o.Scope, KeepNew: o.KeepNew}
 }
 
-// keeps returns a refusal if a plan removes files that must be kept. again is the command without that condition.
-func (o Restore) keeps(plan *checkpoint.Restoring, again string) error {
+// removesNew returns a refusal if a plan removes new files that must be kept. again is the command without that condition.
+func (o Restore) removesNew(plan *checkpoint.Restoring, again string) error {
 	if len(plan.New) == 0 {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (k Keeper) plan(ctx context.Context, s *checkpoint.Store, c *files.Client, 
 	if err != nil {
 		return nil, err
 	}
-	if err = errors.Join(o.missing(plan.Missing), o.keeps(plan, Command(o.Number, o.Freeze))); err == nil {
+	if err = errors.Join(o.missing(plan.Missing), o.removesNew(plan, Command(o.Number, o.Freeze))); err == nil {
 		err = errors.Join(o.Show(plan.Write, plan.Remove), ctx.Err())
 	}
 	if err != nil {

@@ -109,7 +109,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ve
 	}
 	sayAll(s, wanted.Word, decided, landed)
 	if s.Dry {
-		return keeps(ctx, engine, decided)
+		return wouldWait(ctx, engine, decided)
 	}
 	outcome, err := engine.Drain(ctx, promote.Options{Known: true}) // the daemon exports new commits
 	if err != nil {
@@ -176,8 +176,8 @@ var contrary = map[review.State]struct{ why, what string }{
 	review.StateAsked:    {"the agent has not fixed it yet", "lands it without the fix"},
 }
 
-// keeps returns, for a dry run, the refusal for the commit of --upto that keeps its verdict to the contrary. Whether the others land is not known.
-func keeps(ctx context.Context, engine *promote.Engine, decided []verdict.Decided) error {
+// wouldWait returns, for a dry run, the refusal for the commit of --upto that keeps its verdict to the contrary. Whether the others land is not known.
+func wouldWait(ctx context.Context, engine *promote.Engine, decided []verdict.Decided) error {
 	kept := slices.DeleteFunc(slices.Clone(decided), func(d verdict.Decided) bool { return !d.Kept })
 	if len(kept) == 0 {
 		return nil
