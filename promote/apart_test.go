@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 // colleague makes a commit on top of the airlock's base, and rebases the branch onto it, as git pull --rebase does.
@@ -107,6 +108,105 @@ func TestConflictAfterSync(t *testing.T) {
 		}
 		w.wantOwnChanges()
 	}
+}
+
+// TestConflictWithoutRejected lets the user amend, remove or squash a commit that landed without a rejected one. The next commit conflicts, and must not
+// bring what was rejected.
+func TestConflictWithoutRejected(t *testing.T) {
+	t.Parallel()
+	for name, rewrite := range map[string]func(w *world){
+		"amend": func(w *world) {
+			check(w.t, os.WriteFile(filepath.Join(w.Top, "k"), []byte("mine\n"), 0o644))
+			w.git("commit", "-q", "-a", "--amend", "-m", "mine: k")
+		},
+		"reset": func(w *world) { w.git("reset", "-q", "--hard", "HEAD~1") },
+		"squash": func(w *world) {
+			w.git("reset", "-q", "--soft", "HEAD~1")
+			w.mine("k", "mine\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWithReview(t)
+			w.agent("rm", "-q", "a")
+			w.agent("commit", "-q", "-m", "rejected")
+			w.commits("k 1", "k", "1\n")
+			w.cycle()
+			w.verdict(review.Reject, "no", "rejected")
+			w.verdict(review.Approve, "", "k 1")
+			w.wantLanded("k 1")
+			w.git("config", "airlock.review", "off")
+			rewrite(w)
+			w.commits("k 2", "k", "1\n2\n")
+			o := w.cycle()
+			if !o.Held(ledger.Conflict) || o.Pending != 1 || len(o.Holds[0].Next) != 1 {
+				t.Fatalf("%+v", o)
+			}
+			w.wantOwnChanges()
+			if back := strings.Contains(o.Holds[0].Next[0], "brings them back"); back != (name == "reset") {
+				t.Errorf("next %q", o.Holds[0].Next)
+			}
+		})
+	}
+}
+
+// TestConflictOfMovedFile lets the agent rename the file that the user changes, or make a folder of it. The user has taken half of a landed commit back.
+func TestConflictOfMovedFile(t *testing.T) {
+	t.Parallel()
+	lines := func(five, twenty string) string {
+		return strings.Repeat("line\n", 4) + five + "\n" + strings.Repeat("line\n", 14) + twenty + "\n" + strings.Repeat("line\n", 10)
+	}
+	for name, c := range map[string]struct{ user, file, text, path string }{
+		"rename":  {lines("agent", "user"), "p2", lines("agent's next", "agent"), "p2"},
+		"folder":  {lines("agent", "user"), "prices/p", "p\n", "prices"},
+		"removed": {"", "p2", lines("agent's next", "line"), "p2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"stock": plain("0\n"), "prices": plain(lines("line", "line"))})
+			plain("agent\n").write(t, w.inner+"/stock")
+			w.commits("landed", "prices", lines("agent", "line"))
+			w.cycle()
+			w.git("checkout", "-q", "HEAD~1", "--", "stock")
+			w.git("commit", "-q", "--amend", "-m", "mine: without stock")
+			if c.user == "" {
+				w.git("rm", "-q", "prices")
+				w.git("commit", "-q", "-m", "mine: removed")
+			} else {
+				w.mine("prices", c.user)
+			}
+			w.agent("rm", "-q", "prices")
+			w.commits("moved", c.file, c.text)
+			if o := w.cycle(); !o.Held(ledger.Conflict) || o.Pending != 1 || len(o.Holds[0].Paths) != 1 || o.Holds[0].Paths[0] != c.path {
+				t.Fatalf("%+v", o)
+			}
+			if changed := w.git("diff", "--no-renames", "--name-only", w.record.Ref("pending")+"^!"); strings.Contains(changed, "stock") {
+				t.Errorf("the pending commit changes %q", changed)
+			}
+		})
+	}
+}
+
+// TestConflictIsRejected rejects a conflicting commit that the agent has reverted. The hold then is about the commit that reverts it.
+func TestConflictIsRejected(t *testing.T) {
+	t.Parallel()
+	w := newWithReview(t)
+	w.commits("before", "before", "1\n")
+	w.commits("conflicting", "a", "theirs\n")
+	w.commits("reverting", "a", "a\n")
+	w.commits("after", "after", "2\n")
+	w.cycle()
+	w.mine("a", "mine\n")
+	w.cycle()
+	conflicting := w.innerOf("conflicting")
+	if o := w.cycle(); !o.Held(ledger.Conflict) || !strings.Contains(o.Holds[0].Message, conflicting[:12]) {
+		t.Fatalf("%+v", o)
+	}
+	w.verdict(review.Reject, "no", "conflicting")
+	if o := w.cycle(); !o.Held(ledger.Conflict) || !strings.Contains(o.Holds[0].Message, w.innerOf("reverting")[:12]) {
+		t.Errorf("%+v", o)
+	}
+	w.wantStates("before:new conflicting:rejected reverting:blocked after:new")
 }
 
 // TestConflictOfManyChanges finds the place of a conflicting commit below many changes of the user in the same file.

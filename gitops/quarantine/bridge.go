@@ -221,10 +221,15 @@ func (b *Bridge) Merge(ctx context.Context, m Merge) (tree gitops.OID, conflicts
 	if err != nil {
 		return "", nil, fmt.Errorf("merge %s and %s: %w", m.Ours, m.Theirs, err)
 	}
-	if conflicts != nil {
-		tree = ""
+	if conflicts == nil {
+		return tree, nil, nil
 	}
-	return tree, conflicts, nil
+	for i, path := range conflicts { // git calls the file f~COMMIT if the other side has a folder f
+		path, _, _ = strings.Cut(path, "~"+string(ours))
+		conflicts[i], _, _ = strings.Cut(path, "~"+string(theirs))
+	}
+	slices.Sort(conflicts)
+	return "", slices.Compact(conflicts), nil
 }
 
 // merger merges trees without a git process. git merge-tree is the reference: a merger returns the same tree, or

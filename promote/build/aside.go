@@ -76,9 +76,10 @@ func (r Request) isFirst(t ledger.Pair) bool {
 }
 
 // covered reports whether each commit that was set aside is among the given pending ones, or is one that the last cycle could not build, and
-// whether the given ones are all set aside.
+// whether all of these are still set aside.
 func (r Request) covered(pending []ledger.Pair) bool {
-	if slices.ContainsFunc(pending, func(t ledger.Pair) bool { return !r.isAside(t) }) {
+	unbuilt := slices.ContainsFunc(r.Before.Unbuilt, func(id gitops.OID) bool { return !r.isAside(ledger.Pair{Inner: id}) })
+	if unbuilt || slices.ContainsFunc(pending, func(t ledger.Pair) bool { return !r.isAside(t) }) {
 		return false
 	}
 	return !slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool { return r.isNew(a, pending) })
@@ -120,7 +121,7 @@ func (r Request) asideOnPlace(ctx context.Context, first Conflict) (*builder, er
 		}
 		return b, nil, err
 	}
-	b, err := r.tryPlaces(ctx, first.Paths, try)
+	b, err := r.tryPlaces(ctx, first, try)
 	landed := append([]ledger.Pair{r.Plan.Ledger.Base, r.Plan.Exact()}, r.Plan.Ledger.Landed...)
 	for _, p := range slices.Backward(landed[max(0, len(landed)-placesTried):]) {
 		if b != nil || err != nil {

@@ -2,10 +2,12 @@ package build
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/history"
@@ -55,7 +57,7 @@ type Built struct {
 	Stopped []Conflict    // why some commits were not built, or not on the branch
 	Same    bool          // the conflict of the last cycle still exists: nothing has changed
 	Late    bool          // merging took long, and the next cycle builds the rest
-	Off     bool          // the pending commits are on landed ones that the user took off the branch
+	Off     bool          // the pending commits can bring back landed ones that the user took off the branch
 }
 
 // Fresh is a new pair and the data for its note.
@@ -74,6 +76,8 @@ type Conflict struct {
 	Crash   error           // git ended by a signal when it merged the commit, in place of Paths
 	Lacking *ledger.Dropped // set if the commit does not apply without commits that are left out
 	Landed  bool            // the conflict is with landed commits of the agent, and not with the user's commits
+	Gone    bool            // the branch does not have the commits that changed Paths: the user took them off
+	Off     bool            // see [Built.Off]
 	already bool            // the branch has the commit's change already
 }
 
@@ -104,7 +108,8 @@ func Commits(ctx context.Context, r Request) (Built, error) {
 	})
 	for i := range built.Stopped {
 		if c := &built.Stopped[i]; err == nil && len(c.Paths) > 0 {
-			c.Landed, err = r.onlyLanded(ctx, c.Paths)
+			c.Off = built.Off
+			err = r.findSides(ctx, c)
 		}
 	}
 	return built, err
@@ -113,11 +118,13 @@ func Commits(ctx context.Context, r Request) (Built, error) {
 // mostBlamed bounds the number of paths in a command line.
 const mostBlamed = 100
 
-// onlyLanded reports whether all commits of the branch that change some paths are the agent's.
-func (r Request) onlyLanded(ctx context.Context, paths []string) (bool, error) {
-	steps, err := r.Repo.Steps(ctx, r.Plan.Ledger.Base.Outer, r.Onto, paths[:min(len(paths), mostBlamed)]...)
+// findSides finds out whose commits of the branch change the paths of a conflict.
+func (r Request) findSides(ctx context.Context, c *Conflict) error {
+	steps, err := r.Repo.Steps(ctx, r.Plan.Ledger.Base.Outer, r.Onto, c.Paths[:min(len(c.Paths), mostBlamed)]...)
 	users := func(id gitops.OID) bool { return !r.Plan.Ledger.HasOuter(id) }
-	return len(steps) > 0 && !slices.ContainsFunc(steps, users), err
+	c.Landed = len(steps) > 0 && !slices.ContainsFunc(steps, users)
+	c.Gone = c.Off && len(steps) == 0
+	return err
 }
 
 // onBranch builds the commits that are not pending yet on the branch.
@@ -157,7 +164,7 @@ func (r Request) rejoin(ctx context.Context, tail []ledger.Pair) (Built, error) 
 func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict) (Built, error) {
 	built := Built{Place: Place{Onto: r.Onto, Apart: true}, Stopped: []Conflict{why}}
 	if place, err := r.placeOf(ctx, tail); err != nil || place != "" {
-		built.Pending, built.Off = tail, r.isOff(ctx, place)
+		built.Pending, built.Off = tail, r.bringsBack(ctx, place)
 		links := r.Plan.After(tail)
 		if err != nil || len(links) == 0 {
 			return built, err
@@ -167,7 +174,7 @@ func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict
 	}
 	links := r.Plan.After(nil)
 	var part *builder // has only the first commits of the chain
-	whole, err := r.tryPlaces(ctx, why.Paths, func(onto gitops.OID) (*builder, *Conflict, error) {
+	whole, err := r.tryPlaces(ctx, why, func(onto gitops.OID) (*builder, *Conflict, error) {
 		b, err := r.build(ctx, links, nil, onto, merged)
 		if err == nil && part == nil && b.newestWhole() != "" {
 			part = b
@@ -182,8 +189,16 @@ func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict
 	case part != nil:
 		return part.result(built), nil
 	}
-	built.Off = r.isOff(ctx, r.Plan.Exact().Outer)
-	b, err := r.build(ctx, links, nil, r.Plan.Exact().Outer, asTheyAre)
+	how := asTheyAre
+	if len(r.Plan.Ledger.LeftOut()) > 0 {
+		how = withoutLeft
+	}
+	built.Off = r.bringsBack(ctx, r.Plan.Exact().Outer)
+	b, err := r.build(ctx, links, nil, r.Plan.Exact().Outer, how)
+	if b.stopped != nil && len(b.fresh) == 0 { // it cannot be pending
+		b.stopped.Behind = true
+		built.Stopped = nil
+	}
 	return b.result(built), err
 }
 
@@ -206,14 +221,26 @@ func (r Request) isOff(ctx context.Context, commit gitops.OID) bool {
 	return !r.Repo.IsAncestor(ctx, commit, r.Onto)
 }
 
+// bringsBack reports whether the pending commits that were built on a commit can have changes of landed ones that are not on the branch.
+func (r Request) bringsBack(ctx context.Context, onto gitops.OID) bool {
+	return r.isOff(ctx, onto) || onto == r.Plan.Exact().Outer && r.isOff(ctx, r.Plan.Last.Outer)
+}
+
 // placesTried is the largest number of places on which a conflicting commit is tried. It usually applies to the parent of the user's commit that
 // conflicts with it.
 const placesTried = 30
 
-// tryPlaces builds with try on older commits of the branch, newest first, and returns the first builder without a conflict, or nil. paths are those
-// of a conflict with the branch's tip. A partial clone may lack files of a place, which then counts as a conflict.
-func (r Request) tryPlaces(ctx context.Context, paths []string, try func(onto gitops.OID) (*builder, *Conflict, error)) (*builder, error) {
+// tryPlaces builds with try on older commits of the branch, newest first, and returns the first builder without a conflict, or nil. why is the
+// conflict with the branch's tip. A partial clone may lack files of a place, which then counts as a conflict.
+func (r Request) tryPlaces(ctx context.Context, why Conflict, try func(onto gitops.OID) (*builder, *Conflict, error)) (*builder, error) {
+	var paths []string
 	for tried := (gitops.Set[gitops.OID]{}); len(tried) < placesTried; {
+		more, err := r.pathsOf(ctx, why)
+		if err != nil {
+			return nil, err
+		}
+		more = slices.DeleteFunc(more, func(path string) bool { return slices.Contains(paths, path) })
+		paths = append(more[:min(len(more), mostBlamed/2)], paths[:min(len(paths), mostBlamed/2)]...)
 		places, err := r.places(ctx, paths)
 		if err != nil {
 			return nil, err
@@ -233,9 +260,36 @@ func (r Request) tryPlaces(ctx context.Context, paths []string, try func(onto gi
 			return b, err
 		}
 		tried.Add(places[i])
-		paths = slices.Compact(slices.Sorted(slices.Values(slices.Concat(paths, conflict.Paths))))
+		why = *conflict
 	}
 	return nil, nil
+}
+
+// pathsOf returns the paths of a conflict, and those that its commit removes: git names a file that the commit renames only by its new name, and one
+// that becomes a folder by no path of the folder.
+func (r Request) pathsOf(ctx context.Context, c Conflict) ([]string, error) {
+	paths := slices.Clone(c.Paths)
+	if c.Commit == "" {
+		return paths, nil
+	}
+	commit, err := r.Inside.Commit(ctx, c.Commit)
+	if err != nil || len(commit.Parents) == 0 {
+		return paths, err
+	}
+	parent, err := r.Inside.Commit(ctx, commit.Parents[0])
+	if err != nil {
+		return paths, err
+	}
+	changes, err := r.Inside.Diff(ctx, parent.Tree, commit.Tree, inner.DefaultLimits)
+	if errors.As(err, new(*inner.Invalid)) {
+		return paths, nil // there are too many paths to tell which of them conflict
+	}
+	for _, change := range changes {
+		if !change.New.Present() {
+			paths = append(paths, change.Path)
+		}
+	}
+	return paths, err
 }
 
 func (r Request) isPartial(ctx context.Context) bool {
@@ -261,7 +315,7 @@ func (r Request) places(ctx context.Context, paths []string) (places []gitops.OI
 	if err != nil || oldest == "" {
 		return places, err
 	}
-	steps, err := r.Repo.Steps(ctx, oldest, newest, paths[:min(len(paths), mostBlamed)]...)
+	steps, err := r.Repo.Steps(ctx, oldest, newest, paths...)
 	for _, step := range slices.Backward(steps[max(0, len(steps)-placesTried):]) {
 		c, err := r.Across.Commit(ctx, step)
 		if err != nil {

@@ -19,9 +19,10 @@ import (
 type treatment int
 
 const (
-	asTheyAre  treatment = iota // the agent's trees
-	merged                      // merged with the tree of the commit they land on
-	inPortions                  // merged, but if merging takes long, only a first portion that can land
+	asTheyAre   treatment = iota // the agent's trees
+	withoutLeft                  // the agent's trees without the changes of commits that were left out before the chain
+	merged                       // merged with the tree of the commit they land on
+	inPortions                   // merged, but if merging takes long, only a first portion that can land
 )
 
 // portionTime is the time that merging may take before the commits built so far land. Otherwise, each commit that the user makes meanwhile would
@@ -76,7 +77,7 @@ func (r Request) build(ctx context.Context, links []quarantine.Link, pending []l
 	if err := b.findReplacements(ctx, links); err != nil {
 		return b, err
 	}
-	if how != asTheyAre && !slices.ContainsFunc(pending, func(t ledger.Pair) bool { return !r.isFirst(t) }) {
+	if how >= merged && !slices.ContainsFunc(pending, func(t ledger.Pair) bool { return !r.isFirst(t) }) {
 		if err := b.first(ctx); err != nil {
 			return b, err
 		}

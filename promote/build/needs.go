@@ -171,6 +171,20 @@ func (b *builder) lineSinceAgain(ctx context.Context) ([]quarantine.Link, error)
 	return line, nil
 }
 
+// withoutLeftOut returns the tree base, from which the changes of a commit count, without those of commits that were left out before. It stops the
+// building if later commits need these.
+func (b *builder) withoutLeftOut(ctx context.Context, commit, base gitops.OID) (gitops.OID, error) {
+	left, err := b.leftOutBefore(ctx, commit)
+	if err != nil {
+		return "", err
+	}
+	tree, conflicts, err := b.request.Trees.withoutChanges(ctx, base, left)
+	if conflicts != nil {
+		b.stopped = &Conflict{Commit: commit, Paths: conflicts}
+	}
+	return tree, err
+}
+
 // leftOutBefore returns the commits that a commit follows, that were left out when other commits landed, and that are not built yet, oldest first.
 func (b *builder) leftOutBefore(ctx context.Context, commit gitops.OID) ([]gitops.OID, error) {
 	left := gitops.SetOf(b.plan.Ledger.LeftOut()...)

@@ -21,8 +21,11 @@ func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID
 		return "", err
 	}
 	ours, err := b.treeOf(ctx, parents[0])
+	if err == nil && b.how == withoutLeft && l.Commit == b.plan.Chain[0] {
+		ours, err = b.withoutLeftOut(ctx, l.Commit, base)
+	}
 	switch {
-	case err != nil:
+	case err != nil || b.stopped != nil:
 		return "", err
 	case ours == base || ours == theirs:
 		return theirs, nil
@@ -136,7 +139,7 @@ func (b *builder) innerTree(ctx context.Context, commit gitops.OID) (gitops.OID,
 // patch checks, if the request asks for it, that git format-patch and git am make the same tree of a commit, and
 // stops the building otherwise. A mail can carry neither a merge nor an empty commit.
 func (b *builder) patch(ctx context.Context, l quarantine.Link, theirs gitops.OID, parents []gitops.OID, want gitops.OID) error {
-	if !b.request.ByPatch || b.how == asTheyAre || len(parents) != 1 {
+	if !b.request.ByPatch || b.how < merged || len(parents) != 1 {
 		return nil
 	}
 	base, err := b.baseTree(ctx, l)

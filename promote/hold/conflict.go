@@ -17,8 +17,8 @@ const Resolve = "git airlock promote --resolve"
 const nameFirst = Resolve + "  # names what comes first, or starts the merge"
 
 // Conflict returns the hold of a commit that changes the same lines as the user's commits, that git am does not apply, or that needs a
-// dropped commit. takenOff reports that the user has only taken landed commits off the branch. refused is [history.Plan.RefusedBefore].
-func Conflict(c build.Conflict, branch gitops.Text, takenOff bool, refused func(gitops.OID) []ledger.Reviewed) ledger.Hold {
+// dropped commit. landed reports that commits of the agent have landed. refused is [history.Plan.RefusedBefore].
+func Conflict(c build.Conflict, branch gitops.Text, landed bool, refused func(gitops.OID) []ledger.Reviewed) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(c.Paths)}
 	switch {
 	case c.Crash != nil:
@@ -31,17 +31,28 @@ func Conflict(c build.Conflict, branch gitops.Text, takenOff bool, refused func(
 	case c.Behind:
 		h.Message = fmt.Sprintf("commit %.12s and a commit on %s change the same lines; you can merge it once the pending commits that do not need it have landed or are left out", c.Commit, branch)
 		h.Next = []string{nameFirst, "git airlock review", "git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
-	case takenOff:
+	case c.Gone && landed:
 		h.Message = fmt.Sprintf("commits that landed were taken off %s, and the agent's next change the same lines", branch)
+		h.Next = []string{Resolve + "  # brings them back"}
+	case c.Gone:
+		h.Message = fmt.Sprintf("commits of the snapshot were taken off %s, and the agent's change the same lines", branch)
 		h.Next = []string{Resolve + "  # brings them back"}
 	case c.Landed:
 		h.Message = fmt.Sprintf("landed commits on %s and older or rewritten ones of the agent change the same lines", branch)
-		h.Next = []string{"git airlock review", Resolve}
+		h.Next = []string{"git airlock review", resolve(c)}
 	default:
 		h.Message = fmt.Sprintf("commits of your own on %s and the agent's change the same lines", branch)
-		h.Next = []string{Resolve}
+		h.Next = []string{resolve(c)}
 	}
 	return h
+}
+
+// resolve returns the command that starts the merge, with what else it does.
+func resolve(c build.Conflict) string {
+	if c.Off {
+		return Resolve + "  # may bring back commits that were taken off the branch"
+	}
+	return Resolve
 }
 
 func unmerged(commit gitops.OID, crash error) string {
