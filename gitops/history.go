@@ -119,20 +119,35 @@ func oids(text string) []OID {
 	return list
 }
 
-// MergeTree merges two commits (git-merge-tree(1)). The files with conflicts have markers in the tree. conflicts are their paths, and nil
-// after a clean merge.
-func (g *Git) MergeTree(ctx context.Context, ours, theirs OID) (tree OID, conflicts []string, err error) {
+// MergeTree merges two commits (git-merge-tree(1)). The files with conflicts have markers in the tree. conflicts is nil after a clean merge.
+func (g *Git) MergeTree(ctx context.Context, ours, theirs OID) (tree OID, conflicts []Unmerged, err error) {
 	var out bytes.Buffer
-	merged := g.Change(ctx, Call{Args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", string(ours), string(theirs)}, Stdout: &out})
+	merged := g.Change(ctx, Call{Args: []string{"merge-tree", "--write-tree", "-z", "--no-messages", string(ours), string(theirs)}, Stdout: &out})
 	if merged != nil && Status(merged) != 1 {
 		return "", nil, merged
 	}
 	records := strings.Split(strings.TrimRight(out.String(), "\x00"), "\x00")
 	if merged != nil {
-		conflicts = records[1:]
+		conflicts = []Unmerged{}
+	}
+	for _, record := range records[1:] {
+		about, path, _ := strings.Cut(record, "\t")
+		f := strings.Fields(about) // mode, name and stage
+		if n := len(conflicts); n == 0 || conflicts[n-1].Path != path {
+			conflicts = append(conflicts, Unmerged{Path: path})
+		}
+		if conflicts[len(conflicts)-1].Stages[f[2][0]-'1'], err = entry(f[0], f[1]); err != nil {
+			return "", nil, err
+		}
 	}
 	tree, err = ParseOID(records[0])
 	return tree, conflicts, err
+}
+
+// Unmerged is a path with a conflict, and its entries in the base, ours and theirs: the stages of git-ls-files(1).
+type Unmerged struct {
+	Path   string
+	Stages [3]Entry
 }
 
 // StartMerge merges a commit into the checked-out branch. It stops where the user must continue: at a conflict, or before the commit.

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -270,5 +272,116 @@ func TestConflictOfMerge(t *testing.T) {
 	}
 	if base := w.git("merge-base", w.record.Branch, w.record.Ref("pending")); base != w.git("rev-parse", "HEAD~1") {
 		t.Errorf("the pending commits are on %s:\n%s", base, w.git("log", "--graph", "--format=%h %s", w.record.Branch, w.record.Ref("pending")))
+	}
+}
+
+// TestConflictAppliesNowhere lets a commit conflict with a commit of the user that is older than the landed one that it needs, so that no commit of the
+// branch has the lines that it changes. The user has reverted the rest of the landed commit, also in the same file.
+func TestConflictAppliesNowhere(t *testing.T) {
+	t.Parallel()
+	lines := func(one, five, twenty string) string {
+		return one + "\n" + strings.Repeat("line\n", 4) + five + "\n" + strings.Repeat("line\n", 14) + twenty + "\n" + strings.Repeat("line\n", 10)
+	}
+	for _, held := range []bool{false, true} {
+		w := newWorld(t, "sha1", tree{"stock": plain("0\n"), "prices": plain(lines("line", "line", "line"))})
+		w.mine("prices", lines("line", "line", "mine"))
+		plain("agent\n").write(t, w.inner+"/stock")
+		w.commits("landed", "prices", lines("agent", "agent", "line"))
+		w.cycle()
+		check(t, os.WriteFile(filepath.Join(w.Top, "stock"), []byte("0\n"), 0o644))
+		w.mine("prices", lines("line", "agent", "mine"))
+		w.git("commit", "-q", "--amend", "-a", "--no-edit")
+		if held {
+			w.commits("held", ".mcp.json", "{}\n")
+		}
+		w.commits("next", "prices", lines("agent", "agent's next", "agent's next"))
+		w.commits("last", "prices", lines("agent", "agent's last", "agent's last"))
+		if o := w.cycle(); !o.Held(ledger.Conflict) || o.Pending == 0 {
+			t.Fatalf("%+v", o)
+		}
+		pending := w.record.Ref("pending")
+		if changed := w.git("diff", "--name-only", w.git("merge-base", "HEAD", pending), pending); strings.Contains(changed, "stock") {
+			t.Errorf("%t: the pending commits change %q", held, changed)
+		}
+		if text := w.git("show", pending+":prices"); !strings.HasPrefix(text, "line\n") || strings.Count(text, "agent's") != 2 {
+			t.Errorf("%t: the pending file is %q", held, text)
+		}
+		if exec.Command("git", "-C", w.Top, "merge", "-q", pending).Run() == nil {
+			t.Errorf("%t: the merge has no conflict", held)
+		}
+	}
+}
+
+// TestConflictKeepsWhatIsMoved lets a commit that applies nowhere change files that a landed one moved, so that git finds their other sides at other
+// paths. prices is the file that conflicts with the user's commit.
+func TestConflictKeepsWhatIsMoved(t *testing.T) {
+	t.Parallel()
+	lines := func(edits ...int) string {
+		text := ""
+		for n := range 30 {
+			if text += "line"; slices.Contains(edits, n) {
+				text += " changed"
+			} else if slices.Contains(edits, -n) {
+				text += " of the agent's next"
+			}
+			text += "\n"
+		}
+		return text
+	}
+	for name, c := range map[string]struct {
+		landed, next, want string // commands inside, and a path of the merge with its content
+		content            string
+	}{
+		"new file of a renamed folder": {"git mv dir d2", "echo new >d2/new", "new", "new\n"},
+		"renamed file":                 {"git mv dir/a a2", "sed -i '5s/.*/AGENT/' a2", "a", strings.Replace(lines(), "line\nline\nline\nline\nline\n", "line\nline\nline\nline\nAGENT\n", 1)},
+		"file in place of a folder":    {"git rm -q dir/b; sed -i 5s/.*/x/ dir/a", "git rm -rq dir; echo file >dir", "dir", "file\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"prices": plain(lines()), "dir/a": plain(lines()), "dir/b": plain("b\n")})
+			w.mine("prices", lines(20))
+			w.agent("-c", "alias.do=!"+c.landed, "do")
+			w.commits("landed", "prices", lines(5))
+			w.cycle()
+			w.agent("-c", "alias.do=!"+c.next, "do")
+			w.commits("next", "prices", lines(-5, -20))
+			o := w.cycle()
+			if !o.Held(ledger.Conflict) || o.Pending != 1 {
+				t.Fatalf("%+v", o)
+			}
+			pending := w.record.Ref("pending")
+			found := false
+			for _, path := range strings.Fields(w.git("ls-tree", "-r", "--name-only", pending)) {
+				found = found || (path == c.want || filepath.Base(path) == c.want) && w.git("show", pending+":"+path)+"\n" == c.content
+			}
+			if !found {
+				t.Errorf("the pending tree lacks %s:\n%s", c.want, w.git("diff", w.git("merge-base", "HEAD", pending), pending))
+			}
+		})
+	}
+}
+
+// TestConflictWithoutUndoneLine undoes a line of a file that the agent renames afterwards, in a commit that applies nowhere.
+func TestConflictWithoutUndoneLine(t *testing.T) {
+	t.Parallel()
+	lines := func(five, twelve, twenty string) string {
+		const four = "line\nline\nline\nline\n"
+		return four + five + "\n" + four + twelve + "\n" + four + twenty + "\n" + four
+	}
+	w := newWorld(t, "sha1", tree{"prices": plain(lines("5", "12", "20"))})
+	w.mine("prices", lines("5", "12", "mine"))
+	w.commits("undone", "prices", lines("5", "undone", "20"))
+	w.cycle()
+	_, err := w.undo()
+	check(t, err)
+	w.commits("landed", "prices", lines("agent", "undone", "20"))
+	w.cycle()
+	w.agent("mv", "prices", "p2")
+	w.commits("next", "p2", lines("next", "undone", "next"))
+	if o := w.cycle(); !o.Held(ledger.Conflict) || o.Pending != 1 {
+		t.Fatalf("%+v", o)
+	}
+	if got := w.git("show", w.record.Ref("pending")+":p2") + "\n"; got != lines("next", "12", "next") {
+		t.Errorf("the pending file is %q", got)
 	}
 }

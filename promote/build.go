@@ -62,10 +62,8 @@ func (e *Engine) build(ctx context.Context, f facts, p planned, w *lazyBridge) (
 	if err != nil {
 		return built{}, err
 	}
-	takenOff := made.Off && f.refs.tip != f.refs.promoted && e.Repo.IsAncestor(ctx, f.refs.tip, f.refs.promoted)
 	refused := func(id gitops.OID) []ledger.Reviewed { return p.RefusedBefore(id, left) }
 	for _, c := range made.Stopped {
-		c.Gone = c.Gone || takenOff
 		b.holds = append(b.holds, hold.Conflict(c, e.Record.BranchName(), len(f.ledger.Landed) > 0, refused))
 	}
 	return b, nil

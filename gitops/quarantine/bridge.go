@@ -200,6 +200,26 @@ func (b *Bridge) Merge(ctx context.Context, m Merge) (tree gitops.OID, conflicts
 			return tree, nil, nil
 		} // git may read what the merger cannot
 	}
+	tree, all, err := b.mergeByGit(ctx, m)
+	if err != nil || all == nil {
+		return tree, nil, err
+	}
+	conflicts = []string{}
+	for _, c := range all {
+		conflicts = append(conflicts, c.path)
+	}
+	slices.Sort(conflicts)
+	return "", slices.Compact(conflicts), nil
+}
+
+// conflict is a path with a conflict. Git gives a file the name inTree, path~COMMIT, if the other side has a folder there.
+type conflict struct {
+	path, inTree string
+	stages       [3]gitops.Entry
+}
+
+// mergeByGit merges trees with git merge-tree. If there are conflicts, the tree has marks in the files.
+func (b *Bridge) mergeByGit(ctx context.Context, m Merge) (tree gitops.OID, conflicts []conflict, err error) {
 	// git merge-tree 2.39 takes only commits, and finds their merge base itself.
 	base, err := b.synthetic(m.Base)
 	if err != nil {
@@ -217,19 +237,19 @@ func (b *Bridge) Merge(ctx context.Context, m Merge) (tree gitops.OID, conflicts
 	if m.Own {
 		git = git.Configured("merge.directoryRenames=false")
 	}
-	tree, conflicts, err = git.MergeTree(ctx, ours, theirs)
+	tree, unmerged, err := git.MergeTree(ctx, ours, theirs)
 	if err != nil {
 		return "", nil, fmt.Errorf("merge %s and %s: %w", m.Ours, m.Theirs, err)
 	}
-	if conflicts == nil {
-		return tree, nil, nil
+	if unmerged != nil {
+		conflicts = []conflict{}
 	}
-	for i, path := range conflicts { // git calls the file f~COMMIT if the other side has a folder f
-		path, _, _ = strings.Cut(path, "~"+string(ours))
-		conflicts[i], _, _ = strings.Cut(path, "~"+string(theirs))
+	for _, u := range unmerged {
+		path, _, _ := strings.Cut(u.Path, "~"+string(ours))
+		path, _, _ = strings.Cut(path, "~"+string(theirs))
+		conflicts = append(conflicts, conflict{path, u.Path, u.Stages})
 	}
-	slices.Sort(conflicts)
-	return "", slices.Compact(conflicts), nil
+	return tree, conflicts, nil
 }
 
 // merger merges trees without a git process. git merge-tree is the reference: a merger returns the same tree, or

@@ -93,9 +93,9 @@ type Overlay struct {
 	files       *layer
 }
 
-// layer is one folder of an overlay. Each name is a file or a folder.
+// layer is one folder of an overlay. Each name is a file, a folder, or nothing: then the entry of the tree is removed.
 type layer struct {
-	entry  gitops.Entry // the entry, if it is a file
+	entry  gitops.Entry // the entry, if it is a file; then inside does not count
 	inside map[string]*layer
 }
 
@@ -132,39 +132,51 @@ func (l *layer) put(path []string, e gitops.Entry) {
 
 // Apply adds the files to a tree. They replace other entries at their paths.
 func (o *Overlay) Apply(ctx context.Context, tree gitops.OID) (gitops.OID, error) {
-	return o.apply(ctx, o.files, tree)
+	entries, err := o.entries(ctx, o.files, tree)
+	if err != nil {
+		return "", err
+	}
+	return storeTree(o.dir, o.format, entries)
 }
 
-// apply adds a folder to a tree. An empty name is the empty tree.
-func (o *Overlay) apply(ctx context.Context, over *layer, tree gitops.OID) (gitops.OID, error) {
-	var entries []gitops.TreeEntry
+// entries returns the entries of a tree with those of a folder. An empty name is the empty tree.
+func (o *Overlay) entries(ctx context.Context, over *layer, tree gitops.OID) (entries []gitops.TreeEntry, err error) {
 	if tree != "" {
 		had, err := o.objects.Tree(ctx, tree)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		entries = slices.Clone(had)
 	}
 	for name, l := range over.inside {
 		i := slices.IndexFunc(entries, func(e gitops.TreeEntry) bool { return e.Name == name })
 		e := gitops.TreeEntry{Name: name, Entry: l.entry}
-		if l.inside != nil {
+		if l.inside != nil && !e.Present() {
 			below := gitops.OID("")
 			if i >= 0 && entries[i].Folder() {
 				below = entries[i].OID
 			}
-			id, err := o.apply(ctx, l, below)
+			files, err := o.entries(ctx, l, below)
 			if err != nil {
-				return "", err
+				return nil, err
 			}
-			e.Entry = gitops.Entry{Mode: gitops.ModeFolder, OID: id}
+			if len(files) > 0 {
+				id, err := storeTree(o.dir, o.format, files)
+				if err != nil {
+					return nil, err
+				}
+				e.Entry = gitops.Entry{Mode: gitops.ModeFolder, OID: id}
+			}
 		}
-		if i < 0 {
+		switch {
+		case i < 0 && e.Present():
 			entries = append(entries, e)
-		} else {
+		case i >= 0 && e.Present():
 			entries[i] = e
+		case i >= 0:
+			entries = slices.Delete(entries, i, i+1)
 		}
 	}
 	slices.SortFunc(entries, func(a, b gitops.TreeEntry) int { return strings.Compare(a.SortKey(), b.SortKey()) })
-	return storeTree(o.dir, o.format, entries)
+	return entries, nil
 }

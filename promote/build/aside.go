@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
@@ -94,7 +95,12 @@ func (r Request) isNew(a history.Aside, pending []ledger.Pair) bool {
 func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict) (Built, error) {
 	b, err := r.asideOnPlace(ctx, unbuilt[0])
 	if err == nil && b == nil && r.Plan.Aside[0].Commit == unbuilt[0].Commit {
-		b, err = r.asideAlone(ctx, unbuilt[0].Commit)
+		var onto gitops.OID
+		if onto, err = r.apart(ctx); err == nil {
+			if b, _, err = r.asideOn(ctx, onto, unbuilt[0].Commit, unbuilt[0].Commit); r.unreadable(ctx, err) {
+				b, err = nil, nil
+			}
+		}
 	}
 	if err != nil {
 		return built, err
@@ -103,61 +109,32 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 	if b == nil {
 		return built, nil
 	}
-	built.Apart, built.Off = true, r.isOff(ctx, b.onto)
+	built.Apart, built.Off = true, r.isOff(ctx, r.Plan.Last.Outer) && (b.apart != "" || r.isOff(ctx, b.onto))
+	built.Stopped[0].Gone = b.onto == r.Plan.Last.Outer && r.onlyTakenOff(ctx)
 	return b.result(built), nil
 }
 
-// asideOnPlace builds the commits that were set aside on an older commit of the branch, or on a landed commit that is not on the branch any more.
-// It returns nil if first, a conflict of the first of them with the branch's tip, is there on all of these.
+// asideOnPlace builds the commits that were set aside on an older commit of the branch, or on landed ones that the user has only taken off the
+// branch. It returns nil if first, a conflict of the first of them with the branch's tip, is there on all of these.
 func (r Request) asideOnPlace(ctx context.Context, first Conflict) (*builder, error) {
-	try := func(onto gitops.OID) (*builder, *Conflict, error) {
-		b, err := r.build(ctx, nil, nil, onto, asTheyAre)
-		if err != nil {
-			return nil, nil, err
-		}
-		left, err := b.aside(ctx, onto)
-		if err == nil && len(left) > 0 && left[0].Commit == first.Commit {
-			return nil, &left[0], nil
-		}
-		return b, nil, err
-	}
+	try := func(onto gitops.OID) (*builder, *Conflict, error) { return r.asideOn(ctx, onto, first.Commit, "") }
 	b, err := r.tryPlaces(ctx, first, try)
-	landed := append([]ledger.Pair{r.Plan.Ledger.Base, r.Plan.Exact()}, r.Plan.Ledger.Landed...)
-	for _, p := range slices.Backward(landed[max(0, len(landed)-placesTried):]) {
-		if b != nil || err != nil {
-			break
-		}
-		b, _, err = try(p.Outer)
+	if b == nil && err == nil && r.onlyTakenOff(ctx) {
+		b, _, err = try(r.Plan.Last.Outer)
 	}
 	return b, err
 }
 
-// asideAlone builds the commits that were set aside on the last landed commit, and gives the first of them its own tree, without the changes of
-// commits that are left out. It returns nil if the first of them does not apply without those.
-func (r Request) asideAlone(ctx context.Context, first gitops.OID) (*builder, error) {
-	onto := r.Plan.Exact().Outer
-	b, err := r.build(ctx, nil, nil, onto, asTheyAre)
-	if err != nil {
-		return nil, err
-	}
-	dropped, err := r.Trees.before(ctx, first, r.Plan.Drops)
-	if err != nil {
-		return nil, err
-	}
-	tree, err := r.Trees.Tree(ctx, b.parentOf(r.Plan.Aside[0].Link))
-	if err != nil {
-		return nil, err
-	}
-	tree, conflicts, err := r.Trees.withoutChanges(ctx, tree, dropped)
-	if err != nil || conflicts != nil {
-		return nil, err
-	}
-	b.apart, b.alone = first, tree
+// asideOn builds the commits that were set aside on an outer commit. It returns the conflict of first, if first does not apply there. apart is
+// builder.apart.
+func (r Request) asideOn(ctx context.Context, onto, first, apart gitops.OID) (*builder, *Conflict, error) {
+	b := newBuilder(r, nil, onto, merged, time.Now())
+	b.apart = apart
 	left, err := b.aside(ctx, onto)
-	if err != nil || len(left) > 0 && left[0].Commit == first {
-		return nil, err
+	if err == nil && len(left) > 0 && left[0].Commit == first {
+		return nil, &left[0], nil
 	}
-	return b, nil
+	return b, nil, err
 }
 
 // with adds the commits that could not be built. behind reports that the first one cannot be pending either.
@@ -346,14 +323,16 @@ func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitop
 	if err != nil {
 		return "", false, err
 	}
-	if b.apart == a.Commit {
-		ours = b.alone
-	}
 	m := quarantine.Merge{Base: before, Ours: ours, Theirs: theirs}
 	tree, conflicts, err := b.mergeOn(ctx, m)
 	if conflicts != nil {
 		if m.Own, err = b.agentsOnly(ctx, parents[0]); m.Own && err == nil {
 			tree, conflicts, err = b.mergeOn(ctx, m)
+		}
+	}
+	if conflicts != nil && b.apart == a.Commit && err == nil {
+		if tree, err = b.overrule(ctx, a.Commit, m); tree != "" {
+			conflicts = nil
 		}
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -123,7 +124,7 @@ func (r Request) findSides(ctx context.Context, c *Conflict) error {
 	steps, err := r.Repo.Steps(ctx, r.Plan.Ledger.Base.Outer, r.Onto, c.Paths[:min(len(c.Paths), mostBlamed)]...)
 	users := func(id gitops.OID) bool { return !r.Plan.Ledger.HasOuter(id) }
 	c.Landed = len(steps) > 0 && !slices.ContainsFunc(steps, users)
-	c.Gone = c.Off && len(steps) == 0
+	c.Gone = c.Gone || c.Off && len(steps) == 0
 	return err
 }
 
@@ -164,12 +165,25 @@ func (r Request) rejoin(ctx context.Context, tail []ledger.Pair) (Built, error) 
 func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict) (Built, error) {
 	built := Built{Place: Place{Onto: r.Onto, Apart: true}, Stopped: []Conflict{why}}
 	if place, err := r.placeOf(ctx, tail); err != nil || place != "" {
-		built.Pending, built.Off = tail, r.bringsBack(ctx, place)
+		built.Pending = tail
 		links := r.Plan.After(tail)
 		if err != nil || len(links) == 0 {
 			return built, err
 		}
-		b, err := r.build(ctx, links, tail, place, merged)
+		onto, err := r.apart(ctx)
+		if err != nil {
+			return built, err
+		}
+		how := merged
+		if place == onto {
+			how = theirsFirst
+		}
+		built.Off = (how == theirsFirst || r.isOff(ctx, place)) && r.isOff(ctx, r.Plan.Last.Outer)
+		built.Stopped[0].Gone = place == r.Plan.Last.Outer && r.onlyTakenOff(ctx)
+		b, err := r.build(ctx, links, tail, place, how)
+		if r.unreadable(ctx, err) {
+			return built, nil
+		}
 		return b.result(built), err
 	}
 	links := r.Plan.After(nil)
@@ -189,15 +203,30 @@ func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict
 	case part != nil:
 		return part.result(built), nil
 	}
-	how := asTheyAre
-	if len(r.Plan.Ledger.LeftOut()) > 0 {
-		how = withoutLeft
+	return r.onNoPlace(ctx, links, built)
+}
+
+// onNoPlace builds a chain that conflicts on all places. built has the conflict with the branch's tip.
+func (r Request) onNoPlace(ctx context.Context, links []quarantine.Link, built Built) (Built, error) {
+	onto, err := r.apart(ctx)
+	if err != nil {
+		return built, err
 	}
-	built.Off = r.bringsBack(ctx, r.Plan.Exact().Outer)
-	b, err := r.build(ctx, links, nil, r.Plan.Exact().Outer, how)
-	if b.stopped != nil && len(b.fresh) == 0 { // it cannot be pending
-		b.stopped.Behind = true
-		built.Stopped = nil
+	if r.onlyTakenOff(ctx) {
+		b, err := r.build(ctx, links, nil, r.Plan.Last.Outer, merged)
+		if err != nil || b.stopped == nil {
+			built.Off, built.Stopped[0].Gone = true, true
+			return b.result(built), err
+		}
+	}
+	built.Off = r.isOff(ctx, r.Plan.Last.Outer)
+	b, err := r.build(ctx, links, nil, onto, theirsFirst)
+	switch {
+	case r.unreadable(ctx, err):
+		built.Stopped[0].Behind = true // it cannot be pending
+		return built, nil
+	case b.stopped != nil && len(b.fresh) == 0:
+		b.stopped.Behind, built.Stopped = true, nil
 	}
 	return b.result(built), err
 }
@@ -221,9 +250,17 @@ func (r Request) isOff(ctx context.Context, commit gitops.OID) bool {
 	return !r.Repo.IsAncestor(ctx, commit, r.Onto)
 }
 
-// bringsBack reports whether the pending commits that were built on a commit can have changes of landed ones that are not on the branch.
-func (r Request) bringsBack(ctx context.Context, onto gitops.OID) bool {
-	return r.isOff(ctx, onto) || onto == r.Plan.Exact().Outer && r.isOff(ctx, r.Plan.Last.Outer)
+// onlyTakenOff reports whether the user has only taken landed commits off the branch, so that a commit on top of them brings them back.
+func (r Request) onlyTakenOff(ctx context.Context) bool {
+	return r.isOff(ctx, r.Plan.Last.Outer) && r.Repo.IsAncestor(ctx, r.Onto, r.Plan.Last.Outer)
+}
+
+// apart returns the commit on which a commit is built that conflicts on all places: the oldest place, without commits of the user that it may change
+// back.
+func (r Request) apart(ctx context.Context) (gitops.OID, error) {
+	base := r.Plan.Ledger.Base.Outer
+	oldest, err := r.Repo.MergeBase(ctx, base, r.Onto)
+	return cmp.Or(oldest, base), err
 }
 
 // placesTried is the largest number of places on which a conflicting commit is tried. It usually applies to the parent of the user's commit that
@@ -253,7 +290,7 @@ func (r Request) tryPlaces(ctx context.Context, why Conflict, try func(onto gito
 			break
 		}
 		b, conflict, err := try(places[i])
-		if err != nil && r.isPartial(ctx) {
+		if r.unreadable(ctx, err) {
 			conflict, err = &Conflict{}, nil
 		}
 		if err != nil || conflict == nil {
@@ -292,7 +329,11 @@ func (r Request) pathsOf(ctx context.Context, c Conflict) ([]string, error) {
 	return paths, err
 }
 
-func (r Request) isPartial(ctx context.Context) bool {
+// unreadable reports whether an error can mean that a partial clone lacks files.
+func (r Request) unreadable(ctx context.Context, err error) bool {
+	if err == nil || ctx.Err() != nil {
+		return false
+	}
 	config, err := r.Repo.Config(ctx)
 	return err == nil && config.Partial()
 }

@@ -19,10 +19,9 @@ import (
 type treatment int
 
 const (
-	asTheyAre   treatment = iota // the agent's trees
-	withoutLeft                  // the agent's trees without the changes of commits that were left out before the chain
-	merged                       // merged with the tree of the commit they land on
+	merged      treatment = iota // merged with the tree of the commit they land on
 	inPortions                   // merged, but if merging takes long, only a first portion that can land
+	theirsFirst                  // merged, and with the agent's lines where that conflicts, so that the user can merge the commit
 )
 
 // portionTime is the time that merging may take before the commits built so far land. Otherwise, each commit that the user makes meanwhile would
@@ -40,8 +39,7 @@ type builder struct {
 	onto    gitops.OID // the branch's tip, or another commit to build on
 	how     treatment
 	now     time.Time
-	apart   gitops.OID // the commit set aside that is built on the tree alone, or empty
-	alone   gitops.OID // the tree of that commit's parent, without the changes of commits that are left out
+	apart   gitops.OID // the only commit of those set aside that is built with the agent's lines where it conflicts, or empty
 	// keepsEmpty reports that commits are built whose change the branch has already.
 	keepsEmpty bool
 	// replaced maps inner commits whose images are no longer on the branch to the commits that the branch has instead.
@@ -77,7 +75,7 @@ func (r Request) build(ctx context.Context, links []quarantine.Link, pending []l
 	if err := b.findReplacements(ctx, links); err != nil {
 		return b, err
 	}
-	if how >= merged && !slices.ContainsFunc(pending, func(t ledger.Pair) bool { return !r.isFirst(t) }) {
+	if !slices.ContainsFunc(pending, func(t ledger.Pair) bool { return !r.isFirst(t) }) {
 		if err := b.first(ctx); err != nil {
 			return b, err
 		}

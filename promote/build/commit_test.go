@@ -24,7 +24,7 @@ func TestOneInnerCommitForEachOuter(t *testing.T) {
 	content := gitops.Commit{Tree: id("2"), Parents: []gitops.OID{base.Outer}, Author: user + " 1700000000 +0100", Message: []byte("same\n")}
 	build := func(inner gitops.OID) gitops.OID {
 		t.Helper()
-		b := newBuilder(Request{Format: "sha1", Plan: &history.Plan{Facts: history.Facts{Ledger: l}}}, nil, base.Outer, asTheyAre, now)
+		b := newBuilder(Request{Format: "sha1", Plan: &history.Plan{Facts: history.Facts{Ledger: l}}}, nil, base.Outer, merged, now)
 		c := b.date(content, user, inner)
 		return gitops.HashObject("sha1", "commit", c.Bytes())
 	}

@@ -12,7 +12,7 @@ import (
 // checkNeeds stops the building at a commit that conflicts or changes nothing because the branch lacks commits that were left out when other
 // commits landed. The walk of a plan does not find such a commit: the inner trees that it uses have the changes of the commits left out.
 func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Commit, theirs, tree gitops.OID, parents []gitops.OID) error {
-	if b.how == asTheyAre || len(parents) == 0 {
+	if len(parents) == 0 {
 		return nil // a root commit needs nothing
 	}
 	if b.stopped == nil {
@@ -169,20 +169,6 @@ func (b *builder) lineSinceAgain(ctx context.Context) ([]quarantine.Link, error)
 	line = line[:oldest]
 	slices.Reverse(line)
 	return line, nil
-}
-
-// withoutLeftOut returns the tree base, from which the changes of a commit count, without those of commits that were left out before. It stops the
-// building if later commits need these.
-func (b *builder) withoutLeftOut(ctx context.Context, commit, base gitops.OID) (gitops.OID, error) {
-	left, err := b.leftOutBefore(ctx, commit)
-	if err != nil {
-		return "", err
-	}
-	tree, conflicts, err := b.request.Trees.withoutChanges(ctx, base, left)
-	if conflicts != nil {
-		b.stopped = &Conflict{Commit: commit, Paths: conflicts}
-	}
-	return tree, err
 }
 
 // leftOutBefore returns the commits that a commit follows, that were left out when other commits landed, and that are not built yet, oldest first.

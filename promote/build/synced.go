@@ -37,7 +37,7 @@ func (b *builder) lost(synced gitops.OID) bool {
 // regain returns the tree of the first new commit with the user's changes that the agent's history has lost, and that the commit would undo
 // otherwise. If they conflict, it stops the building.
 func (b *builder) regain(ctx context.Context, l quarantine.Link, theirs gitops.OID) (gitops.OID, error) {
-	if b.how < merged || len(b.plan.Lost) == 0 || l.Commit != b.plan.Chain[0] {
+	if b.how == theirsFirst || len(b.plan.Lost) == 0 || l.Commit != b.plan.Chain[0] { // the oldest place is older than synced commits
 		return theirs, nil
 	}
 	for _, lost := range b.plan.Lost {

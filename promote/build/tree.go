@@ -13,7 +13,7 @@ import (
 // the tree of the first parent's image.
 func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID, parents []gitops.OID) (gitops.OID, error) {
 	first := b.diffBase(l)
-	if first == "" || b.how == asTheyAre || b.copied == "" && b.equal(first, parents[0]) {
+	if first == "" || b.copied == "" && b.equal(first, parents[0]) {
 		return theirs, nil
 	}
 	base, err := b.baseTree(ctx, l)
@@ -21,11 +21,8 @@ func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID
 		return "", err
 	}
 	ours, err := b.treeOf(ctx, parents[0])
-	if err == nil && b.how == withoutLeft && l.Commit == b.plan.Chain[0] {
-		ours, err = b.withoutLeftOut(ctx, l.Commit, base)
-	}
 	switch {
-	case err != nil || b.stopped != nil:
+	case err != nil:
 		return "", err
 	case ours == base || ours == theirs:
 		return theirs, nil
@@ -39,10 +36,38 @@ func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID
 // mergeOrStop merges trees for a commit, and stops the building if they conflict.
 func (b *builder) mergeOrStop(ctx context.Context, commit gitops.OID, m quarantine.Merge) (gitops.OID, error) {
 	tree, conflicts, err := b.mergeOn(ctx, m)
-	if conflicts != nil {
+	if conflicts != nil && b.how == theirsFirst {
+		tree, err = b.overrule(ctx, commit, m)
+	}
+	if conflicts != nil && tree == "" {
 		b.stopped = &Conflict{Commit: commit, Paths: conflicts, Crash: b.crash}
 	}
 	return tree, err
+}
+
+// overrule merges trees that conflict, and takes the agent's lines. The tree is empty if the commit needs commits that were left out, or would bring
+// their changes.
+func (b *builder) overrule(ctx context.Context, commit gitops.OID, m quarantine.Merge) (gitops.OID, error) {
+	if b.crash != nil {
+		return "", nil
+	}
+	left := gitops.SetOf(b.plan.Ledger.LeftOut()...)
+	out := func(id gitops.OID) bool { return (left[id] || b.plan.Drops(id)) && b.placed[id] == "" }
+	needs, err := b.request.Trees.Needs(ctx, commit, out)
+	if err != nil || needs {
+		return "", err
+	}
+	tree, byLines, err := b.request.Bridge.MergeTheirs(ctx, b.request.Across, m)
+	if err != nil && b.request.Fetch(ctx) {
+		tree, byLines, err = b.request.Bridge.MergeTheirs(ctx, b.request.Across, m)
+	}
+	if err != nil || byLines {
+		return tree, err
+	}
+	if before, err := b.request.Trees.before(ctx, commit, out); err != nil || len(before) > 0 {
+		return "", err
+	}
+	return tree, nil
 }
 
 // mergeOn merges trees, of which ours is the user's. It fetches objects that a partial clone lacks. If git crashes, mergeOn returns a conflict
@@ -139,7 +164,7 @@ func (b *builder) innerTree(ctx context.Context, commit gitops.OID) (gitops.OID,
 // patch checks, if the request asks for it, that git format-patch and git am make the same tree of a commit, and
 // stops the building otherwise. A mail can carry neither a merge nor an empty commit.
 func (b *builder) patch(ctx context.Context, l quarantine.Link, theirs gitops.OID, parents []gitops.OID, want gitops.OID) error {
-	if !b.request.ByPatch || b.how < merged || len(parents) != 1 {
+	if !b.request.ByPatch || b.how == theirsFirst || len(parents) != 1 {
 		return nil
 	}
 	base, err := b.baseTree(ctx, l)

@@ -1,0 +1,93 @@
+package quarantine
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+const (
+	// mostByLines bounds the files that one call of [Bridge.MergeTheirs] merges line by line, each with a git process.
+	mostByLines = 1000
+	// byLinesSize bounds the bytes of such a file.
+	byLinesSize = 8 << 20
+)
+
+// MergeTheirs merges trees as [Bridge.Merge] does. Where both sides change the same lines, it takes those of Theirs, as git merge -X theirs does.
+// If a conflict is not one of lines, it takes the file of Theirs, or none if Theirs has none. byLines reports that it took no whole file
+// although both sides have changed it, since it is binary or too large, or because there are too many. inspector must be one of the bridge.
+func (b *Bridge) MergeTheirs(ctx context.Context, inspector *Inspector, m Merge) (tree gitops.OID, byLines bool, err error) {
+	tree, conflicts, err := b.mergeByGit(ctx, m)
+	if err != nil || len(conflicts) == 0 {
+		return tree, true, err
+	}
+	o := &Overlay{objects: inspector, dir: b.dir, format: b.outer.Format, files: &layer{}}
+	byLines = true
+	for i, c := range conflicts {
+		e := c.stages[2]
+		if regular(c.stages) {
+			merged := false
+			if i < mostByLines {
+				if e, merged, err = b.mergeFile(ctx, inspector, c.stages); err != nil {
+					return "", false, err
+				}
+			}
+			byLines = byLines && merged
+		}
+		if c.inTree != c.path {
+			o.files.put(strings.Split(c.inTree, "/"), gitops.Entry{})
+		}
+		if c.inTree == c.path || e.Present() {
+			o.files.put(strings.Split(c.path, "/"), e)
+		}
+	}
+	tree, err = o.Apply(ctx, tree)
+	return tree, byLines, err
+}
+
+// regular reports whether the base and both sides have a file, and no link or submodule.
+func regular(stages [3]gitops.Entry) bool {
+	for _, e := range stages {
+		if e.Mode != gitops.ModeFile && e.Mode != gitops.ModeExecutable {
+			return false
+		}
+	}
+	return true
+}
+
+// mergeFile merges a file line by line. If this is not possible, merged is false, and the entry is the one of theirs.
+func (b *Bridge) mergeFile(ctx context.Context, inspector *Inspector, stages [3]gitops.Entry) (e gitops.Entry, merged bool, err error) {
+	base, ours, theirs := stages[0], stages[1], stages[2]
+	dir, err := os.MkdirTemp(b.dir, "file-")
+	if err != nil {
+		return theirs, false, err
+	}
+	defer os.RemoveAll(dir)
+	args := []string{"merge-file", "--stdout", "--quiet", "--theirs"}
+	for i, side := range []gitops.Entry{ours, base, theirs} { // the order of git merge-file
+		content, size, err := inspector.Blob(ctx, side.OID, byLinesSize)
+		if err != nil || size > byLinesSize {
+			return theirs, false, err
+		}
+		args = append(args, filepath.Join(dir, string('a'+rune(i))))
+		if err = os.WriteFile(args[len(args)-1], content, 0o600); err != nil {
+			return theirs, false, err
+		}
+	}
+	var out bytes.Buffer
+	if err = b.Git.WithMemory(b.Memory).Look(ctx, gitops.Call{Args: args, Stdout: &out}); gitops.Status(err) > 0 {
+		return theirs, false, nil // a binary file
+	}
+	if err != nil {
+		return theirs, false, err
+	}
+	if e = theirs; base.Mode == theirs.Mode {
+		e.Mode = ours.Mode
+	}
+	e.OID = gitops.HashObject(b.outer.Format, "blob", out.Bytes())
+	return e, true, b.writeLoose(e.OID, "blob", out.Bytes())
+}
