@@ -20,8 +20,9 @@ const (
 	Elsewhere                        // HEAD is not on main
 	Moved                            // main has moved
 	Locked                           // the agent's git is changing the index
-	Uncommitted                      // changed files that are not committed
+	Uncommitted                      // changed files, not committed, that the new commit changes, too
 	InTheWay                         // untracked files at the paths of new ones
+	Staged                           // changes in the index that are not committed
 	lastObstacle
 )
 
@@ -60,7 +61,7 @@ func (w Workspace) Unpack(ctx context.Context, pack io.Reader) error {
 const advance = `old=$1 new=$2 WRITTEN=
 dir=$GIT_DIR
 lock=$dir/index.lock next=$dir/index.$$ held=
-export WRITTEN STAGE=$next.stage
+export old WRITTEN STAGE=$next.stage
 g() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.untrackedCache=false -c core.splitIndex=false --literal-pathspecs "$@"; }
 end() { rm -rf "$next" "$next".* ${held:+"$lock"}; exit "$1"; }
 # hold locks the index. It fails if the index is locked.
@@ -73,14 +74,14 @@ changed() { g diff-tree -r -z --no-renames --no-ext-diff --ignore-submodules=non
 ` + operation + `
 onmain() { [ "$(g symbolic-ref -q HEAD)" = refs/heads/main ]; }
 at() { [ "$(g rev-parse -q --verify refs/heads/main)" = "$1" ]; }
-# obstacles lists the files at the paths of new files, and those in the place of their folders.
+# obstacles lists the files at the paths of new files, and those in the place of their folders, which the old commit may have as a folder.
 obstacles() {
 	changed --diff-filter=A | xargs -0 -r sh -c 'for p; do
 		if [ -d "$p" ] && [ ! -L "$p" ]; then git --literal-pathspecs ls-files -z --others -- "$p"; continue; fi
 		if [ -e "$p" ] || [ -L "$p" ]; then [ "$WRITTEN" ] || printf "%s\0" "$p"; continue; fi
 		while case $p in */*) p=${p%/*} ;; *) false ;; esac; do
 			if [ -L "$p" ] || { [ -e "$p" ] && [ ! -d "$p" ]; }; then
-				git --literal-pathspecs ls-files --error-unmatch -- "$p" >/dev/null 2>&1 || printf "%s\0" "$p"
+				[ "$(git cat-file -t "$old:$p" 2>/dev/null)" = blob ] || printf "%s\0" "$p"
 			fi
 		done
 	done' sh
@@ -116,24 +117,32 @@ at "$old" || exit 42
 [ -e "$lock" ] && exit 43
 trap 'end 1' HUP INT TERM
 seen=
-# ready compares the index and the files with the old commit, and leaves the new index in "$next". It ends with the obstacle if there is one.
-# If the index is the same as the last time, only files with other times are read.
+# ready compares the index, and the files that the new commit changes, with the old commit, and leaves the new index in "$next". It ends with the
+# obstacle if there is one. If the index is the same as the last time, only files with other times are read. Files that are marked as assumed to be
+# unchanged are compared as well, and keep the mark.
 ready() {
 	take "$next.now" && now=$(g hash-object --no-filters -- "$next.now") || end 1
-	[ "$now" = "$seen" ] || { mv -f "$next.now" "$next.fresh" && seen=$now; } || end 1
-	GIT_INDEX_FILE=$next.fresh g update-index -q --refresh --really-refresh >/dev/null
-	{ GIT_INDEX_FILE=$next.fresh g diff-index -z --name-only --ignore-submodules=none "$old" &&
-		GIT_INDEX_FILE=$next.fresh g diff-index -z --cached --name-only "$old"; } >"$next.files" || end 1
-	if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end 44; fi
+	[ "$now" = "$seen" ] || { mv -f "$next.now" "$next.taken" && seen=$now; } || end 1
+	GIT_INDEX_FILE=$next.taken g update-index -q --refresh >/dev/null
+	GIT_INDEX_FILE=$next.taken g diff-index -z --cached --name-only "$old" >"$next.files" || end 1
+	none 46
+	cp -p "$next.taken" "$next.fresh" || end 1
+	GIT_INDEX_FILE=$next.fresh g update-index -q --really-refresh >/dev/null
+	GIT_INDEX_FILE=$next.fresh g diff-index -z --name-only --ignore-submodules=none "$old" >"$next.edited" || end 1
+	xargs -0 -r git --literal-pathspecs diff-tree -r -z --no-renames --no-ext-diff --ignore-submodules=none --name-only "$old" "$new" -- \
+		<"$next.edited" >"$next.files" || end 1
+	none 44
 	obstacles >"$next.files" || end 1
-	if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end 45; fi
-	cp -p "$next.fresh" "$next" && GIT_INDEX_FILE=$next g read-tree -m "$new" || end 1
+	none 45
+	cp -p "$next.taken" "$next" && GIT_INDEX_FILE=$next g read-tree -m "$new" || end 1
 }
+# none prints the beginning of the files that were found, and ends with the given status, if there are any.
+none() { if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end "$1"; fi; }
 ready
 stage || end 1
 hold || end 43
 # Without that file, another script has taken this one for dead, and has removed its files.
-[ -e "$next.fresh" ] && at "$old" && onmain && ! operation >/dev/null || end 42
+[ -e "$next.taken" ] && at "$old" && onmain && ! operation >/dev/null || end 42
 ready
 write && end 0
 at "$new" && end 0
@@ -177,8 +186,9 @@ at "$new" && end 0
 end 42
 `
 
-// Advance moves main from a commit to a new one that was made on it, with the index and the files, as git pull would. It returns a
-// [Refused] if the agent's files or operations are in the way, or if main has moved.
+// Advance moves main from a commit to a new one that was made on it, with the index and the files, as git pull would. It keeps changes of
+// other files that are not committed. It returns a [Refused] if the agent's files, staged changes or operations are in the way, or if main has
+// moved.
 func (w Workspace) Advance(ctx context.Context, from, to gitops.OID) error {
 	return w.script(ctx, move, from, to)
 }

@@ -60,10 +60,10 @@ func (p pulled) workspace(prelude string) Workspace {
 }
 
 const pulledFirst = `git init -q -b main .
-mkdir -p d/e f; echo 1 >mod; echo 1 >gone; echo 1 >d/e/gone; echo 1 >file; echo 1 >f/inner; echo same >same; ln -s same link; echo x >"od\"d é"
+mkdir -p d/e f k; echo k >k/old; echo 1 >mod; echo 1 >gone; echo 1 >d/e/gone; echo 1 >file; echo 1 >f/inner; echo same >same; ln -s same link; echo x >"od\"d é"
 echo '*.o' >.gitignore; git add .; git commit -qm old`
 
-const pulledSecond = `git rm -q gone d/e/gone file; rm -rf f; echo 2 >mod; mkdir file; echo 2 >file/in; echo 2 >f; mkdir -p n/m; echo new >n/m/new; ln -sf mod link; chmod +x mod; echo y >"od\"d é"; echo o >n/x.o
+const pulledSecond = `git rm -q gone d/e/gone file; rm -rf f; echo 2 >mod; mkdir file; echo 2 >file/in; echo 2 >f; mkdir -p n/m; echo new >n/m/new; echo k >k/new; ln -sf mod link; chmod +x mod; echo y >"od\"d é"; echo o >n/x.o
 git add -f .; git commit -qm new; git rev-parse HEAD; git reset -q --hard HEAD~; rm -rf n`
 
 func newPulled(t *testing.T) pulled {
@@ -93,6 +93,38 @@ func TestAdvance(t *testing.T) {
 	p.sh(`test -x mod; test "$(readlink link)" = mod; test ! -e d; test -f f; cat mine.o loose`)
 }
 
+// TestAdvanceKeepsWork moves main beside changes of other files that are not committed, and beside marks in the index.
+func TestAdvanceKeepsWork(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, before string }{
+		{"edited", "echo edit >>same"},
+		{"edited with the same size and time", "touch -r same .git/time; echo emas >same; touch -r .git/time same"},
+		{"removed", "rm same"},
+		{"a folder in its place", "rm same; mkdir same; echo in >same/in"},
+		{"a link in its place", "ln -sf nowhere same"},
+		{"a folder that gets a file", "rm -r k"},
+		{"another mode", "chmod +x same"},
+		{"a folder of the removed files' has more", "echo new >d/e/new; echo new >d/new"},
+		{"assumed to be unchanged", "git update-index --assume-unchanged same; echo edit >>same"},
+		{"not checked out", "git update-index --skip-worktree same; echo edit >>same"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPulled(t)
+			p.sh(c.before)
+			const kept = `git ls-files -s -v same; git diff HEAD; git status --porcelain -uall; for f in same same/in d/e/new d/new; do ls -dl --time-style=full-iso $f && cat $f || :; done 2>&1`
+			before := p.sh(kept)
+			if err := p.workspace("").Advance(t.Context(), p.old, p.new); err != nil {
+				t.Fatal(err)
+			}
+			if after := p.sh(kept); after != before {
+				t.Errorf("changed:\n%s\n---\n%s", before, after)
+			}
+			p.sh(fmt.Sprintf(`test "$(git rev-parse main)" = %s; git diff --cached --quiet HEAD; ! ls .git/index.*; test "$(cat mod n/m/new file/in)" = "$(printf '2\nnew\n2')"; test ! -e gone`, p.new))
+		})
+	}
+}
+
 // TestAdvanceRefuses checks that nothing changes if something is in the way.
 func TestAdvanceRefuses(t *testing.T) {
 	t.Parallel()
@@ -106,22 +138,34 @@ func TestAdvanceRefuses(t *testing.T) {
 		{"detached", "git checkout -q --detach", Elsewhere, ""},
 		{"moved", "git commit -q --allow-empty -m more", Moved, ""},
 		{"locked", "echo >.git/index.lock", Locked, ""},
-		{"edited", "echo edit >>same", Uncommitted, "same"},
-		{"staged", "echo edit >>same; git add same", Uncommitted, "same"},
-		{"staged and reverted", "echo edit >>same; git add same; echo same >same", Uncommitted, "same"},
-		{"added", "echo >added; git add added", Uncommitted, "added"},
-		{"removed", "rm same", Uncommitted, "same"},
+		{"edited", "echo edit >>same; echo edit >>mod", Uncommitted, "mod"},
+		{"edited, of those that go", "echo edit >>gone", Uncommitted, "gone"},
+		{"edited with the same size", "echo 3 >mod", Uncommitted, "mod"},
+		{"edited, and assumed to be unchanged", "git update-index --assume-unchanged mod; echo edit >>mod", Uncommitted, "mod"},
+		{"another mode", "chmod +x gone", Uncommitted, "gone"},
+		{"removed", "rm mod", Uncommitted, "mod"},
+		{"removed with its folder", "rm -r d", Uncommitted, "d/e/gone"},
+		{"replaced by a folder", "rm mod; mkdir mod; echo mine >mod/in", Uncommitted, "mod"},
+		{"below a link", "mv d .git/d; ln -s .git/d d", Uncommitted, "d/e/gone"},
+		{"staged", "echo edit >>same; git add same", Staged, "same"},
+		{"staged and reverted", "echo edit >>same; git add same; echo same >same", Staged, "same"},
+		{"added", "echo >added; git add added", Staged, "added"},
+		{"added where a folder will be", "echo >n; git add n", Staged, "n"},
+		{"added without content", "mkdir n; echo >n/a; git add -N n/a", Staged, "n/a"},
+		{"unmerged", "printf '0 %040d\\t%s\\n100644 %s 1\\t%s\\n' 0 same $(git rev-parse HEAD:same) same | git update-index --index-info", Staged, "same"},
 		{"untracked", "mkdir -p n/m; echo mine >n/m/new", InTheWay, "n/m/new"},
 		{"ignored", "mkdir n; echo mine >n/x.o", InTheWay, "n/x.o"},
 		{"file for folder", "echo mine >n", InTheWay, "n"},
 		{"link for folder", "ln -s d n", InTheWay, "n"},
+		{"file for a folder of the commit", "rm -r k; echo mine >k", InTheWay, "k"},
+		{"link for a folder of the commit", "mv k .git/k; ln -s .git/k k", InTheWay, "k"},
 		{"ignored in a folder that becomes a file", "echo mine >f/x.o", InTheWay, "f/x.o"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPulled(t)
 			p.sh(c.before)
-			const all = `git rev-parse HEAD main; git ls-files -s -v; find . -path ./.git -prune -o -print | sort; cat mod gone; git diff; ls .git | sort`
+			const all = `git rev-parse HEAD main; git ls-files -s -v; find . -path ./.git -prune -o -print | sort; cat mod gone || :; git diff; ls .git | sort`
 			before := p.sh(all)
 			err := p.workspace("").Advance(t.Context(), p.old, p.new)
 			var refused *Refused
@@ -135,15 +179,17 @@ func TestAdvanceRefuses(t *testing.T) {
 	}
 }
 
-// TestAdvanceKilled kills the script before each of its commands, and then completes it.
+// TestAdvanceKilled kills the script before each of its commands, beside a changed file, and then completes it.
 func TestAdvanceKilled(t *testing.T) {
 	t.Parallel()
+	const kept = `test "$(cat same)" = edit; git checkout -q same`
 	steps, finished, stride := 0, 0, 3
 	if os.Getenv("AIRLOCK_TEST_LONG") != "" {
 		stride = 1
 	}
 	for n := 0; ; n += stride {
 		p := newPulled(t)
+		p.sh("echo edit >same")
 		// bash runs the trap before each command, also in functions.
 		prelude := fmt.Sprintf("left=%d; trap '[ $((left--)) -gt 0 ] || kill -9 -- -$$' DEBUG; set -T\n", n)
 		w := p.workspace(prelude)
@@ -155,11 +201,13 @@ func TestAdvanceKilled(t *testing.T) {
 		}
 		err := w.Advance(t.Context(), p.old, p.new)
 		if err == nil {
+			p.sh(kept)
 			p.at(p.new)
 			break
 		}
 		steps++
 		err = p.workspace("").Finish(t.Context(), p.old, p.new)
+		p.sh(kept)
 		var refused *Refused
 		switch {
 		case err == nil:
@@ -266,7 +314,7 @@ func TestAdvanceBeside(t *testing.T) {
 // TestAdvanceLocksLate checks that a move that ends with an obstacle never locks the index, so that the agent's git works beside it.
 func TestAdvanceLocksLate(t *testing.T) {
 	t.Parallel()
-	for _, before := range []string{"echo edit >>same", "mkdir -p n/m; echo mine >n/m/new"} {
+	for _, before := range []string{"echo edit >>mod", "mkdir -p n/m; echo mine >n/m/new"} {
 		p := newPulled(t)
 		p.sh(before)
 		w := p.workspace("")
@@ -276,7 +324,7 @@ func TestAdvanceLocksLate(t *testing.T) {
 			n := 0
 			for ; ctx.Err() == nil; n++ {
 				var refused *Refused
-				if err := w.Advance(t.Context(), p.old, p.new); !errors.As(err, &refused) || !slices.Contains([]Obstacle{Uncommitted, InTheWay, Locked}, refused.Obstacle) {
+				if err := w.Advance(t.Context(), p.old, p.new); !errors.As(err, &refused) || !slices.Contains([]Obstacle{Uncommitted, InTheWay, Staged, Locked}, refused.Obstacle) {
 					t.Errorf("%s: %v", before, err)
 				}
 			}
@@ -296,7 +344,7 @@ func TestAdvanceLocksLate(t *testing.T) {
 func TestAdvanceIndexReplaced(t *testing.T) {
 	t.Parallel()
 	p := newPulled(t)
-	p.sh("echo edit >>same; git update-index --assume-unchanged mod")
+	p.sh("echo edit >>mod; git update-index --assume-unchanged same")
 	index := filepath.Join(p.dir, ".git", "index")
 	content, err := os.ReadFile(index)
 	if err != nil {
@@ -333,11 +381,11 @@ func TestAdvanceIndexReplaced(t *testing.T) {
 func TestAdvanceSeesChangesOfTheSameSecond(t *testing.T) {
 	t.Parallel()
 	p := newPulled(t)
-	p.sh(`git update-index --assume-unchanged mod
+	p.sh(`git update-index --assume-unchanged same
 second=
 while [ "$(date +%s)" != "$second" ]; do
 	second=$(date +%s)
-	echo same >same; git update-index -q --refresh; echo edit >same
+	echo 1 >mod; git update-index -q --refresh; echo 3 >mod
 done
 sleep 1.1`)
 	w := p.workspace("")
@@ -346,8 +394,8 @@ sleep 1.1`)
 		t.Errorf("%d uncommitted files, %v", n, err)
 	}
 	var refused *Refused
-	if err := w.Advance(t.Context(), p.old, p.new); !errors.As(err, &refused) || refused.Obstacle != Uncommitted || !slices.Equal(refused.Paths, []string{"same"}) {
+	if err := w.Advance(t.Context(), p.old, p.new); !errors.As(err, &refused) || refused.Obstacle != Uncommitted || !slices.Equal(refused.Paths, []string{"mod"}) {
 		t.Errorf("moved over a change: %v", err)
 	}
-	p.sh(`test "$(cat same)" = edit; git status --porcelain | grep -q ' M same'`)
+	p.sh(`test "$(cat mod)" = 3; git status --porcelain | grep -q ' M mod'`)
 }

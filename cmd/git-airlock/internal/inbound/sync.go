@@ -40,7 +40,7 @@ type Request struct {
 	Later *ledger.Wanted
 }
 
-// Postponed reports that a sync waits until the agent's work is not in the way. A commit that leaves files changed does not end that.
+// Postponed reports that a sync waits until the agent's work is not in the way.
 type Postponed struct{ Obstacle string }
 
 func (p *Postponed) Error() string {
@@ -238,7 +238,9 @@ func obstacle(r *inner.Refused) (text, next string) {
 	case inner.Elsewhere:
 		text, next = "the agent is not on its branch main", "git airlock visit -- git checkout main"
 	case inner.Uncommitted:
-		text = "the agent has changes that are not committed"
+		text = "the agent has changed files that yours change, and not committed them"
+	case inner.Staged:
+		text = "the agent has staged changes that are not committed"
 	case inner.InTheWay:
 		text = "the agent has files of its own where yours would be"
 	default:

@@ -23,10 +23,10 @@ func syncCommand() *cli.Command {
 		UsageText: "git airlock sync [--wait] [--allow-secrets]",
 		Description: "Lands what can land, and then gives the agent the files of your branch as one commit of an invented colleague on top of\n" +
 			"its main. No message, name or history of yours goes in, and no file of airlock.exclude. What the agent commits next lands with\n" +
-			"exactly its tree again. Changes of commits that you left out are taken out of the agent's files. If the agent has uncommitted\n" +
-			"changes or is in the middle of a merge or rebase, the daemon brings the files when that is over, and not before: a commit that leaves\n" +
-			"other files changed does not end it. Exit status 3, and nothing changes, if commits of the agent wait, if secrets would come in,\n" +
-			"or if the airlock is stopped and work of the agent is in the way.",
+			"exactly its tree again. Changes of commits that you left out are taken out of the agent's files. Uncommitted changes of other\n" +
+			"files stay as they are. If the agent has staged changes or uncommitted ones of the same files, or is in the middle of a merge or\n" +
+			"rebase, the daemon brings the files when that is over. Exit status 3, and nothing changes, if commits of the agent wait, if\n" +
+			"secrets would come in, or if the airlock is stopped and work of the agent is in the way.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "wait", Usage: "wait until that is over, and print what came"},
 			&cli.BoolFlag{Name: inbound.AllowSecretsFlag, Usage: "bring files even if they contain secrets"},
