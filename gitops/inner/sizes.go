@@ -19,7 +19,8 @@ func (w Workspace) CheckSizes(ctx context.Context, tip gitops.OID, known []gitop
 
 // CheckSizes returns an error for objects that are reachable from tip but not from known, and that are larger than
 // the limits. It runs two git processes at the same time. Git reads the size from the header of an object, without
-// inflating it or applying deltas. Only the listing inflates objects, the commits, so tip is checked before it.
+// inflating it or applying deltas. Only the listing inflates objects, the commits, so tip is checked before it. In a workspace, the listing fails at
+// a commit that is far too large.
 func (l Limits) CheckSizes(tip gitops.OID, known []gitops.OID, git func(stdin io.Reader, stdout io.Writer, args ...string) error) error {
 	const sizes = "--batch-check=%(objecttype) %(objectsize) %(objectname)"
 	first := &sizeChecker{limits: l, stop: func() {}}
@@ -28,14 +29,20 @@ func (l Limits) CheckSizes(tip gitops.OID, known []gitops.OID, git func(stdin io
 	}
 	r, w := io.Pipe()
 	defer r.Close()
+	listed := make(chan error, 1)
 	go func() {
 		list := append([]string{"rev-list", "--objects", "--no-object-names", "--ignore-missing", string(tip), "--not"}, gitops.Names(known)...)
-		w.CloseWithError(git(nil, w, list...))
+		err := git(nil, w, list...)
+		w.CloseWithError(err)
+		listed <- err
 	}()
 	// An error also ends the listing.
 	check := &sizeChecker{limits: l, stop: func() { r.CloseWithError(gitops.ErrOutput) }}
 	err := git(r, check, "cat-file", sizes)
-	return cmp.Or(check.refused, err)
+	if check.refused != nil || err != nil {
+		return cmp.Or(check.refused, err)
+	}
+	return <-listed // a prison does not report that the input has ended with an error
 }
 
 // sizeChecker reads lines "type size name", and fails at the first object that is too large by itself or together

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -259,5 +261,57 @@ func TestUncommittedWithLargeHead(t *testing.T) {
 	n, err := workspaceAt(dir).Uncommitted(t.Context())
 	if _, refused := errors.AsType[*Invalid](err); !refused || !strings.Contains(err.Error(), "the commit of HEAD has ") {
 		t.Errorf("%d paths, %v", n, err)
+	}
+}
+
+// withoutError ends at an error, as the input of a process in a prison does.
+type withoutError struct{ io.Reader }
+
+func (r withoutError) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// TestHistoryWithLargeCommit has a commit with a parent that takes little space on the disk, and git rev-list would inflate all of it.
+func TestHistoryWithLargeCommit(t *testing.T) {
+	for _, packed := range []bool{false, true} {
+		dir := innerOf(t, 1)
+		message := filepath.Join(t.TempDir(), "message")
+		if err := os.WriteFile(message, bytes.Repeat([]byte("long\n"), 1<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		gitIn(t, dir, "-c", "user.name=a", "-c", "user.email=b", "commit", "-q", "--allow-empty", "--cleanup=verbatim", "-F", message)
+		gitIn(t, dir, "-c", "user.name=a", "-c", "user.email=b", "commit", "-q", "--allow-empty", "-m", "tip")
+		if packed {
+			gitIn(t, dir, "repack", "-a", "-d", "-q")
+		}
+		w := workspaceAt(dir)
+		run := w.Run
+		w.Run = func(ctx context.Context, p Process) (int, error) {
+			if slices.Contains(p.Env, objectLimit) {
+				p.Env = append(slices.Clone(p.Env), "GIT_ALLOC_LIMIT=1m")
+			}
+			if p.Stdin != nil {
+				p.Stdin = withoutError{p.Stdin}
+			}
+			return run(ctx, p)
+		}
+		tip, err := w.Main(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err1 := w.Count(t.Context(), "main")
+		_, err2 := w.FirstParents(t.Context(), tip, nil)
+		limits := DefaultLimits
+		limits.Commit = 1 << 30
+		for _, err := range []error{err1, err2, w.CheckSizes(t.Context(), tip, nil, limits)} {
+			refused, _ := errors.AsType[*Invalid](err)
+			if refused == nil || !refused.Limit || !strings.HasPrefix(err.Error(), "an object in the history has 524") {
+				t.Errorf("packed %v: %v", packed, err)
+			}
+		}
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"io"
 	"os"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -89,15 +91,29 @@ func failure(step string, code int, stderr string, err error) error {
 	return nil
 }
 
-// git runs git inside. It returns an *[Error] for an exit status other than zero.
+// objectLimit bounds the memory that rev-list may allocate at once. It inflates all of each commit to find the parents, and 400 MB can be 0.4 MB on
+// the disk. Its table of objects is that large for 16 million of them.
+const objectLimit = "GIT_ALLOC_LIMIT=256m"
+
+// overLimit matches git's message for an allocation that is larger.
+var overLimit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`attempting to allocate (\d{1,20}) over limit`) })
+
+// git runs git inside. It returns an *[Error] for an exit status other than zero, and an [Invalid] if rev-list has met an object that is too large.
 func (w Workspace) git(ctx context.Context, stdin io.Reader, stdout io.Writer, args ...string) error {
 	var stderr gitops.Stderr
-	code, err := w.runUnlessIdle(ctx, Process{Argv: w.argv(args...), Env: w.innerEnv(), Stdin: stdin, Stdout: stdout, Stderr: &stderr})
+	env := w.innerEnv()
+	if args[0] == "rev-list" {
+		env = append(env, objectLimit)
+	}
+	code, err := w.runUnlessIdle(ctx, Process{Argv: w.argv(args...), Env: env, Stdin: stdin, Stdout: stdout, Stderr: &stderr})
 	if _, ok := errors.AsType[*Invalid](err); ok {
 		return err
 	}
 	if err != nil {
 		return fmt.Errorf("git %s in the workspace: %w", args[0], err)
+	}
+	if needs := overLimit().FindStringSubmatch(stderr.String()); code != 0 && needs != nil {
+		return Beyondf("an object in the history has %s bytes, too many for git %s in the workspace", needs[1], args[0])
 	}
 	if code != 0 {
 		return &gitops.Error{Args: args, Status: code, Stderr: stderr.String()}
@@ -118,7 +134,7 @@ func (w Workspace) query(ctx context.Context, args ...string) (string, error) {
 		return "", Invalidf("git %s in the workspace: %s", args[0], failed.Stderr)
 	case errors.Is(err, context.DeadlineExceeded):
 		return "", &Invalid{Stalled: true, Reason: fmt.Sprintf(
-			"git %s in the workspace did not answer within %s (an endless file in .git?)", args[0], lookTime)}
+			"git %s in the workspace did not answer within %s (an endless file or very large objects in .git?)", args[0], lookTime)}
 	}
 	return strings.TrimSuffix(out.String(), "\n"), err
 }
