@@ -146,7 +146,7 @@ func ShowWhole(c *cli.Context, s *session.Session, print func(out io.Writer, p u
 
 // CommitsNamed returns the commit that a word names, or the commits of a range, oldest first. A range can have none.
 func CommitsNamed(ctx context.Context, s *session.Session, name string) ([]gitops.OID, error) {
-	if !strings.Contains(name, "..") {
+	if !isRange(name) {
 		commit, err := s.Repo.Commit(ctx, name)
 		return []gitops.OID{commit}, err
 	}
@@ -158,6 +158,12 @@ func CommitsNamed(ctx context.Context, s *session.Session, name string) ([]gitop
 		s.Report.Say("%q has no commits", gitops.Text(name))
 	}
 	return all, nil
+}
+
+// isRange reports whether a word names a set of commits for git (gitrevisions(7)): A..B, A^@, A^!, A^- or A^-NUMBER.
+func isRange(word string) bool {
+	base := strings.TrimRight(word, "0123456789")
+	return strings.Contains(word, "..") || strings.HasSuffix(word, "^@") || strings.HasSuffix(word, "^!") || strings.HasSuffix(base, "^-")
 }
 
 // Painted returns the colours for standard output.
