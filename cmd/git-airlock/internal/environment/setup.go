@@ -269,6 +269,20 @@ func (t treeFiles) below(folder string, tree gitops.OID, visit func(name string,
 	return nil
 }
 
+// FromHere returns the path of a file at the top of the work tree from the current folder, for pasting into a shell.
+func (b Builder) FromHere(name string) string {
+	here, err := os.Getwd()
+	if err == nil {
+		here, err = filepath.EvalSymlinks(here)
+	}
+	if err == nil {
+		if path, err := filepath.Rel(here, filepath.Join(b.Repo.Top, name)); err == nil {
+			name = path
+		}
+	}
+	return gitops.Pasteable(name)
+}
+
 // WarnUncommitted prints a message if the recipe in the work tree differs from the committed one.
 func (b Builder) WarnUncommitted(s Setup) {
 	name := filepath.Join(b.Repo.Top, recipe.FileName)
@@ -278,7 +292,7 @@ func (b Builder) WarnUncommitted(s Setup) {
 	}
 	if s.File != recipe.FileName {
 		b.Report.Say("%s is not used because it is not committed", recipe.FileName)
-		b.Report.Hint(fmt.Sprintf("git add %[1]s && git commit -m %[1]s", recipe.FileName))
+		b.Report.Hint(fmt.Sprintf("git add %s && git commit -m %s", b.FromHere(recipe.FileName), recipe.FileName))
 		return
 	}
 	if info.Size() <= recipe.MaxSize {

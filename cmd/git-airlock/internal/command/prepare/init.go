@@ -380,12 +380,15 @@ func hintAtNext(ctx context.Context, s *session.Session, files []string, agents 
 			return err
 		}
 		if !tracked && !ignored[environment.DotenvName] {
-			s.Report.Hint("echo " + environment.DotenvName + " >>.gitignore")
+			s.Report.Hint("echo " + environment.DotenvName + " >>" + s.Environment().FromHere(".gitignore"))
 		}
 	}
 	if len(files) == 0 {
 		s.Report.Say("nothing to write")
 	} else if !s.Dry {
+		for i, file := range files {
+			files[i] = s.Environment().FromHere(file)
+		}
 		s.Report.Hint("git add " + strings.Join(files, " ") + " && git commit -m 'Describe the environment'")
 	}
 	names := found()
