@@ -40,18 +40,29 @@ func Version(ctx context.Context) (string, error) {
 
 // CheckVersion returns an error if the git on PATH is older than the oldest supported version (2.39), or cannot be run.
 func CheckVersion(ctx context.Context) error {
-	text, err := Version(ctx)
-	if err != nil {
-		return err
-	}
-	var major, minor int
-	if _, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil {
-		return fmt.Errorf("git version %q: %w", text, err)
-	}
-	if major < 2 || major == 2 && minor < 39 {
+	major, minor, err := release(ctx)
+	if err == nil && (major < 2 || major == 2 && minor < 39) {
 		return fmt.Errorf("git 2.39 or newer is needed, this is %d.%d", major, minor)
 	}
-	return nil
+	return err
+}
+
+// Since reports whether the git on PATH has the version 2.minor or a newer one.
+func Since(ctx context.Context, minor int) bool {
+	major, its, err := release(ctx)
+	return err == nil && (major > 2 || major == 2 && its >= minor)
+}
+
+// release returns the first two numbers of the version of the git on PATH.
+func release(ctx context.Context) (major, minor int, err error) {
+	text, err := Version(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	if _, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil {
+		return 0, 0, fmt.Errorf("git version %q: %w", text, err)
+	}
+	return major, minor, nil
 }
 
 // DryRun makes every later Change on r fail with [ErrDryRun].

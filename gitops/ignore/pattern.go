@@ -1,6 +1,12 @@
 package ignore
 
-import "strings"
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
 
 // Pattern is a line of a .gitignore file, gitignore(5). It is for the user's own patterns. Where git's answer about
 // an agent's file decides, use [ShowsFolder], which runs git. TestPatternsAreGits compares both.
@@ -52,11 +58,17 @@ func splitPattern(text string) (p *Pattern, fixed, wild string, ok bool) {
 	start := 0
 	if !p.anyDepth {
 		// Git compares the text before the first special character separately, and matches the rest as a pattern of
-		// its own: two stars at its start match across slashes, whatever precedes them (dir.c, match_pathname).
+		// its own: before 2.52, two stars at its start match across slashes, whatever precedes them (dir.c, match_pathname).
 		start = strings.IndexAny(text+"*", `*?[\`)
+		if start > 0 && strings.HasPrefix(text[start:], "**") && readsBefore() {
+			start--
+		}
 	}
 	return p, text[:start], text[start:], true
 }
+
+// readsBefore reports whether git also reads the character before two stars, and takes them for one star if it is not a slash.
+var readsBefore = sync.OnceValue(func() bool { return gitops.Since(context.Background(), 52) })
 
 // trimSpaces removes trailing spaces that no backslash protects.
 func trimSpaces(line string) string {

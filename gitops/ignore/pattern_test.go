@@ -222,3 +222,21 @@ func TestPatternsAreGits(t *testing.T) {
 		t.Errorf("only %d of %d paths matched: that compares little", decided, all)
 	}
 }
+
+// TestStarsAfterText compares stars that follow other characters with git check-ignore. Git 2.52 changed their meaning.
+func TestStarsAfterText(t *testing.T) {
+	t.Parallel()
+	paths := []string{"foobar", "foo/bar", "foo/a/bar", "fooa/bar", "fooa/b/bar", "foo", "fooa", "a/foo/bar", "a/foobar", "a/foo/b/bar"}
+	for n, pattern := range []string{"foo**/bar", "/foo**/bar", "/foo**", "a/foo**/bar", "foo/**/bar", "foo/**", "f**/bar", "/**/bar", "**foo/bar"} {
+		top := filepath.Join(t.TempDir(), strconv.Itoa(n))
+		gitopstest.Command(t, "", nil, "init", "-q", top)
+		gitopstest.Check(t, os.WriteFile(filepath.Join(top, ".gitignore"), []byte(pattern+"\n"), 0o600))
+		answers := strings.Split(gitopstest.Input(t, top, nil, strings.Join(paths, "\x00")+"\x00", "check-ignore", "--no-index", "--stdin", "-z", "-v", "-n"), "\x00")
+		p, _ := Parse(pattern)
+		for k, path := range paths {
+			if want := answers[4*k+2] != ""; p.Matches(path) != want {
+				t.Errorf("%s of %s: not %t, as git says", path, pattern, want)
+			}
+		}
+	}
+}
