@@ -112,14 +112,14 @@ var settingPatterns = sync.OnceValue(func() patterns {
 			`diff\.external`, `diff\..+\.(?:command|textconv)`, `merge\..+\.driver`,
 			`(?:difftool|mergetool|guitool|man|browser)\..+\.(?:cmd|path)`,
 			`gpg\.(?:.+\.)?(?:program|defaultkeycommand)`, `credential\.(?:.+\.)?helper`,
-			`trailer\..+\.(?:command|cmd)`, `uploadpack\.packobjectshook`, `hook\..+\.command`,
+			`trailer\..+\.(?:command|cmd)`, `uploadpack\.packobjectshook`, `gc\.recentobjectshook`, `hook\..+\.command`,
 			`remote\..+\.(?:uploadpack|receivepack)`, `sendemail\.(?:.+\.)?(?:tocmd|cccmd|headercmd|smtpserver|sendmailcmd)`,
 			`alias\..+`, `submodule\..+\.update`, `imap\.tunnel`, `tar\..+\.command`,
 			`lfs\.(?:customtransfer|extension)\..+\.(?:path|args|clean|smudge)`, `web\.browser`, `instaweb\.(?:httpd|browser)`,
 		}, "|") + `)$`),
 		path: regexp.MustCompile(`^(?:core\.(?:hookspath|attributesfile|excludesfile)|init\.templatedir|include\.path|includeif\..+\.path|` +
 			`gpg\.ssh\.(?:allowedsignersfile|revocationfile)|user\.signingkey|mailmap\.file|blame\.ignorerevsfile|commit\.template|` +
-			`http\.(?:.+\.)?(?:ssl(?:cainfo|capath|cert|key)|cookiefile)|core\.worktree|airlock\.policyfile)$`),
+			`http\.(?:.+\.)?(?:(?:proxy)?ssl(?:cainfo|capath|cert|key)|cookiefile)|core\.worktree|airlock\.policyfile)$`),
 		address: regexp.MustCompile(`^(?:branch\..+|remote\..+\.(?:url|pushurl|fetch|push)|url\..+|submodule\..+\.url|airlock\..+|user\.(?:name|email))$`),
 		source:  regexp.MustCompile(`^airlock\.credential\..+\.source$`),
 		driver:  regexp.MustCompile(`^((?:filter|diff|merge)\..+)\.(?:clean|smudge|process|command|textconv|driver)$`),

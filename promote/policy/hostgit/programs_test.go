@@ -38,6 +38,23 @@ func TestProgramsBelowTheHome(t *testing.T) {
 	}
 }
 
+// TestFilesAtTheTop has settings whose value names a file without a slash.
+func TestFilesAtTheTop(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	gitopstest.Check(t, err)
+	for _, c := range []struct{ key, value, want string }{
+		{"gc.recentobjectshook", "sh keep.sh", "keep.sh sh"},
+		{"hook.lint.command", "sh lint.sh", "lint.sh sh"},
+		{"http.proxysslcainfo", "ca.pem", "ca.pem"},
+		{"http.https://host/.sslcainfo", "ca.pem", "ca.pem"},
+		{"new.key", "ca.pem", ""},
+	} {
+		if got := pathsOf(readPrograms(gitops.Config{c.key: c.value}, top)); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.key, c.value, got, c.want)
+		}
+	}
+}
+
 // TestAddressesThatRun has settings whose address is a command line for git-remote-ext(1).
 func TestAddressesThatRun(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
