@@ -138,6 +138,9 @@ var FixedEnv = []string{
 // configParameters is the variable that contains the configuration of "git -c".
 const configParameters = "GIT_CONFIG_PARAMETERS"
 
+// NoHooks is a variable that keeps git in a workspace from running hooks that the agent has configured, since git 2.55.
+var NoHooks = configParameters + "=" + confighook.OffParameters()
+
 // isConfigVariable reports whether a GIT_ variable contains or names the user's configuration. All other GIT_ variables
 // are removed, since hooks and aliases run us with theirs set.
 func isConfigVariable(name string) bool {

@@ -15,6 +15,16 @@ func settings(events ...string) (all []string) {
 	return all
 }
 
+// OffParameters returns [Off] as a value of GIT_CONFIG_PARAMETERS.
+func OffParameters() string {
+	var all []string
+	for _, setting := range Off {
+		key, value, _ := strings.Cut(setting, "=")
+		all = append(all, quote(key)+"="+quote(value))
+	}
+	return strings.Join(all, " ")
+}
+
 // ByName reports whether a version of git has hooks in the configuration, but switches them off only one by one.
 func ByName(version string) bool { return strings.HasPrefix(version, "2.54.") }
 

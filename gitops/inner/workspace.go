@@ -61,6 +61,7 @@ func (w Workspace) innerEnv() []string {
 		"GIT_CONFIG_NOSYSTEM=1",
 		"GIT_ALLOW_PROTOCOL=none",
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + w.lent,
+		gitops.NoHooks,
 	}, gitops.FixedEnv...)
 }
 

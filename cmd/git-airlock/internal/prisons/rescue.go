@@ -110,7 +110,7 @@ func rescueIn(ctx context.Context, box prison.Prison, except []string, atMost ti
 	said, where := prison.Capped{Max: maxSaid}, prison.Capped{Max: maxSaid}
 	bounded, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
-	status, err := box.Exec(bounded, prison.Process{Argv: append(slices.Clip(rescueScript), except...), Stdout: &where, Stderr: &said})
+	status, err := box.Exec(bounded, prison.Process{Argv: append(slices.Clip(rescueScript), except...), Env: []string{gitops.NoHooks}, Stdout: &where, Stderr: &said})
 	if bounded.Err() != nil {
 		largest := clean(ctx, box)
 		if ctx.Err() == nil {
