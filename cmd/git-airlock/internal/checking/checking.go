@@ -142,12 +142,12 @@ func (j job) run(ctx context.Context, out io.Writer) (done checks.Result, err er
 	if err := j.fill(ctx, box); err != nil {
 		return done, err
 	}
-	shown := &output{to: out}
+	shown := newOutput(out)
 	begun := j.Now()
 	done = checks.Result{Tree: j.tree, Command: checks.Digest(j.check.Command), System: j.system, At: ledger.Timestamp(begun)}
 	done.Exit, err = j.execute(ctx, box, shown)
 	done.Took = j.Now().Sub(begun).Milliseconds()
-	shown.flush()
+	shown.Flush()
 	if err != nil {
 		return done, err
 	}
@@ -182,11 +182,11 @@ func (j job) execute(ctx context.Context, box prisons.Check, shown *output) (sta
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case why != "" && err != nil:
-		shown.flush()
+		shown.Flush()
 		fmt.Fprintln(shown, "ended: "+why)
 		return killed, nil
 	case over && err != nil:
-		shown.flush()
+		shown.Flush()
 		fmt.Fprintf(shown, "ended after %s\n", j.check.Time)
 		return checks.TimeOver, nil
 	case err != nil:

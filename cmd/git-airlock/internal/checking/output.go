@@ -16,11 +16,10 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/checks"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 const (
-	// longestLine is the length at which an incomplete line is passed on.
-	longestLine = 4 << 10
 	// tailSize is how many bytes of the end of the output are kept.
 	tailSize = 64 << 10
 	// shownSize is how many bytes of output wait for each other, so that a check with short lines does not wait for a write of each line.
@@ -31,10 +30,11 @@ const (
 	logName = "check.log"
 )
 
-// output escapes the text of a check line by line, passes it on, and keeps the last part of it.
+// output escapes the text of a check line by line, passes it on, and keeps the last part of it. A reader of the output that has gone does not
+// change the result of the check.
 type output struct {
+	words.LineWriter
 	to   io.Writer // may be nil
-	line []byte
 	tail []byte
 
 	mutex   sync.Mutex // the timer passes lines on, too
@@ -42,26 +42,18 @@ type output struct {
 	timer   *time.Timer
 }
 
-// Write implements [io.Writer]. It never fails: a reader of the output that has gone does not change the result of a check.
-func (o *output) Write(p []byte) (int, error) {
-	for _, c := range p {
-		if c == '\n' || len(o.line) >= longestLine {
-			o.show()
-		}
-		if c != '\n' {
-			o.line = append(o.line, c)
-		}
-	}
-	return len(p), nil
+func newOutput(to io.Writer) *output {
+	o := &output{to: to}
+	o.Each = o.show
+	return o
 }
 
-func (o *output) show() {
+func (o *output) show(line string) {
 	begin := len(o.tail)
-	for cell := range strings.SplitSeq(strings.TrimRight(string(o.line), "\r"), "\t") {
+	for cell := range strings.SplitSeq(line, "\t") {
 		o.tail = append(append(o.tail, gitops.Text(cell).String()...), '\t')
 	}
 	o.tail[len(o.tail)-1] = '\n'
-	o.line = o.line[:0]
 	if o.to != nil {
 		o.pass(o.tail[begin:])
 	}
@@ -92,16 +84,14 @@ func (o *output) write() {
 		o.timer = nil
 	}
 	if len(o.waiting) > 0 {
-		o.to.Write(o.waiting) //nolint:errcheck // see Write
+		o.to.Write(o.waiting) //nolint:errcheck // see output
 		o.waiting = o.waiting[:0]
 	}
 }
 
-// flush passes on all lines, and a last line without an end.
-func (o *output) flush() {
-	if len(o.line) > 0 {
-		o.show()
-	}
+// Flush passes on all lines, and a last line without an end.
+func (o *output) Flush() {
+	o.LineWriter.Flush()
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	o.write()

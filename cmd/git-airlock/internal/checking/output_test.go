@@ -14,26 +14,26 @@ func TestOutput(t *testing.T) {
 	const want = "plain\n\\u001b[31mred\\u001b[0m\ttab\nä\\u202eü\n\\xff\n\nno end\n"
 	for size := 1; size <= len(text); size++ {
 		var shown bytes.Buffer
-		o := &output{to: &shown}
+		o := newOutput(&shown)
 		for rest := text; rest != ""; {
 			n := min(size, len(rest))
 			o.Write([]byte(rest[:n]))
 			rest = rest[n:]
 		}
-		o.flush()
+		o.Flush()
 		if shown.String() != want || string(o.tail) != want {
 			t.Fatalf("in pieces of %d: %q, and kept %q, want %q", size, shown.String(), o.tail, want)
 		}
 	}
 }
 
-// TestOutputIsBounded checks what is kept of much output, and of a line without an end.
+// TestOutputIsBounded checks what is kept of much output.
 func TestOutputIsBounded(t *testing.T) {
-	o := &output{}
+	o := newOutput(nil)
 	for range 100 {
 		o.Write([]byte(strings.Repeat("x", 10<<10) + "\n"))
-		if len(o.line) > longestLine || len(o.tail) > 2*tailSize+2*longestLine {
-			t.Fatalf("%d and %d bytes are kept", len(o.line), len(o.tail))
+		if len(o.tail) > 2*tailSize+8<<10 {
+			t.Fatalf("%d bytes are kept", len(o.tail))
 		}
 	}
 	o.Write([]byte("last\n"))
@@ -63,15 +63,15 @@ func (c *counter) Write(p []byte) (int, error) {
 func TestOutputWritesSeldom(t *testing.T) {
 	const lines = 200_000
 	shown := &counter{}
-	o := &output{to: shown}
+	o := newOutput(shown)
 	begun := time.Now()
 	o.Write([]byte(strings.Repeat("y\n", lines)))
-	o.flush()
+	o.Flush()
 	if most := 2*lines/shownSize + int(time.Since(begun)/shownTime) + 2; shown.Len() != 2*lines || shown.writes > most {
 		t.Errorf("%d bytes in %d writes, want at most %d", shown.Len(), shown.writes, most)
 	}
 	shown = &counter{came: make(chan struct{}, 1)}
-	o = &output{to: shown}
+	o = newOutput(shown)
 	for _, line := range []string{"one\n", "two\n"} {
 		o.Write([]byte(line))
 		select {
@@ -80,7 +80,7 @@ func TestOutputWritesSeldom(t *testing.T) {
 			t.Fatalf("%q does not arrive", line)
 		}
 	}
-	o.flush()
+	o.Flush()
 	if shown.String() != "one\ntwo\n" {
 		t.Errorf("%q", shown.String())
 	}
@@ -90,7 +90,7 @@ func TestOutputWritesSeldom(t *testing.T) {
 func BenchmarkOutput(b *testing.B) {
 	text := bytes.Repeat([]byte("y\n"), 16<<10)
 	b.SetBytes(int64(len(text)))
-	o := &output{to: io.Discard}
+	o := newOutput(io.Discard)
 	for b.Loop() {
 		o.Write(text)
 	}

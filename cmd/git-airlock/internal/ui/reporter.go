@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Reporter shows the user the events of a long call: messages on a writer, and progress on the terminal.
@@ -23,8 +24,8 @@ func (r Reporter) Quote(line string) { fmt.Fprintf(r.To, "  %s\n", gitops.Text(l
 
 // Quoted returns a writer that quotes its input line by line. flush ends the last line.
 func (r Reporter) Quoted() (out io.Writer, flush func()) {
-	text := &agentText{to: r.To}
-	return text, text.flush
+	text := &words.LineWriter{Each: r.Quote}
+	return text, text.Flush
 }
 
 // Begin starts the progress line of a step that can take long.

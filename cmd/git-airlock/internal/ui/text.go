@@ -1,8 +1,6 @@
 package ui
 
 import (
-	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"sync"
@@ -26,37 +24,4 @@ func PlainText(shown string) string {
 		b.WriteString(strings.Join(gitops.Escaped(strings.Split(line, "\t")), "\t") + "\n")
 	}
 	return b.String()
-}
-
-// agentText prints text from a prison, line by line and escaped.
-type agentText struct {
-	to   io.Writer
-	line []byte
-}
-
-// agentLine is the length at which an incomplete line is printed.
-const agentLine = 4 << 10
-
-func (t *agentText) Write(p []byte) (int, error) {
-	for _, c := range p {
-		if c == '\n' || len(t.line) >= agentLine {
-			t.show()
-		}
-		if c != '\n' {
-			t.line = append(t.line, c)
-		}
-	}
-	return len(p), nil
-}
-
-func (t *agentText) show() {
-	fmt.Fprintf(t.to, "  %s\n", gitops.Text(strings.TrimRight(string(t.line), "\r")))
-	t.line = t.line[:0]
-}
-
-// flush prints the remaining text.
-func (t *agentText) flush() {
-	if len(t.line) > 0 {
-		t.show()
-	}
 }
