@@ -13,12 +13,12 @@ import (
 // CanAsk reports whether standard input and standard error are terminals, so that a user can answer questions.
 func CanAsk() bool { return IsTerminal(os.Stdin) && IsTerminal(os.Stderr) }
 
-// ask asks a question. No answer means no.
-func ask(ctx context.Context, w io.Writer, question string) (bool, error) {
-	fmt.Fprintf(w, "airlock: %s [y/N] ", question)
+// Ask asks a yes or no question. No answer means no.
+func (r Reporter) Ask(ctx context.Context, question string) (bool, error) {
+	fmt.Fprintf(r.To, "airlock: %s [y/N] ", question)
 	answer, err := ReadAnswer(ctx, bufio.NewReader(os.Stdin))
 	if err != nil {
-		fmt.Fprintln(w)
+		fmt.Fprintln(r.To)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, err

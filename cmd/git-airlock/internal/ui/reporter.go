@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -42,8 +41,3 @@ func (r Reporter) Steps() (step func(what string, number, of int, said string), 
 
 // CanAsk reports whether a user can answer questions.
 func (r Reporter) CanAsk() bool { return CanAsk() }
-
-// Ask asks a yes or no question.
-func (r Reporter) Ask(ctx context.Context, question string) (bool, error) {
-	return ask(ctx, r.To, question)
-}
