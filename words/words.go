@@ -4,7 +4,6 @@ package words
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -103,7 +102,7 @@ func textsOf(err error) (texts []string) {
 			texts = append(texts, textsOf(one)...)
 		}
 		if err.Error() == strings.Join(lines, "\n") {
-			return unique(texts)
+			return Unique(texts)
 		}
 	}
 	if cause := errors.Unwrap(err); cause != nil {
@@ -114,10 +113,12 @@ func textsOf(err error) (texts []string) {
 	return []string{err.Error()}
 }
 
-// unique returns texts in their order, each once.
-func unique(texts []string) (once []string) {
+// Unique returns texts in their order, each once.
+func Unique[T ~string](texts []T) (once []T) {
+	seen := map[T]bool{}
 	for _, t := range texts {
-		if !slices.Contains(once, t) {
+		if !seen[t] {
+			seen[t] = true
 			once = append(once, t)
 		}
 	}

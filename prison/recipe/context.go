@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Sources are the paths that a Dockerfile copies from its build context, relative to the top of the context. They may
@@ -80,7 +82,7 @@ func SourcesOf(dockerfile []byte) Sources {
 			all = append(all, sourcesOf(instruction[1])...)
 		}
 	}
-	return unique(all)
+	return words.Unique(all)
 }
 
 func sourcesOf(arguments string) (sources []string) {
@@ -120,5 +122,5 @@ func BasesOf(dockerfile []byte) (images []string) {
 		}
 		stages = append(stages, strings.ToLower(from[2]))
 	}
-	return unique(images)
+	return words.Unique(images)
 }

@@ -88,7 +88,7 @@ func (r Recipe) packages() []string {
 	if len(r.byMise()) > 0 {
 		all = append(all, miseNeeds...)
 	}
-	return unique(all)
+	return words.Unique(all)
 }
 
 // byMise returns the languages and managers that mise installs.

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 const (
@@ -47,7 +48,7 @@ func (t table) os() (o OS) {
 	if o.Base, hasBase = t.text("base"); hasBase && !isImageName(o.Base) {
 		t.errorf("base", "%s is not the name of a container image, such as %q", quote(o.Base), defaultBase)
 	}
-	o.Packages = unique(t.texts("packages", `the name of a Debian package, such as "make" or "make=4.3-4.1"`, packageName().MatchString))
+	o.Packages = words.Unique(t.texts("packages", `the name of a Debian package, such as "make" or "make=4.3-4.1"`, packageName().MatchString))
 	if o.Dockerfile, hasFile = t.text("dockerfile"); hasFile && !inRepository(o.Dockerfile) {
 		t.errorf("dockerfile", "%s is not the path of a file in the repository, from its top", quote(o.Dockerfile))
 	}
@@ -174,20 +175,10 @@ func (t table) commands(key string) []string {
 // fixed are the variables that every environment sets itself.
 var fixed = []string{"HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "TMPDIR"}
 
-// unique returns a list without duplicates.
-func unique(list []string) (all []string) {
-	for _, s := range list {
-		if !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
 // env reads [env].
 func (t table) env() (e Env) {
 	t.only("pass", "set")
-	e.Pass = unique(t.texts("pass", "the name of a variable", variableName))
+	e.Pass = words.Unique(t.texts("pass", "the name of a variable", variableName))
 	for _, name := range e.Pass {
 		if slices.Contains(fixed, name) {
 			t.errorf("pass", "%s belongs to the environment itself", name)

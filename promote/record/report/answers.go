@@ -204,7 +204,7 @@ func (m *material) changedAnswer(v View) Answer {
 			paths = append(paths, f.Path)
 		}
 	}
-	paths = unique(paths)
+	paths = words.Unique(paths)
 	outside := v.outside()
 	switch {
 	case !m.has[record.ChangesName] && m.count(record.Landed) > 0:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // scope is the folders that a command names: the asked area. Files beside a named file belong to it, and everything below a named
@@ -19,22 +20,22 @@ type scope struct {
 // none has no scope, and no file is outside of it.
 func scopeOf(argv []string, commits []commit) scope {
 	s := scope{map[string]bool{}, map[string]bool{}, []Text{}}
-	words := wordsOf(argv)
+	named := wordsOf(argv)
 	for _, c := range commits {
 		for _, f := range c.files {
-			if words[f.path] || words[path.Base(f.path)] && strings.Contains(path.Base(f.path), ".") {
+			if named[f.path] || named[path.Base(f.path)] && strings.Contains(path.Base(f.path), ".") {
 				s.beside[path.Dir(f.path)] = true
 				s.named = append(s.named, Text(f.path))
 			}
 			for dir := path.Dir(f.path); dir != "." && dir != "/"; dir = path.Dir(dir) {
-				if words[dir] {
+				if named[dir] {
 					s.below[dir] = true
 					s.named = append(s.named, Text(dir+"/"))
 				}
 			}
 		}
 	}
-	s.named = append([]Text{}, unique(s.named)...)
+	s.named = append([]Text{}, words.Unique(s.named)...)
 	return s
 }
 

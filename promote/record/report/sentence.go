@@ -149,21 +149,14 @@ func (m *material) count(state record.CommitState) (n int) {
 	return n
 }
 
-func waits(n int) string {
-	if n == 1 {
-		return "1 commit waits"
-	}
-	return fmt.Sprintf("%d commits wait", n)
-}
+func waits(n int) string { return words.Count(n, "commit") + verb(n, " waits", " wait") }
 
 func reasons(holds []record.Hold) string {
-	var words []string
+	var all []string
 	for _, h := range holds {
-		if !slices.Contains(words, h.Reason) {
-			words = append(words, h.Reason)
-		}
+		all = append(all, h.Reason)
 	}
-	return list(words)
+	return list(words.Unique(all))
 }
 
 // findings returns what to look at first, the worst first.
@@ -255,7 +248,7 @@ func (m *material) refusalFindings(v View, add adder) {
 		}
 	}
 	for _, rule := range rules {
-		add(Bad, "Refused", "programs", unique(byRule[rule]), "%s by the rule %s", words.Count(len(byRule[rule]), "program"), rule)
+		add(Bad, "Refused", "programs", words.Unique(byRule[rule]), "%s by the rule %s", words.Count(len(byRule[rule]), "program"), rule)
 	}
 	for _, h := range v.Hosts {
 		if h.Level == Bad {
@@ -319,19 +312,7 @@ func (v View) outside() (all []Text) {
 			}
 		}
 	}
-	return unique(all)
-}
-
-// unique returns texts without repetitions, in the same order.
-func unique(all []Text) (once []Text) {
-	seen := map[Text]bool{}
-	for _, t := range all {
-		if !seen[t] {
-			seen[t] = true
-			once = append(once, t)
-		}
-	}
-	return once
+	return words.Unique(all)
 }
 
 func texts(all []string) (converted []Text) {
