@@ -14,6 +14,14 @@ import (
 // ErrBusy reports that another command of the program holds the lock.
 var ErrBusy = errors.New("another git airlock command is at work here")
 
+// IsBusy reports whether a lock could not be taken because another process holds it. It releases a lock that was taken.
+func IsBusy(unlock func(), err error) bool {
+	if err == nil {
+		unlock()
+	}
+	return errors.Is(err, ErrBusy)
+}
+
 // Waiting is called about ten times a second while the store waits without a deadline for a lock that another process
 // holds, with the locked file and the time so far. Its error ends the wait.
 type Waiting func(file string, waited time.Duration) error

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/git-airlock/git-airlock/promote"
@@ -56,11 +55,7 @@ func Summary(ctx context.Context, e *promote.Engine, mode review.Mode) (review.C
 func busy(ctx context.Context, e *promote.Engine) bool {
 	waiting, cancel := context.WithTimeout(ctx, summaryPatience)
 	defer cancel()
-	unlock, err := e.Store.LockFile(waiting, e.Record.ID, promote.CycleLock)
-	if err == nil {
-		unlock()
-	}
-	return errors.Is(err, airlock.ErrBusy)
+	return airlock.IsBusy(e.Store.LockFile(waiting, e.Record.ID, promote.CycleLock))
 }
 
 // Count counts a list of [List].

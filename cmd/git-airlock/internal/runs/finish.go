@@ -152,20 +152,12 @@ func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known
 
 // lands reports whether a promotion cycle runs.
 func (k Keeper) lands() bool {
-	return isBusy(k.Prisons.Store.TryLockFile(k.Record.ID, promote.CycleLock))
-}
-
-// isBusy reports whether a lock could not be taken because another process holds it. It releases a lock that was taken.
-func isBusy(unlock func(), err error) bool {
-	if err == nil {
-		unlock()
-	}
-	return errors.Is(err, airlock.ErrBusy)
+	return airlock.IsBusy(k.Prisons.Store.TryLockFile(k.Record.ID, promote.CycleLock))
 }
 
 // busy reports whether another command holds the lock. That command may be ending the prison. If the prison still runs at this moment, a
 // process that it has ended would look as if it had failed by itself.
-func (k Keeper) busy() bool { return isBusy(k.Prisons.Store.TryLock()) }
+func (k Keeper) busy() bool { return airlock.IsBusy(k.Prisons.Store.TryLock()) }
 
 // killed is the exit status of a command that SIGKILL ended.
 const killed = 128 + 9

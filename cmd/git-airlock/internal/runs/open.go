@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/events"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/record"
@@ -145,7 +146,7 @@ func (a *Active) Cancel() error {
 // AtWork reports whether a command of "git airlock run" is at work.
 func (k Keeper) AtWork() bool {
 	slots, err := k.open()
-	return err == nil && slices.ContainsFunc(slots, func(slot int) bool { return isBusy(k.Prisons.Store.TryLockFile(k.Record.ID, owner(slot))) })
+	return err == nil && slices.ContainsFunc(slots, func(slot int) bool { return airlock.IsBusy(k.Prisons.Store.TryLockFile(k.Record.ID, owner(slot))) })
 }
 
 // open returns the slots in use.

@@ -174,10 +174,7 @@ func (d *Status) seeLanding(s *Session) {
 	if begun.IsZero() || s.Now().Sub(begun) < pause.LongLanding {
 		return
 	}
-	unlock, err := s.Store.TryLockFile(d.Record.ID, promote.CycleLock)
-	if err == nil {
-		unlock()
-	} else if errors.Is(err, airlock.ErrBusy) {
+	if airlock.IsBusy(s.Store.TryLockFile(d.Record.ID, promote.CycleLock)) {
 		d.Landing = &begun
 	}
 }
