@@ -199,10 +199,10 @@ func (d *draft) credential() (c control.Credential, err error) {
 	return c, nil
 }
 
-// Values reads the values of credentials on the host. lookup returns the user's variables. A credential whose value cannot be read
+// Values reads the values of credentials on the host. A credential whose value cannot be read
 // has no secret, and a problem. No problem contains a value. Programs run side by side, since each may take long, but one program only once
 // at a time, because it may ask the user to unlock it.
-func Values(ctx context.Context, all []control.Credential, lookup func(name string) (string, bool)) (secrets []secret.Secret, problems []error) {
+func Values(ctx context.Context, all []control.Credential) (secrets []secret.Secret, problems []error) {
 	values, errs, byProgram := make([]secret.Secret, len(all)), make([]error, len(all)), map[string][]int{}
 	for i, c := range all {
 		byProgram[programOf(c)] = append(byProgram[programOf(c)], i)
@@ -211,7 +211,7 @@ func Values(ctx context.Context, all []control.Credential, lookup func(name stri
 	for _, places := range byProgram {
 		running.Go(func() {
 			for _, i := range places {
-				values[i], errs[i] = valueOf(ctx, all[i], lookup)
+				values[i], errs[i] = valueOf(ctx, all[i])
 			}
 		})
 	}
@@ -289,13 +289,13 @@ func sourceOf(c control.Credential) (s secret.Secret, variable string, err error
 	return s, variable, nil
 }
 
-func valueOf(ctx context.Context, c control.Credential, lookup func(name string) (string, bool)) (s secret.Secret, err error) {
+func valueOf(ctx context.Context, c control.Credential) (s secret.Secret, err error) {
 	s, variable, err := sourceOf(c)
 	if err != nil {
 		return s, err
 	}
 	if variable != "" {
-		s.Value, _ = lookup(variable)
+		s.Value, _ = hostenv.Original(variable) // not from a .env file: a commit of the agent could bring in the key of somebody else's account
 	} else if s.Value, err = s.Source.Read(ctx); err != nil && len(s.Source.Argv) > 0 {
 		return s, &programError{err, s.Source}
 	} else if err != nil {

@@ -1,7 +1,6 @@
 package network
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -72,7 +71,6 @@ func TestCredentialSettings(t *testing.T) {
 	}
 }
 
-// TestPlaceholders checks that placeholders stay the same for a prison, and that only a credential with a value has one.
 // TestCopilotHosts checks that the credential of copilot is for each server that GitHub names for a plan.
 func TestCopilotHosts(t *testing.T) {
 	s, _ := serviceOf(func(s service) bool { return s.name == "copilot" })
@@ -86,16 +84,16 @@ func TestCopilotHosts(t *testing.T) {
 	}
 }
 
+// TestPlaceholders checks that placeholders stay the same for a prison, and that only a credential with a value has one.
 func TestPlaceholders(t *testing.T) {
 	all, err := credentials(nil, settingsOf("openai.source=env:SET", "google.source=env:UNSET", "npm.source=env:SHORT", "github.source=nonsense"), nil, airlock.Login{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const value = "sk-real-0123456789"
-	lookup := func(name string) (string, bool) {
-		return map[string]string{"SET": value, "SHORT": "short"}[name], name != "UNSET"
-	}
-	secrets, problems := Values(context.Background(), all, lookup)
+	t.Setenv("SET", value)
+	t.Setenv("SHORT", "short")
+	secrets, problems := Values(t.Context(), all)
 	if len(secrets) != 1 || secrets[0].Name != "openai" || secrets[0].Value != value || len(problems) != 3 {
 		t.Fatalf("%d secrets, %v", len(secrets), problems)
 	}
@@ -127,7 +125,7 @@ func TestProgramError(t *testing.T) {
 		"pass:my keys/openai": dir + "/pass show 'my keys/openai' >/dev/null", "git": `printf %b 'protocol=https\nhost=a.test\n\n' | ` + dir + "/git credential fill >/dev/null",
 		"file:" + dir + "/missing": "", "command:missing": "",
 	} {
-		_, problems := Values(t.Context(), []control.Credential{{Name: "a", Rules: []string{"a.test:443"}, Source: source}}, nil)
+		_, problems := Values(t.Context(), []control.Credential{{Name: "a", Rules: []string{"a.test:443"}, Source: source}})
 		if len(problems) != 1 {
 			t.Fatalf("%s: %v", source, problems)
 		}
@@ -152,7 +150,7 @@ func TestValuesSideBySide(t *testing.T) {
 			all = append(all, control.Credential{Name: name + n, Rules: []string{"a.test:443"}, Source: "command:" + filepath.Join(dir, name) + " " + n})
 		}
 	}
-	secrets, problems := Values(t.Context(), all, nil)
+	secrets, problems := Values(t.Context(), all)
 	if len(problems) > 0 || len(secrets) != 4 || secrets[0].Value != "value-of-one-1" || secrets[3].Value != "value-of-two-2" {
 		t.Errorf("%d values, %v", len(secrets), problems)
 	}

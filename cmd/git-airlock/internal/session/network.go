@@ -67,7 +67,7 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	keys, problems := network.Values(ctx, c.rules.Credentials, hostVariable)
+	keys, problems := network.Values(ctx, c.rules.Credentials)
 	s.knowsValues = s.knowsValues || slices.ContainsFunc(keys, func(k secret.Secret) bool { return !k.Source.Fixed() })
 	c.keys = append(keys, password...)
 	for _, p := range problems {
@@ -93,7 +93,7 @@ func (s *Session) supplyKeys(ctx context.Context, r airlock.Record) {
 		return
 	}
 	for _, c := range network.Lost(spec.Dir) {
-		keys, problems := network.Values(ctx, []control.Credential{c}, hostVariable)
+		keys, problems := network.Values(ctx, []control.Credential{c})
 		if err := errors.Join(problems...); err != nil {
 			s.Report.Say("%s", err)
 			s.Report.Hint(network.Renewal(c))
@@ -103,13 +103,6 @@ func (s *Session) supplyKeys(ctx context.Context, r airlock.Record) {
 			s.Report.Say("the network has the value of the credential %s again", c.Name)
 		}
 	}
-}
-
-// hostVariable returns the value of a variable of the user's environment. It does not read a .env file: a commit of the agent could
-// change that file, and bring in the key of somebody else's account.
-func hostVariable(name string) (string, bool) {
-	value, _, set := environment.HostVariable(name, nil)
-	return value, set
 }
 
 // Network is the network of an airlock at one moment.
@@ -209,7 +202,7 @@ func (s *Session) Credential(ctx context.Context, name string) (n Network, probl
 	if len(n.Rules.Credentials) != 1 {
 		return n, nil, requestErrorf("no credential is called %q; airlock.credential.<name>.source makes one, see git airlock help net", gitops.Text(name))
 	}
-	_, problems := network.Values(ctx, n.Rules.Credentials, hostVariable)
+	_, problems := network.Values(ctx, n.Rules.Credentials)
 	return n, errors.Join(problems...), nil
 }
 
