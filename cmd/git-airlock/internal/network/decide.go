@@ -294,7 +294,6 @@ func suggestions(t Target) (rules []string) {
 		}
 		return rules
 	}
-	size := map[string]int{}
 	var fitting []string
 	for _, set := range sets.Names() {
 		members, err := sets.Expand(set)
@@ -302,10 +301,10 @@ func suggestions(t Target) (rules []string) {
 			continue
 		}
 		if d, err := (egress.Policy{Allow: members}).Ask(t.question()); err == nil && d.Allowed {
-			fitting, size[set] = append(fitting, set), len(members)
+			fitting = append(fitting, set)
 		}
 	}
-	slices.SortStableFunc(fitting, func(a, b string) int { return size[a] - size[b] })
+	slices.SortStableFunc(fitting, func(a, b string) int { return size(a) - size(b) })
 	rules = append(rules, fitting...)
 	_, parent, _ := strings.Cut(t.Host, ".")
 	if wide, err := egress.ParseRule("*." + parent + portSuffix(t)); err == nil && wide.Shared() == "" && strings.Contains(parent, ".") {
