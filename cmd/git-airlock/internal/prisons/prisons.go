@@ -129,14 +129,6 @@ func (p Prisons) alive(ctx context.Context, r airlock.Record) bool {
 	return answers || errors.Is(err, prison.ErrFrozen) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Start makes the workspace's folder and starts the prison around it.
-func (p Prisons) Start(ctx context.Context, b prison.Backend, spec prison.Spec) (prison.Isolation, error) {
-	if err := b.Prepare(ctx, spec); err != nil {
-		return prison.Isolation{}, err
-	}
-	return b.Start(ctx, spec)
-}
-
 func (p Prisons) stop(ctx context.Context, r airlock.Record) error {
 	return p.Backend(r).Stop(ctx, p.Spec(r))
 }

@@ -188,7 +188,10 @@ func (c resolved) rebuild(ctx context.Context, r *airlock.Record, spec prison.Sp
 		return fmt.Errorf("rebuild the workspace: %w", err)
 	}
 	b := s.Prisons().Backend(*r)
-	isolation, err := s.Prisons().Start(ctx, b, spec)
+	var isolation prison.Isolation
+	if err = b.Prepare(ctx, spec); err == nil {
+		isolation, err = b.Start(ctx, spec)
+	}
 	if err == nil {
 		s.Prisons().SetIsolation(r, isolation)
 		r.Top = s.Repo.Top
