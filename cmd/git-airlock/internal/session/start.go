@@ -177,10 +177,9 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 	if err := c.session.Store.Save(*r); err != nil {
 		return err
 	}
-	trusted := inBackground(func() (any, error) { return nil, c.session.Prisons().Trust(ctx, *r, c.session.Now()) })
-	err = c.session.startDaemon(*r)
-	_, trustErr := trusted()
-	return errors.Join(err, trustErr)
+	return gitops.Together(
+		func() error { return c.session.startDaemon(*r) },
+		func() error { return c.session.Prisons().Trust(ctx, *r, c.session.Now()) })
 }
 
 // preparePrison makes the folder and the network of an airlock's prison. The prison is not started.
