@@ -21,6 +21,9 @@ import (
 // Tools is the folder inside in which [Spec.Tools] appear.
 const Tools = "/tools"
 
+// SearchPath is PATH inside, unless an image has another one.
+const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // ImpatientResolver returns the options of resolv.conf(5) for a prison without a network. With them, musl gives up a name at once instead
 // of after five seconds. For glibc, which never waits for a closed port, they change nothing.
 func ImpatientResolver() []string { return []string{"timeout:0", "attempts:1"} }

@@ -139,13 +139,13 @@ func (e *engine) lacksGit(ctx context.Context, id, ref string) error {
 	if err != nil || c.Config == nil {
 		return e.Failed(ctx, "inspect container", err)
 	}
-	its := defaultPath
+	its := prison.SearchPath
 	for _, variable := range c.Config.Env {
 		if value, is := strings.CutPrefix(variable, "PATH="); is {
 			its = value
 		}
 	}
-	for folder := range strings.SplitSeq(its+":"+defaultPath, ":") {
+	for folder := range strings.SplitSeq(its+":"+prison.SearchPath, ":") {
 		file, mode := e.program(ctx, id, path.Join("/", folder, "git"))
 		switch {
 		case file == "":

@@ -40,10 +40,7 @@ const (
 	roleHolder = "network" // the container whose network the agent's container is in
 )
 
-const (
-	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	shmMost     = 256 << 20
-)
+const shmMost = 256 << 20
 
 // sayFolder prints what [folderOf] returns about the folder $_top, or dashes if the image has no stat(1).
 const sayFolder = `stat -c '%d:%i %u:%g:%Y' "$_top" 2>/dev/null || echo - -`
@@ -203,7 +200,7 @@ func (pl planner) environment() []string {
 		"HOSTNAME", // without a value: removes the variable
 		"HOME=/home/" + pl.User, "USER=" + pl.User, "LOGNAME=" + pl.User, "SHELL=" + inside.Shell, "LANG=C.UTF-8",
 	}
-	search := "PATH=" + defaultPath
+	search := "PATH=" + prison.SearchPath
 	if pl.image.Config != nil {
 		for _, entry := range pl.image.Config.Env {
 			if strings.HasPrefix(entry, "PATH=") {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +14,7 @@ import (
 // environment returns the initial variables of every process inside, except those of the spec. It is called after the host's file
 // system is gone.
 func environment(s prison.Spec) []string {
-	path := walls.SearchPath
+	path := prison.SearchPath
 	if _, err := os.Stat("/usr/local/go/bin"); err == nil {
 		path += ":/usr/local/go/bin"
 	}

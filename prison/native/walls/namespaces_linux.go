@@ -219,9 +219,6 @@ func mapperError(tool string, err error, said []byte) error {
 	return fmt.Errorf("%s: %w: %s", tool, err, said)
 }
 
-// SearchPath is PATH inside, and for programs that are started outside for a prison.
-const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 // findProgram looks for a program in the system's usual folders first, and then in PATH, from which package hostenv
 // has removed work trees.
 func findProgram(name string) (string, error) {

@@ -51,7 +51,7 @@ func CheckFolder(dir string) error {
 	}
 	defer root.Close()
 	for _, program := range needed {
-		if !slices.ContainsFunc(filepath.SplitList(systemPath), func(in string) bool {
+		if !slices.ContainsFunc(filepath.SplitList(prison.SearchPath), func(in string) bool {
 			_, err := root.Lstat(filepath.Join(in[1:], program)) // a link may lead to a path of the other system
 			return err == nil
 		}) {
@@ -77,7 +77,7 @@ func checkRoot(ctx context.Context, open func(context.Context) (prison.Prison, e
 	}
 	defer box.Close()
 	for _, program := range needed {
-		probe := prison.Process{Argv: []string{program, "--version"}, Env: []string{"PATH=" + systemPath}, Dir: "/"}
+		probe := prison.Process{Argv: []string{program, "--version"}, Env: []string{"PATH=" + prison.SearchPath}, Dir: "/"}
 		if program == "sh" { // some shells have no long options
 			probe.Argv = []string{"sh", "-c", ":"}
 		}
@@ -91,9 +91,6 @@ func checkRoot(ctx context.Context, open func(context.Context) (prison.Prison, e
 	}
 	return nil
 }
-
-// systemPath is the PATH of system programs.
-const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // checkTools returns an error if a prison does not have the tools of a setup, unless its image was built from the setup. It runs
 // the checks inside, because the agent must find the tools.
