@@ -171,15 +171,7 @@ type keeperMessage struct {
 
 // lock takes the lock that a keeper holds for its life. more are flags of open(2) beside O_RDWR, such as O_CREATE for the keeper itself.
 func (o networkOrder) lock(more int) (*os.File, error) {
-	f, err := os.OpenFile(o.path(networkLockName), os.O_RDWR|more, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	return hostfile.Lock(o.path(networkLockName), os.O_RDWR|more)
 }
 
 // keepNetwork is the role of the keeper of a network.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Read reads a JSON file into v. If the file does not exist, it returns the error of [os.ReadFile].
@@ -71,6 +72,19 @@ func Replace(path string, content []byte) error {
 		return err
 	}
 	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// Lock opens a file, with flags of open(2), and locks it until it is closed. The error is EWOULDBLOCK if another process has the lock.
+func Lock(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // rename writes a new file, calls written with it, and renames it to path.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+	"github.com/git-airlock/git-airlock/prison/hostfile"
 )
 
 // frozenName is a file in the prison's folder on the host. A process that has frozen the container holds a lock of it.
@@ -19,18 +20,11 @@ const frozenName = "frozen.lock"
 
 // lockFrozen locks the file. It returns nil if another process has the lock.
 func lockFrozen(dir string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, frozenName), flags, 0o600)
-	if err != nil {
-		return nil, err
+	f, err := hostfile.Lock(filepath.Join(dir, frozenName), flags)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, nil
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, nil
-		}
-		return nil, err
-	}
-	return f, nil
+	return f, err
 }
 
 // isFrozen reports whether a process holds the lock.
