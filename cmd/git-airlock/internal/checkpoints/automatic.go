@@ -57,10 +57,7 @@ func (k Keeper) Automatic(ctx context.Context, when string, argv []string) (now 
 	if err == nil {
 		bounded, cancel := context.WithTimeout(ctx, automaticTime)
 		defer cancel()
-		q := resident.Request{Message: []byte(when), OnlyNew: true, Whole: when == after}
-		for _, word := range values.Words(argv) {
-			q.Words = append(q.Words, []byte(word))
-		}
+		q := resident.Request{Message: []byte(when), Words: resident.Bytes(values.Words(argv)), OnlyNew: true, Whole: when == after}
 		t, takeErr := k.take(bounded, q)
 		now.Before, err = t.Number, takeErr
 	}
@@ -76,11 +73,7 @@ func (k Keeper) Automatic(ctx context.Context, when string, argv []string) (now 
 // textOf returns the text of the checkpoint for a request. Only the process that makes the checkpoint computes it, since reading the rules
 // about secrets takes longer than a checkpoint.
 func textOf(q resident.Request) string {
-	words := make([]string, len(q.Words))
-	for i, word := range q.Words {
-		words[i] = string(word)
-	}
-	return text(string(q.Message), words)
+	return text(string(q.Message), resident.Texts(q.Words))
 }
 
 // text returns the time of a checkpoint and the beginning of a command line, without the secrets in it.

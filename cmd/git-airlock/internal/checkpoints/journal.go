@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints/resident"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
@@ -37,19 +38,8 @@ const (
 	restored              // the files are restored; the processes may still be frozen
 )
 
-func bytesOf(scope checkpoint.Scope) (all [][]byte) {
-	for _, path := range scope {
-		all = append(all, []byte(path)) // JSON would change a name that is not UTF-8
-	}
-	return all
-}
-
-func (j journal) options() (o checkpoint.RestoreOptions) {
-	for _, path := range j.Scope {
-		o.Scope = append(o.Scope, string(path))
-	}
-	o.KeepNew = j.KeepNew
-	return o
+func (j journal) options() checkpoint.RestoreOptions {
+	return checkpoint.RestoreOptions{Scope: resident.Texts(j.Scope), KeepNew: j.KeepNew}
 }
 
 func (k Keeper) journalFile() string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints/resident"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -58,7 +59,7 @@ func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Check
 				return err
 			}
 			before = plan.Before.Checkpoint
-			return k.act(w, s, c, plan, journal{To: o.Number, Before: before.Number, Scope: bytesOf(o.Scope), KeepNew: o.KeepNew})
+			return k.act(w, s, c, plan, journal{To: o.Number, Before: before.Number, Scope: resident.Bytes(o.Scope), KeepNew: o.KeepNew})
 		})
 	})
 }

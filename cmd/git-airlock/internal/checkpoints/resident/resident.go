@@ -38,22 +38,30 @@ type Answer struct {
 
 // AnswerOf returns the answer with a checkpoint.
 func AnswerOf(t checkpoint.Taken) Answer {
-	a := Answer{Number: t.Number, Tree: t.Tree, Git: t.Git, Files: t.Files, Special: t.Special, Linked: t.Linked, Extended: t.Extended,
-		Partial: t.Partial, Took: t.Took}
-	for _, path := range t.Changing {
-		a.Changing = append(a.Changing, []byte(path))
-	}
-	return a
+	return Answer{Number: t.Number, Tree: t.Tree, Git: t.Git, Files: t.Files, Special: t.Special, Linked: t.Linked, Extended: t.Extended,
+		Changing: Bytes(t.Changing), Partial: t.Partial, Took: t.Took}
 }
 
 // Taken returns the checkpoint of an answer.
 func (a Answer) Taken() checkpoint.Taken {
-	t := checkpoint.Taken{Checkpoint: checkpoint.Checkpoint{Number: a.Number, IDs: checkpoint.IDs{Tree: a.Tree, Git: a.Git}},
-		Files: a.Files, Special: a.Special, Linked: a.Linked, Extended: a.Extended, Partial: a.Partial, Took: a.Took}
-	for _, path := range a.Changing {
-		t.Changing = append(t.Changing, string(path))
+	return checkpoint.Taken{Checkpoint: checkpoint.Checkpoint{Number: a.Number, IDs: checkpoint.IDs{Tree: a.Tree, Git: a.Git}},
+		Files: a.Files, Special: a.Special, Linked: a.Linked, Extended: a.Extended, Changing: Texts(a.Changing), Partial: a.Partial, Took: a.Took}
+}
+
+// Bytes returns texts for JSON, which would change one that is not UTF-8.
+func Bytes(texts []string) (all [][]byte) {
+	for _, text := range texts {
+		all = append(all, []byte(text))
 	}
-	return t
+	return all
+}
+
+// Texts is the reverse of [Bytes].
+func Texts(all [][]byte) (texts []string) {
+	for _, text := range all {
+		texts = append(texts, string(text))
+	}
+	return texts
 }
 
 const (
