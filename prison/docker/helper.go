@@ -70,7 +70,6 @@ func (h helper) create(ctx context.Context, e *engine, s prison.Spec) (id string
 	return id, e.Failed(ctx, "create helper container", err)
 }
 
-// runOnce runs a helper to its end.
 func (e *engine) runOnce(ctx context.Context, s prison.Spec, h helper) (status int, err error) {
 	id, err := h.create(ctx, e, s)
 	if err != nil {

@@ -146,7 +146,6 @@ func homeFolders(s prison.Spec) []dialect.Entry {
 	return []dialect.Entry{dialect.Folder(s.User, 0o700, s.UID, s.GID), dialect.Folder(path.Base(inside.StatusFolder), 0o700, s.UID, s.GID)}
 }
 
-// requiredEntries returns all required entries of the volume.
 func requiredEntries(s prison.Spec) []dialect.Entry {
 	entries := append(homeFolders(s), dialect.Folder(path.Base(accountsFolder), 0o755, 0, 0))
 	for _, file := range accounts(s) {

@@ -162,7 +162,6 @@ func endNetwork(ctx context.Context, dir string) error {
 	}
 }
 
-// keeperMessage is a message to a keeper.
 type keeperMessage struct {
 	End     bool            // the keeper must end
 	Watch   bool            // the keeper must keep the connection open as long as it runs

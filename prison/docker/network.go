@@ -40,7 +40,6 @@ const (
 // networkFiles are the files of a network in the prison's host folder.
 var networkFiles = []string{networkFolder + "/" + socketName, networkFolder, networkStateName, networkLockName}
 
-// networkState is the stored state of a network.
 type networkState struct {
 	Owner   string `json:"owner"`   // id of the container that has the interface
 	Started string `json:"started"` // when that container was started

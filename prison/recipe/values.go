@@ -41,7 +41,6 @@ func lazily(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 
-// os reads [os].
 func (t table) os() (o OS) {
 	t.only("base", "packages", "dockerfile")
 	var hasBase, hasFile bool
@@ -65,7 +64,6 @@ func inRepository(p string) bool {
 		p != ".." && !strings.HasPrefix(p, "../") && !slices.Contains(strings.Split(strings.ToLower(p), "/"), ".git")
 }
 
-// language reads [languages.<name>].
 func (t table) language(name string) (l Language) {
 	l.Name = name
 	if !t.knows(name) {
@@ -175,7 +173,6 @@ func (t table) commands(key string) []string {
 // fixed are the variables that every environment sets itself.
 var fixed = []string{"HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "TMPDIR"}
 
-// env reads [env].
 func (t table) env() (e Env) {
 	t.only("pass", "set")
 	e.Pass = words.Unique(t.texts("pass", "the name of a variable", variableName))

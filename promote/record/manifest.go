@@ -212,7 +212,6 @@ func (m Manifest) Encode() ([]byte, error) {
 	return append(content, '\n'), err
 }
 
-// manifestLimits bound a manifest that is read.
 var manifestLimits = bounded.Limits{Bytes: 4 << 20, Depth: 8, Keys: 100_000}
 
 // DecodeManifest reads a manifest.

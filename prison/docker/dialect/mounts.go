@@ -45,7 +45,6 @@ func isOdd(m mount.Mount) bool {
 	return m.Type == mount.TypeBind && (strings.ContainsAny(m.Source, ",\"\r\n") || !utf8.ValidString(m.Source))
 }
 
-// bindOf returns a mount as an element of Binds.
 func bindOf(m mount.Mount) string {
 	options := "rw"
 	if m.ReadOnly {

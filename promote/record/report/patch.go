@@ -21,7 +21,6 @@ type patch struct {
 	files    []filePatch
 }
 
-// filePatch is the change of one file.
 type filePatch struct {
 	path, what     string
 	added, removed int

@@ -72,7 +72,6 @@ func (m *material) idle(within stall) (longest stall) {
 	return longest
 }
 
-// sampled returns the time of a sample.
 func (m *material) sampled(i int) time.Time {
 	return m.Started.Add(time.Duration(m.samples[i].Millis) * time.Millisecond)
 }

@@ -230,7 +230,6 @@ type object struct {
 	err     error // it is not there
 }
 
-// errMissing reports an object that is not in the repository.
 var errMissing = errors.New("it is not in this repository")
 
 // read returns the objects that names stand for.

@@ -60,7 +60,6 @@ const place = `# This place
 - The network may be limited. A refused connection is a decision and not a fault: go on without it, and say what you missed.
 `
 
-// mebi is 1 MiB.
 const mebi = 1 << 20
 
 // npm returns the command that installs the npm package of an agent.

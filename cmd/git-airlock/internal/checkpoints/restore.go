@@ -151,7 +151,6 @@ func (o Restore) removesNew(plan *checkpoint.Restoring, again string) error {
 		Next: []string{again + "  # removes them, and the checkpoint that it makes before has them"}}
 }
 
-// plan plans a restore and shows the plan.
 func (k Keeper) plan(ctx context.Context, s *checkpoint.Store, c *files.Client, o Restore) (*checkpoint.Restoring, error) {
 	to, err := s.Find(o.Number)
 	if err != nil {

@@ -65,7 +65,6 @@ type Keys struct {
 	last  atomic.Pointer[lastKey]
 }
 
-// lastKey is the key that was typed last.
 type lastKey struct {
 	code byte
 	at   time.Time

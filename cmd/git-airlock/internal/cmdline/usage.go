@@ -120,7 +120,6 @@ func optionOf(p manual.Page, word string) *manual.Option {
 	return o
 }
 
-// noOption returns the error for an unknown option.
 func noOption(p manual.Page, word string) *ui.UsageError {
 	names := []string{"--help"}
 	for _, o := range p.Options {

@@ -97,7 +97,6 @@ func endOf(ctx, bounded context.Context, err error, limit time.Duration) error {
 	return err
 }
 
-// finishWithin is finish within a limit of time.
 func finishWithin(ctx context.Context, w inner.Workspace, dir string, limit time.Duration) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

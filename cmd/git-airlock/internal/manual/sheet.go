@@ -71,7 +71,6 @@ func topic(name string) string {
 	return string(text)
 }
 
-// topicNames returns the names of all topics.
 func topicNames() (names []string) {
 	files, _ := fs.Glob(topics, "topics/*.md")
 	for _, f := range files {

@@ -218,7 +218,6 @@ func holdsExplained(reasons []string) []Explained {
 	return all
 }
 
-// settingsExplained explains settings, each with its default.
 func settingsExplained(of []Setting) []Explained {
 	var all []Explained
 	for _, s := range of {

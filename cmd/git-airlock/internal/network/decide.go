@@ -127,7 +127,6 @@ func original(rules control.Rules, d egress.Decision) *control.Rule {
 	return nil
 }
 
-// about reports whether a rule is about connections to a target.
 func about(r control.Rule, t Target) bool {
 	parsed, err := egress.ParseRule(r.Text)
 	if err != nil || parsed.Requests() {

@@ -24,7 +24,6 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// errNothing reports that the branch has no commits for a pull request.
 var errNothing = errors.New("no commits for a pull request")
 
 // Propose describes the pull request of the checked-out branch. base is a branch of the remote, or empty for its default branch,
@@ -100,7 +99,6 @@ func ToPush(ctx context.Context, s *session.Session, p proposal.Proposal) ([]str
 	return lines, nil
 }
 
-// pushLine returns the command that pushes a branch.
 func pushLine(remote, branch string) string {
 	return "git push -u " + gitops.Pasteable(remote) + " " + gitops.Pasteable(branch)
 }

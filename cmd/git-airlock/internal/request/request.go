@@ -234,7 +234,6 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 	return given, err
 }
 
-// readSwitches reads the boolean options.
 func readSwitches(c *cli.Context, options gitops.Config, r *session.Request) (err error) {
 	read := func(key string, otherwise bool, option string) bool {
 		if c.IsSet(option) {

@@ -220,7 +220,6 @@ func (s *Session) startedWithout(r airlock.Record, a *Agent, typed []string) err
 	return &environment.Refusal{Text: fmt.Sprintf("the prison of %s was started without %s", r.ID, a.Name), Next: []string{next}}
 }
 
-// launchesSome reports whether a request launches a command.
 func (q Request) launchesSome() bool { return len(q.Command) > 0 || q.Agent != nil && !q.Agent.Asks }
 
 // launches returns the words of a message for what a request launches.

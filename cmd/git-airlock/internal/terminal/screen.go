@@ -103,7 +103,6 @@ func (g *grid) used() []row {
 	return g.rows[:n]
 }
 
-// terminal is the state of a terminal.
 type terminal struct {
 	width, height int
 	grid          // the visible screen

@@ -125,7 +125,6 @@ func (d document) pending(ctx context.Context, s *session.Session, r airlock.Rec
 // messagesLimit bounds the bytes of the messages in a document, all together.
 const messagesLimit = 16 << 20
 
-// addMessages adds the messages to the commits of the document.
 func (d document) addMessages(ctx context.Context, s *session.Session) error {
 	var ids []gitops.OID
 	var built []int

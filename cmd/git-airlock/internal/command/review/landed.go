@@ -104,7 +104,6 @@ func landedPart(ctx context.Context, s *session.Session, wanted verdict.Request)
 	return landedIn(ctx, s, wanted)
 }
 
-// decideLanded records a verdict on landed commits.
 func decideLanded(ctx context.Context, s *session.Session, wanted verdict.Request, chosen []outgoing.Commit) error {
 	if len(chosen) == 0 {
 		return nil

@@ -68,7 +68,6 @@ func reviewCommand() *cli.Command {
 	}, cmdline.Takes{Most: mostCommits})
 }
 
-// readList reads the list once.
 func readList(ctx context.Context, s *session.Session) (ui.Printed, error) {
 	r, err := hereOrNone(ctx, s)
 	if err != nil {
