@@ -122,7 +122,7 @@ var ruleCases = map[string][]ruleCase{
 		{name: "ignored by a line longer than is read", change: files{".gitignore": "." + strings.Repeat("*", 8<<10) + "\n"}},
 		{name: "its attributes, quoted", change: files{".gitattributes": "\"\\056devspace-7f3a/**\" filter=x\n"}, want: "hold", path: ".gitattributes"},
 		{name: "its attributes, badly quoted", change: files{".gitattributes": "\"\\9.devspace-7f3a/**\" filter=x\n"}},
-		{name: "by stars behind a literal part", change: files{".gitignore": "!.**/**\n"}, want: "hold", path: ".gitignore"},
+		{name: "by stars behind a literal part", change: files{".gitignore": "!/.**\n"}, want: "hold", path: ".gitignore"},
 		{name: "by an escaped slash", change: files{".gitignore": "!**\\/\n!.**\\/**\n!/**\n"}, want: "hold", path: ".gitignore"},
 		{name: "behind a byte order mark", change: files{".gitignore": "\ufeff!.*\n"}, want: "hold", path: ".gitignore"},
 		{name: "as a class", change: files{".gitignore": "![.]*[[:xdigit:]]/\r\n"}, want: "hold", path: ".gitignore"},
