@@ -10,12 +10,13 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote/hold"
 )
 
 // Base returns the checked-out commit, if a snapshot of it is possible.
 func Base(ctx context.Context, repo *gitops.Repository, config gitops.Config) (gitops.Head, error) {
-	if err := checkRefs(repo, config); err != nil {
+	if err := errors.Join(checkBackend(ctx, config), checkRefs(repo, config)); err != nil {
 		return gitops.Head{}, err
 	}
 	head, err := repo.Head(ctx)
@@ -51,4 +52,17 @@ func checkRefs(repo *gitops.Repository, config gitops.Config) error {
 	}
 	return environment.Advise(fmt.Errorf("extensions.refStorage is %s, but .git has refs, too, as they were before", gitops.Text(where)),
 		"git clone --no-local . NEW  # a repository with its refs in .git")
+}
+
+// refsVariable is the variable that git obeys instead of that setting, since git 2.54.
+const refsVariable = "GIT_REFERENCE_BACKEND"
+
+// checkBackend refuses a variable by which the user's git has other refs than the repository by itself.
+func checkBackend(ctx context.Context, config gitops.Config) error {
+	value, _ := hostenv.Original(refsVariable)
+	if value == "" || value == config.String(refsKey, "files") || !gitops.Since(ctx, 54) {
+		return nil
+	}
+	return environment.Advise(fmt.Errorf("%s is %s, so that git here has other refs than those that commits would land on", refsVariable, gitops.Text(value)),
+		"unset "+refsVariable)
 }
