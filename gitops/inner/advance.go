@@ -61,7 +61,7 @@ func (w Workspace) Unpack(ctx context.Context, pack io.Reader) error {
 const advance = `old=$1 new=$2 WRITTEN=
 dir=$GIT_DIR
 lock=$dir/index.lock next=$dir/index.$$ held=
-export old WRITTEN STAGE=$next.stage
+export old new WRITTEN STAGE=$next.stage
 g() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.untrackedCache=false -c core.splitIndex=false --literal-pathspecs "$@"; }
 end() { rm -rf "$next" "$next".* ${held:+"$lock"}; exit "$1"; }
 # hold locks the index. It fails if the index is locked.
@@ -74,10 +74,21 @@ changed() { g diff-tree -r -z --no-renames --no-ext-diff --ignore-submodules=non
 ` + operation + `
 onmain() { [ "$(g symbolic-ref -q HEAD)" = refs/heads/main ]; }
 at() { [ "$(g rev-parse -q --verify refs/heads/main)" = "$1" ]; }
-# obstacles lists the files at the paths of new files, and those in the place of their folders, which the old commit may have as a folder.
+# obstacles lists the files at the paths of new files, and those in the place of their folders, which the old commit may have as a folder. Git lists
+# no files in the folder of a submodule, nor anything named .git, so a folder with such files is listed itself.
 obstacles() {
+	changed --diff-filter=DT | xargs -0 -r sh -c 'for p; do
+		[ -d "$p" ] && [ ! -L "$p" ] && [ "$(git cat-file -t "$old:$p" 2>/dev/null)" != blob ] || continue
+		to=$p
+		until git rev-parse -q --verify "$new:$to" >/dev/null; do case $to in */*) to=${to%/*} ;; *) continue 2 ;; esac; done
+		[ "$(git cat-file -t "$new:$to" 2>/dev/null)" = tree ] || [ -z "$(find "./$p" ! -type d 2>&1 | head -c 1)" ] || printf "%s\0" "$p"
+	done' sh
 	changed --diff-filter=A | xargs -0 -r sh -c 'for p; do
-		if [ -d "$p" ] && [ ! -L "$p" ]; then git --literal-pathspecs ls-files -z --others -- "$p"; continue; fi
+		if [ -d "$p" ] && [ ! -L "$p" ]; then
+			git --literal-pathspecs ls-files -z --others -- "$p"
+			[ -z "$(find "./$p" -name .git 2>&1 | head -c 1)" ] || printf "%s\0" "$p"
+			continue
+		fi
 		if [ -e "$p" ] || [ -L "$p" ]; then [ "$WRITTEN" ] || printf "%s\0" "$p"; continue; fi
 		while case $p in */*) p=${p%/*} ;; *) false ;; esac; do
 			if [ -L "$p" ] || { [ -e "$p" ] && [ ! -d "$p" ]; }; then
@@ -88,17 +99,22 @@ obstacles() {
 }
 # stage writes the new files elsewhere, to be renamed, so that none is ever there in part.
 stage() { changed --diff-filter=d | GIT_INDEX_FILE=$next g checkout-index -q -z --stdin --prefix="$STAGE/"; }
-# write changes the files, the index and main.
+# write changes the files, the index and main. A submodule is a folder, which stays if there is one. The folder that a file replaces has no files:
+# see obstacles.
 write() {
 	echo "$new $$" >"$next.lock" && mv -f "$next.lock" "$lock" || return 1
 	changed --diff-filter=D | xargs -0 -r sh -c 'for p; do
-		rm -f -- "$p"
+		if [ -d "$p" ] && [ ! -L "$p" ]; then rmdir -- "$p" 2>/dev/null; else rm -f -- "$p"; fi
 		while case $p in */*) p=${p%/*} ;; *) false ;; esac; do rmdir -- "$p" 2>/dev/null || break; done
 	done' sh
 	changed --diff-filter=d | xargs -0 -r sh -c 'for p; do
 		[ -e "$STAGE/$p" ] || [ -L "$STAGE/$p" ] || continue
 		case $p in */*) [ -d "${p%/*}" ] || mkdir -p -- "${p%/*}" ;; esac
-		if [ -L "$p" ]; then rm -f -- "$p"; elif [ -d "$p" ]; then rmdir -- "$p"; fi && mv -f -- "$STAGE/$p" "$p" || exit 255
+		[ -d "$STAGE/$p" ] && [ ! -L "$STAGE/$p" ] && module=1 || module=
+		if [ -d "$p" ] && [ ! -L "$p" ]; then
+			[ ! "$module" ] || continue
+			find "./$p" -depth -type d -exec rmdir {} +
+		elif [ "$module" ] || [ -L "$p" ]; then rm -f -- "$p"; fi && mv -f -- "$STAGE/$p" "$p" || exit 255
 	done' sh || return 1
 	cp -p "$next" "$next.done" && mv -f "$next.done" "$dir/index" && g update-ref -m 'pull: Fast-forward' refs/heads/main "$new" "$old" || return 1
 	# A refreshed index only saves the agent's git time.

@@ -61,10 +61,13 @@ func (p pulled) workspace(prelude string) Workspace {
 
 const pulledFirst = `git init -q -b main .
 mkdir -p d/e f k; echo k >k/old; echo 1 >mod; echo 1 >gone; echo 1 >d/e/gone; echo 1 >file; echo 1 >f/inner; echo same >same; ln -s same link; echo x >"od\"d é"
-echo '*.o' >.gitignore; git add .; git commit -qm old`
+echo '*.o' >.gitignore; git add .
+mkdir -p s/moved s/tofile s/gone s/deep/in; echo 1 >s/tomodule; git add s/tomodule
+for m in moved tofile gone deep/in; do git update-index --add --cacheinfo 160000,1111111111111111111111111111111111111111,s/$m; done; git commit -qm old`
 
 const pulledSecond = `git rm -q gone d/e/gone file; rm -rf f; echo 2 >mod; mkdir file; echo 2 >file/in; echo 2 >f; mkdir -p n/m; echo new >n/m/new; echo k >k/new; ln -sf mod link; chmod +x mod; echo y >"od\"d é"; echo o >n/x.o
-git add -f .; git commit -qm new; git rev-parse HEAD; git reset -q --hard HEAD~; rm -rf n`
+git rm -rq --cached s; rm -rf s; mkdir -p s; echo 2 >s/tofile; echo 2 >s/deep; git add -f .
+for m in moved tomodule; do git update-index --add --cacheinfo 160000,2222222222222222222222222222222222222222,s/$m; done; mkdir s/moved s/tomodule; git commit -qm new; git rev-parse HEAD; git reset -q --hard HEAD~; rm -rf n`
 
 func newPulled(t *testing.T) pulled {
 	t.Helper()
@@ -85,12 +88,12 @@ func (p pulled) at(id gitops.OID) {
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	p := newPulled(t)
-	p.sh("echo o >mine.o; echo loose >loose; git config hook.x.event reference-transaction; git config hook.x.command false")
+	p.sh("echo o >mine.o; echo loose >loose; echo in >s/gone/in; git config hook.x.event reference-transaction; git config hook.x.command false")
 	if err := p.workspace("").Advance(t.Context(), p.old, p.new); err != nil {
 		t.Fatal(err)
 	}
 	p.at(p.new)
-	p.sh(`test -x mod; test "$(readlink link)" = mod; test ! -e d; test -f f; cat mine.o loose`)
+	p.sh(`test -x mod; test "$(readlink link)" = mod; test ! -e d; test -f f; cat mine.o loose s/gone/in`)
 }
 
 // TestAdvanceKeepsWork moves main beside changes of other files that are not committed, and beside marks in the index.
@@ -106,13 +109,15 @@ func TestAdvanceKeepsWork(t *testing.T) {
 		{"another mode", "chmod +x same"},
 		{"a folder of the removed files' has more", "echo new >d/e/new; echo new >d/new"},
 		{"assumed to be unchanged", "git update-index --assume-unchanged same; echo edit >>same"},
+		{"files in a submodule that moves", "echo in >s/moved/in"},
+		{"folders in the place of files", "mkdir -p s/tofile/a/b s/deep/in/a s/deep/b n/m/new/a"},
 		{"not checked out", "git update-index --skip-worktree same; echo edit >>same"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPulled(t)
 			p.sh(c.before)
-			const kept = `git ls-files -s -v same; git diff HEAD; git status --porcelain -uall; for f in same same/in d/e/new d/new; do ls -dl --time-style=full-iso $f && cat $f || :; done 2>&1`
+			const kept = `git ls-files -s -v same; git diff HEAD; git status --porcelain -uall; for f in same same/in d/e/new d/new s/moved/in; do ls -dl --time-style=full-iso $f && cat $f || :; done 2>&1`
 			before := p.sh(kept)
 			if err := p.workspace("").Advance(t.Context(), p.old, p.new); err != nil {
 				t.Fatal(err)
@@ -159,6 +164,9 @@ func TestAdvanceRefuses(t *testing.T) {
 		{"link for folder", "ln -s d n", InTheWay, "n"},
 		{"file for a folder of the commit", "rm -r k; echo mine >k", InTheWay, "k"},
 		{"link for a folder of the commit", "mv k .git/k; ln -s .git/k k", InTheWay, "k"},
+		{"in a submodule that becomes a file", "echo mine >s/tofile/in", InTheWay, "s/tofile"},
+		{"in a submodule whose folder becomes a file", "mkdir s/deep/in/a; echo mine >s/deep/in/a/b", InTheWay, "s/deep/in"},
+		{"git in a folder that becomes a file", "mkdir f/.git; echo mine >f/.git/in", InTheWay, "f"},
 		{"ignored in a folder that becomes a file", "echo mine >f/x.o", InTheWay, "f/x.o"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
