@@ -28,11 +28,15 @@ func (e *Engine) Resolve(ctx context.Context) (step gitops.OID, merging bool, er
 	if step, err = e.conflicting(ctx, f); err != nil {
 		return "", false, err
 	}
-	if err := e.mayEnter(ctx, f, step); err != nil || e.Repo.Dry {
+	merging = !e.Repo.IsAncestor(ctx, f.refs.tip, step)
+	if err = e.mayEnter(ctx, f, step); err == nil && merging {
+		err = hold.Staged(ctx, e.Repo, e.Dir(), f.refs.tip)
+	}
+	if err != nil || e.Repo.Dry {
 		return step, false, err
 	}
 	request := land.Landing{Branch: e.Record.Branch, Old: f.refs.tip, New: step, Message: "merge: bring back commits of airlock " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: f.config}
-	if merging = !e.Repo.IsAncestor(ctx, f.refs.tip, step); !merging {
+	if !merging {
 		err = land.Land(ctx, e.Repo, request)
 	} else if request.New, _, err = e.Repo.Bare().WithMemory(f.settings.Limits.Memory).MergeTree(ctx, f.refs.tip, step); err == nil {
 		// git merge overwrites ignored files.

@@ -12,6 +12,9 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
+// stagedNamed bounds the number of paths that the message of [Staged] names.
+const stagedNamed = 10
+
 // Collision returns the hold for changes of the user in the way of a landing. dir is the folder for the files with many paths.
 func Collision(ctx context.Context, repo *gitops.Repository, dir string, paths []string) ledger.Hold {
 	paths = slices.Clone(paths)
@@ -38,6 +41,21 @@ func Collision(ctx context.Context, repo *gitops.Repository, dir string, paths [
 	}
 	h.Next = putAside(ctx, repo, dir, paths)
 	return h
+}
+
+// Staged returns an [Error] if the user's index differs from the tip of the branch. Then git merge does not start, also where the merge changes no
+// such path (git-merge(1), "Pre-merge checks"). dir is the folder for the files with many paths.
+func Staged(ctx context.Context, repo *gitops.Repository, dir string, tip gitops.OID) error {
+	paths, err := repo.Records(ctx, gitops.Call{Args: []string{"diff-index", "--cached", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", string(tip)}})
+	if err != nil || len(paths) == 0 {
+		return err
+	}
+	h := Collision(ctx, repo, dir, paths)
+	if len(unmergedPaths(ctx, repo, paths)) == 0 {
+		h.Message = "git merges only if no changes are staged; you have staged " + words.List(h.Paths, stagedNamed)
+		h.Next = append([]string{"git commit"}, h.Next...)
+	}
+	return &Error{Hold: h}
 }
 
 // unmergedPaths returns those of the paths that have conflicts in the index, as after "git stash pop". An error comes up again when git runs the
