@@ -144,7 +144,7 @@ func (p *Plan) step(ctx context.Context, w *walked, l quarantine.Link, out bool,
 		if !out {
 			return nil
 		}
-		tree, err := t.Tree(ctx, p.Last.Inner) // its image is the one of the last landed commit
+		tree, err := t.Tree(ctx, p.beforeRoot(l.Commit))
 		w.trees[l.Commit] = tree
 		return err
 	}
@@ -178,6 +178,15 @@ func (p *Plan) step(ctx context.Context, w *walked, l quarantine.Link, out bool,
 		w.trees[l.Commit] = tree
 	}
 	return nil
+}
+
+// beforeRoot returns the commit whose tree a root commit gets that is left out: the last landed one, whose image it has. If that tree has
+// changes that the branch lacks, or a landed commit follows the root, it is the airlock's root, which the root's change counts from then.
+func (p *Plan) beforeRoot(root gitops.OID) gitops.OID {
+	if len(p.Again) > 0 || p.behind[root] {
+		return p.Ledger.Base.Inner
+	}
+	return p.Last.Inner
 }
 
 // setAside takes the commits that were left out from the chain, unless nothing stands after them. If some were set aside
