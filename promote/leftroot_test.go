@@ -226,3 +226,33 @@ func (w *world) works(r *rand.Rand, name string) {
 	}
 	w.commits(name, file, strings.Join(lines, "\n"))
 }
+
+// TestSideOfLeftOutCommit merges a side branch that begins at a commit that is left out. The user has a commit that the agent lacks, and the
+// side branch's commit does not undo it.
+func TestSideOfLeftOutCommit(t *testing.T) {
+	t.Parallel()
+	for name, out := range map[string]func(w *world){
+		"root":    func(w *world) { w.orphanMain("out", "out") },
+		"no root": func(w *world) { w.commits("out", "out", "out\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+			w.commits("x", "x", "x\n")
+			w.wantLanded("x")
+			w.mine("mine", "mine\n")
+			out(w)
+			w.leave("reject", "out")
+			w.side("s", "HEAD")
+			w.commits("z", "z", "z\n")
+			w.agent("merge", "-q", "-m", "m", "side-s")
+			w.cycle()
+			if got := w.files(); got != "a mine s x z" {
+				t.Errorf("the branch has %q", got)
+			}
+			if got := w.git("log", "--full-history", "--no-merges", "--format=%s", "main", "--", "mine"); got != "mine: mine" {
+				t.Errorf("%q change the user's file", got)
+			}
+		})
+	}
+}

@@ -101,11 +101,12 @@ func (t *Trees) Merge(ctx context.Context, base, ours, theirs gitops.OID) (gitop
 	return tree, conflicts, err
 }
 
-// standIn returns the image of a commit that is left out: the image of its first parent, or the branch's tip.
+// standIn returns the image of a commit that is left out: the image of its first parent, or the branch's tip. It does not count as one with the
+// same tree, because the tip can have commits of the user's.
 func (b *builder) standIn(l quarantine.Link) ledger.Pair {
-	p := ledger.Pair{Outer: b.on, Merged: b.plan.Last.Merged}
+	p := ledger.Pair{Outer: b.on}
 	if len(l.Parents) > 0 {
 		p, _ = b.image(l.Parents[0])
 	}
-	return ledger.Pair{Inner: l.Commit, Outer: p.Outer, Merged: p.Merged}
+	return ledger.Pair{Inner: l.Commit, Outer: p.Outer, Merged: true}
 }
