@@ -102,7 +102,7 @@ func (t *Trees) Merge(ctx context.Context, base, ours, theirs gitops.OID) (gitop
 }
 
 // standIn returns the image of a commit that is left out: the image of its first parent, or the branch's tip. It does not count as one with the
-// same tree, because the tip can have commits of the user's.
+// same tree, because the tip can have commits of the user.
 func (b *builder) standIn(l quarantine.Link) ledger.Pair {
 	p := ledger.Pair{Outer: b.on}
 	if len(l.Parents) > 0 {
