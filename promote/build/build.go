@@ -70,7 +70,7 @@ type Fresh struct {
 
 // Conflict is a commit that could not be built on the branch.
 type Conflict struct {
-	Commit  gitops.OID      // the inner commit, if it was set aside
+	Commit  gitops.OID      // the inner commit, if one alone conflicts
 	Paths   []string        // the paths with conflicts
 	Behind  bool            // it cannot even be pending, so the user cannot merge it
 	Refused string          // the patch engine's message, in place of Paths

@@ -162,20 +162,6 @@ func (f Facts) leftOut(inner gitops.OID) bool {
 	return slices.ContainsFunc(f.Earlier, func(a Aside) bool { return a.Commit == inner })
 }
 
-// Exact returns the newest pair with equal trees on whose outer commit the new commits can be built without the user's
-// commits. If the agent has lost synced commits, it is older than those.
-func (p *Plan) Exact() ledger.Pair {
-	n := len(p.Ledger.Landed)
-	if len(p.Lost) > 0 {
-		image, _ := p.Ledger.Image(p.found)
-		if image.Synced && !image.Merged {
-			return image
-		}
-		n = 1 + slices.IndexFunc(p.Ledger.Landed, func(l ledger.Pair) bool { return l.Outer == image.Outer })
-	}
-	return p.Ledger.Exact(n)
-}
-
 // newChain lists the new commits of a commit's first-parent history, oldest first, and returns the commit before them.
 // If the history ends in a root of its own, that is the airlock's root.
 func (p *Plan) newChain(tip gitops.OID) (chain []gitops.OID, found gitops.OID) {

@@ -149,16 +149,6 @@ func (l *Ledger) LeftOut() []gitops.OID {
 	return left
 }
 
-// Exact returns, of the first n landed pairs, the newest one whose two trees are equal, or the base if there is none.
-func (l *Ledger) Exact(n int) Pair {
-	for _, p := range slices.Backward(l.Landed[:n]) {
-		if !p.Merged {
-			return p
-		}
-	}
-	return l.Base
-}
-
 // Newest returns the inner commit of the newest pending pair, or of the last landed one.
 func (l *Ledger) Newest() gitops.OID {
 	if n := len(l.Tail); n > 0 {
