@@ -122,7 +122,7 @@ func TestRandomAddresses(t *testing.T) {
 			}
 			var p procfs
 			m := p.image(c.Process.Pid)
-			for ; !m.complete(); m = p.image(c.Process.Pid) { // the kernel still loads it
+			for ; !m.complete() || m.heap == 0; m = p.image(c.Process.Pid) { // the kernel still loads it
 				time.Sleep(time.Millisecond)
 			}
 			images = append(images, m)

@@ -44,8 +44,9 @@ func (m image) same(before image) bool {
 // executes again has the same ones.
 func (m image) sure(before image) bool { return before.forked || m.random }
 
-// complete reports whether the kernel has finished loading a program.
-func (m image) complete() bool { return m.stack != 0 && m.argFrom != 0 && m.environTo != 0 }
+// complete reports whether the kernel has noted the addresses of a program that it loads. It notes those of the code and the data last, and
+// codeFrom is never zero then, also for a program without code of its own.
+func (m image) complete() bool { return m.codeFrom != 0 && m.argFrom != 0 && m.environTo != 0 }
 
 // forkedOnly is PF_FORKNOEXEC of the kernel: a process has the flag from its beginning until it executes a program.
 const forkedOnly = 0x40
