@@ -32,8 +32,7 @@ func (g *Git) Noted(ctx context.Context, ref string, revisions []string, options
 	if len(revisions) == 0 {
 		return nil, nil // git log would list HEAD
 	}
-	args := []string{"log", "-z", "--no-show-signature", "--no-color", "--no-decorate", "--encoding=UTF-8", "--no-notes",
-		"--format=" + notedFields, "--ignore-missing", "--stdin"}
+	args := []string{"log", "-z", "--no-show-signature", "--no-color", "--no-decorate", "--no-notes", "--format=" + notedFields, "--ignore-missing", "--stdin"}
 	if ref != "" {
 		args = append(args, "--notes="+ref)
 	}

@@ -99,8 +99,9 @@ const (
 	stderrLimit = 4 << 10
 )
 
-// noMailmap keeps git log from reading .mailmap, which takes minutes for a file with many lines. No format that we use needs it.
-const noMailmap = "log.mailmap=false"
+// readLogs has settings for what the program reads of git log. A .mailmap with many lines takes minutes, and none of our formats needs it. Without an
+// encoding here, git converts its whole output, with the ids and separators, to the user's i18n.logOutputEncoding or i18n.commitEncoding.
+var readLogs = []string{"log.mailmap=false", "i18n.logOutputEncoding=UTF-8"}
 
 // alwaysConfig applies to every command on the host. Git runs no hooks (a path below a device cannot contain any), no fsmonitor, no gc in the middle
 // of a landing, no remote helper, and no git in the folder of a submodule for a diff.
@@ -112,8 +113,7 @@ var alwaysConfig = append([]string{
 	"submodule.recurse=false",
 	"diff.submodule=short",
 	"advice.graftFileDeprecated=false",
-	noMailmap,
-}, confighook.Off...)
+}, slices.Concat(readLogs, confighook.Off)...)
 
 // hooksByName reports whether git runs hooks of the configuration in spite of alwaysConfig.
 var hooksByName = sync.OnceValue(func() bool {

@@ -97,7 +97,7 @@ func (g *gathering) describe(ctx context.Context, lines []record.Commit) error {
 	for _, c := range lines {
 		fmt.Fprintln(&names, c.Outer)
 	}
-	records, err := g.Prisons.Repo.Records(ctx, gitops.Call{Args: []string{"log", "-z", "--no-walk=unsorted", "--stdin", "--no-notes", "--encoding=UTF-8", "--format=%H %T%x09%P%x09%s"},
+	records, err := g.Prisons.Repo.Records(ctx, gitops.Call{Args: []string{"log", "-z", "--no-walk=unsorted", "--stdin", "--no-notes", "--format=%H %T%x09%P%x09%s"},
 		Stdin: strings.NewReader(names.String())})
 	if err != nil {
 		return err
@@ -205,7 +205,7 @@ func (g *gathering) patches(ctx context.Context, names, content string) ([]byte,
 	// With statistics, git writes a line "---" after the message, as format-patch does. A message cannot pass for changes then: no
 	// change can go on across this line and the empty line after the statistics.
 	err := g.Prisons.Repo.Look(ctx, gitops.Call{Args: []string{"-c", "diff.suppressBlankEmpty=false", "log", "--no-walk=unsorted", "--stdin", "--no-notes", "--no-show-signature",
-		"--no-color", "--no-ext-diff", "--no-textconv", "--encoding=UTF-8", "--format=email", "--patch-with-stat", "--full-index", content,
+		"--no-color", "--no-ext-diff", "--no-textconv", "--format=email", "--patch-with-stat", "--full-index", content,
 		"--diff-merges=first-parent", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", "-O/dev/null"},
 		Stdin: strings.NewReader(names), Stdout: gitops.CapOutput(&out, record.MaxFile+1), For: gitTime})
 	if out.Len() >= record.MaxFile || err != nil && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && out.Len() > record.MaxFile/2 {

@@ -309,7 +309,7 @@ const loggedCommits = 1000
 func logOf(c *cli.Context, s *session.Session, revisions string, printer *recordPrinter) error {
 	var notes bytes.Buffer
 	if err := s.Repo.Log(c.Context, s.Repo.Top, &notes, false, "--no-walk=unsorted", fmt.Sprint("--max-count=", loggedCommits),
-		"--notes="+promote.EgressRef, "--format=commit %h %s%n%N", "--end-of-options", revisions, "--"); err != nil {
+		"--notes="+promote.EgressRef, "--encoding=UTF-8", "--format=commit %h %s%n%N", "--end-of-options", revisions, "--"); err != nil {
 		return err
 	}
 	here, dir := "", ""
