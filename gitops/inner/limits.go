@@ -34,6 +34,8 @@ type Invalid struct {
 	Stalled bool
 	// For is the path in the workspace for which git waited, empty if it is unknown.
 	For string
+	// Setting is the setting of the inner repository without which git there would find what it needs, empty if there is none.
+	Setting string
 }
 
 func (e *Invalid) Error() string { return e.Reason }

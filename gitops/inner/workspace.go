@@ -202,9 +202,15 @@ func (w Workspace) Main(ctx context.Context) (gitops.OID, error) {
 	return "", err
 }
 
-// seeMain prints what is at the path of main's file when that is not a ref that git can read. An empty folder
-// counts as nothing, since git removes it.
-const seeMain = `f=$1/.git/refs/heads/main
+// refStorage is the setting for the format of the refs and, since git 2.54, for their place, which can be outside of .git.
+const refStorage = "extensions.refStorage"
+
+// seeMain prints what is at the path of main's file when that is not a ref that git can read. An empty folder counts as nothing, since git
+// removes it. If .git has main, but refStorage names another place for the refs, seeMain prints "elsewhere " and this place.
+const seeMain = `f=$1/.git/refs/heads/main p=$1/.git/packed-refs
+s=$(GIT_DIR=/ git config --file "$1/.git/config" ` + refStorage + ` | head -c 60)
+has() { [ -f "$f" ] || { [ -f "$p" ] && grep -q ' refs/heads/main$' "$p"; }; }
+if [ -n "$s" ] && [ "$s" != files ] && has; then printf 'elsewhere %s' "$s"; exit; fi
 if [ -L "$f" ]; then echo 'is a symbolic link that leads to no ref'
 elif [ -d "$f" ]; then for e in "$f"/*; do if [ -e "$e" ]; then echo 'is a folder'; fi; break; done
 elif [ -f "$f" ] && [ -s "$f" ]; then printf 'holds '; head -c 60 "$f"
@@ -217,7 +223,11 @@ func (w Workspace) brokenMain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	out, _, err := w.output(ctx, seeMain, w.Dir)
-	if text := strings.TrimSpace(out); text != "" {
+	text := strings.TrimSpace(out)
+	if place, elsewhere := strings.CutPrefix(text, "elsewhere "); elsewhere {
+		return &Invalid{Setting: refStorage, Reason: fmt.Sprintf("%s is %s, which has no ref %s, but .git has it", refStorage, gitops.Text(place), Main)}
+	}
+	if text != "" {
 		return Invalidf("the ref %s is broken: it %s", Main, gitops.Text(text))
 	}
 	return err

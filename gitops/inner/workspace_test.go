@@ -60,3 +60,36 @@ func TestMainIsBrokenOrAbsent(t *testing.T) {
 		t.Errorf("packed, and the commit is missing: %q, %v; the export has to say so", id, err)
 	}
 }
+
+// TestRefsElsewhere has a main that git does not find, because a setting names another place for the refs.
+func TestRefsElsewhere(t *testing.T) {
+	t.Parallel()
+	w := gitopstest.New(t)
+	w.CommitAll(gitopstest.Files{"a": "1"})
+	inside, config := workspaceAt(w.Top), filepath.Join(w.Top, ".git", "config")
+	for _, c := range []struct {
+		value, change string
+		elsewhere     bool
+	}{
+		{"files:///nowhere", "nothing", true},
+		{"files", "nothing", false},
+		{"reftable", "pack-refs", true},
+		{"reftable", "branch", false}, // its name is not main then
+	} {
+		switch c.change {
+		case "pack-refs":
+			w.Run("pack-refs", "--all")
+		case "branch":
+			w.Run("branch", "-m", "other")
+		}
+		before, err := os.ReadFile(config)
+		gitopstest.Check(t, err)
+		gitopstest.Check(t, os.WriteFile(config, []byte(string(before)+"[extensions]\n\trefStorage = "+c.value+"\n"), 0o644))
+		var refused *Invalid
+		err = inside.brokenMain(t.Context()) // older gits do not know the setting
+		if got := errors.As(err, &refused) && refused.Setting == refStorage && strings.Contains(refused.Reason, c.value); got != c.elsewhere {
+			t.Errorf("%s, %s: %v", c.value, c.change, err)
+		}
+		gitopstest.Check(t, os.WriteFile(config, before, 0o644))
+	}
+}

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -16,7 +17,12 @@ func InnerInvalid(cause *inner.Invalid) ledger.Hold {
 		next = []string{"git airlock visit -- rm -rf -- " + gitops.Pasteable(cause.For)}
 	case cause.Stalled:
 		next = next[1:]
-	case strings.Contains(cause.Reason, unknownExtension):
+	case cause.Setting != "":
+		next = []string{settings + "--unset " + cause.Setting}
+	case strings.Contains(cause.Reason, withoutRust):
+		cause = cause.In(compatObjectFormat)
+		next = withoutExtensions(cause.Reason)
+	case slices.ContainsFunc(wrongExtension, func(said string) bool { return strings.Contains(cause.Reason, said) }):
 		next = withoutExtensions(cause.Reason)
 	}
 	return ledger.Hold{Reason: ledger.InnerInvalid, Message: inOneLine.Replace(cause.Reason), Next: next}
@@ -25,22 +31,37 @@ func InnerInvalid(cause *inner.Invalid) ledger.Hold {
 // inOneLine joins the list after a message of git, which has one entry in a line.
 var inOneLine = strings.NewReplacer(`:; \t`, ": ", `; \t`, ", ")
 
-// unknownExtension is git's error about a repository of a newer git (setup.c).
-const unknownExtension = "unknown repository extension"
+// compatObjectFormat is a setting that makes git look for a second id of each object.
+const compatObjectFormat = "extensions.compatObjectFormat"
 
-// withoutExtensions returns the commands after which the prison's git, which is older than the one that the agent ran, can read the inner
-// repository. Refs in the new format can be converted only by a git that knows it.
+// withoutRust is git's error about compatObjectFormat if git was built without Rust (setup.c).
+const withoutRust = "compatibility hash algorithm support requires Rust"
+
+// wrongExtension has git's errors about extensions of the repository (setup.c): those of a newer git, those that a repository of version 0
+// cannot have, and those with a value that git does not know. All of them name the extension. The last error is about the version.
+var wrongExtension = []string{"unknown repository extension", "v1-only extension", "invalid value for 'extensions.", laterVersion}
+
+const laterVersion = "Expected git repo version"
+
+// settings begins a command on the settings of the inner repository. In a repository, git config reads the settings first, and some of the
+// errors above end it. With this GIT_DIR, it is in no repository.
+const settings = "git airlock visit -- env GIT_DIR=/ git config --file .git/config "
+
+// withoutExtensions returns the commands after which the prison's git can read the inner repository. Refs in the format of a newer git than the
+// prison's can be converted only by a git that knows it.
 func withoutExtensions(reason string) (next []string) {
 	for _, c := range []struct{ extension, command string }{
-		{"relativeworktrees", "-- git config --file .git/config --unset extensions.relativeWorktrees"},
-		{"refstorage", " # there, with the git that the agent ran: git refs migrate --ref-format=files"},
-		{"refstorage", "-- git config --file .git/config --unset extensions.refStorage  # if .git/reftable has no refs"},
+		{strings.ToLower(laterVersion), settings + "core.repositoryFormatVersion 1"},
+		{"relativeworktrees", settings + "--unset extensions.relativeWorktrees"},
+		{"compatobjectformat", settings + "--unset " + compatObjectFormat},
+		{"refstorage", "git airlock visit  # there, with the git that the agent ran: git refs migrate --ref-format=files"},
+		{"refstorage", settings + "--unset extensions.refStorage  # if .git/reftable has no refs"},
 	} {
-		if strings.Contains(reason, c.extension) {
-			next = append(next, "git airlock visit "+c.command)
+		if strings.Contains(strings.ToLower(reason), c.extension) {
+			next = append(next, c.command)
 		}
 	}
-	return append(next, "git airlock visit -- git config --file .git/config --get-regexp '^extensions[.]'")
+	return append(next, settings+"--get-regexp '^extensions[.]'")
 }
 
 // refsShown bounds the refs in the message of a hold.
