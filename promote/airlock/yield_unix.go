@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -52,8 +53,11 @@ func (s Store) want() *os.File {
 	return f
 }
 
-// wanted reports whether another process waits for the store's lock.
+// wanted reports whether another process waits for the store's lock. No process may be started meanwhile: until it executes its program, it
+// would have a copy of the open file with our lock, which the next call would take for the lock of a process that waits.
 func (s Store) wanted() bool {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	f, err := os.Open(s.root())
 	if err != nil {
 		return false

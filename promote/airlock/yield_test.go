@@ -1,0 +1,35 @@
+package airlock
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
+)
+
+// TestWanted asks whether another process waits for the lock, while this process starts others all the time.
+func TestWanted(t *testing.T) {
+	t.Parallel()
+	s := Open(&gitops.Repository{CommonDir: t.TempDir()})
+	gitopstest.Check(t, os.Mkdir(s.root(), 0o700))
+	for range 2 {
+		go func() {
+			for t.Context().Err() == nil {
+				_ = exec.CommandContext(t.Context(), "true").Run()
+			}
+		}()
+	}
+	for begun, asked := time.Now(), 0; asked < 50_000 && time.Since(begun) < 2*time.Second; asked++ {
+		if s.wanted() {
+			t.Fatalf("nobody waits, and the answer %d is that somebody does", asked)
+		}
+	}
+	waits := s.want()
+	if !s.wanted() {
+		t.Error("the answer is no, although somebody waits")
+	}
+	waits.Close()
+}
