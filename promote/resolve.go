@@ -18,7 +18,7 @@ var ErrNoConflict = errors.New("no conflict is held")
 // Resolve brings the first conflicting pending commit to the branch. Usually it starts a merge in the user's working tree, as git merge
 // does, and merging is true: once the user commits the merge, the commit counts as landed and the others continue. If the user has only
 // taken landed commits off the branch, Resolve fast-forwards to the commit. A [hold.Error] reports what would hold a landing, too: the
-// rules, a verdict, or files of the user in the way. A dry run only returns the commit.
+// rules, a verdict, or files of the user in the way. A dry run only checks that.
 func (e *Engine) Resolve(ctx context.Context) (step gitops.OID, merging bool, err error) {
 	f, unlock, err := e.lockedFacts(ctx)
 	if err != nil {
@@ -28,24 +28,22 @@ func (e *Engine) Resolve(ctx context.Context) (step gitops.OID, merging bool, er
 	if step, err = e.conflicting(ctx, f); err != nil {
 		return "", false, err
 	}
-	merging = !e.Repo.IsAncestor(ctx, f.refs.tip, step)
-	if err = e.mayEnter(ctx, f, step); err == nil && merging {
-		err = hold.Staged(ctx, e.Repo, e.Dir(), f.refs.tip)
-	}
-	if err != nil || e.Repo.Dry {
+	if err = e.mayEnter(ctx, f, step); err != nil {
 		return step, false, err
 	}
 	request := land.Landing{Branch: e.Record.Branch, Old: f.refs.tip, New: step, Message: "merge: bring back commits of airlock " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: f.config}
-	if !merging {
-		err = land.Land(ctx, e.Repo, request)
-	} else if request.New, _, err = e.Repo.Bare().WithMemory(f.settings.Limits.Memory).MergeTree(ctx, f.refs.tip, step); err == nil {
-		// git merge overwrites ignored files.
+	switch merging = !e.Repo.IsAncestor(ctx, f.refs.tip, step); {
+	case merging:
+		err = hold.CheckMerge(ctx, e.Repo, request, f.settings.Limits.Memory)
+	case e.Repo.Dry:
 		err = land.Check(ctx, e.Repo, request)
+	default:
+		err = land.Land(ctx, e.Repo, request)
 	}
 	if collision, ok := errors.AsType[*land.CollisionError](err); ok {
 		return "", false, &hold.Error{Hold: e.Collision(ctx, collision.Paths)}
 	}
-	if err == nil && merging {
+	if err == nil && merging && !e.Repo.Dry {
 		err = e.Repo.StartMerge(ctx, step)
 	}
 	return step, merging, hold.Crashed(step, err)

@@ -67,12 +67,15 @@ func (b *Bridge) stores() []string {
 }
 
 // environment returns the variables that make git read all the stores and write to the bridge's store.
-func (b *Bridge) environment() []string {
+func (b *Bridge) environment() []string { return Writing(b.dir, b.stores()...) }
+
+// Writing returns the variables that make git write objects to a folder. Git reads the objects of that folder and of the other stores.
+func Writing(folder string, stores ...string) []string {
 	var quoted []string
-	for _, store := range b.stores() {
+	for _, store := range stores {
 		quoted = append(quoted, quoteStore(store))
 	}
-	return []string{"GIT_OBJECT_DIRECTORY=" + b.dir, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + strings.Join(quoted, ":")}
+	return []string{"GIT_OBJECT_DIRECTORY=" + folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + strings.Join(quoted, ":")}
 }
 
 // quoteStore quotes a path for GIT_ALTERNATE_OBJECT_DIRECTORIES, git(1).

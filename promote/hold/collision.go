@@ -12,9 +12,6 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// stagedNamed bounds the number of paths that the message of [Staged] names.
-const stagedNamed = 10
-
 // Collision returns the hold for changes of the user in the way of a landing. dir is the folder for the files with many paths.
 func Collision(ctx context.Context, repo *gitops.Repository, dir string, paths []string) ledger.Hold {
 	paths = slices.Clone(paths)
@@ -43,29 +40,19 @@ func Collision(ctx context.Context, repo *gitops.Repository, dir string, paths [
 	return h
 }
 
-// Staged returns an [Error] if the user's index differs from the tip of the branch. Then git merge does not start, also where the merge changes no
-// such path (git-merge(1), "Pre-merge checks"). dir is the folder for the files with many paths.
-func Staged(ctx context.Context, repo *gitops.Repository, dir string, tip gitops.OID) error {
-	paths, err := repo.Records(ctx, gitops.Call{Args: []string{"diff-index", "--cached", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", string(tip)}})
-	if err != nil || len(paths) == 0 {
-		return err
-	}
-	h := Collision(ctx, repo, dir, paths)
-	if len(unmergedPaths(ctx, repo, paths)) == 0 {
-		h.Message = "git merges only if no changes are staged; you have staged " + words.List(h.Paths, stagedNamed)
-		h.Next = append([]string{"git commit"}, h.Next...)
-	}
-	return &Error{Hold: h}
-}
-
 // unmergedPaths returns those of the paths that have conflicts in the index, as after "git stash pop". An error comes up again when git runs the
 // next time.
-func unmergedPaths(ctx context.Context, repo *gitops.Repository, paths []string) (both []string) {
-	entries, _ := repo.Records(ctx, gitops.Call{Args: []string{"ls-files", "-z", "--unmerged"}})
+func unmergedPaths(ctx context.Context, repo *gitops.Repository, paths []string) []string {
+	both, _ := conflicted(ctx, repo)
+	return slices.DeleteFunc(both, func(p string) bool { return !slices.Contains(paths, p) })
+}
+
+// conflicted returns the paths that have conflicts in the index.
+func conflicted(ctx context.Context, repo *gitops.Repository) (paths []string, err error) {
+	entries, err := repo.Records(ctx, gitops.Call{Args: []string{"ls-files", "-z", "--unmerged"}})
 	for _, entry := range entries {
-		if _, p, _ := strings.Cut(entry, "\t"); slices.Contains(paths, p) && !slices.Contains(both, p) {
-			both = append(both, p)
-		}
+		_, p, _ := strings.Cut(entry, "\t")
+		paths = append(paths, p)
 	}
-	return both
+	return slices.Compact(paths), err // one entry for each side
 }

@@ -210,11 +210,14 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 	if err != nil {
 		return err
 	}
-	if s.Dry {
+	switch {
+	case s.Dry && merging:
 		s.Report.Say("would merge %.12s into %s", commit, r.BranchName())
 		return nil
-	}
-	if !merging {
+	case s.Dry:
+		s.Report.Say("would fast-forward %s to %.12s", r.BranchName(), commit)
+		return nil
+	case !merging:
 		return l.land(ctx, promote.Options{}, before)
 	}
 	return &environment.Refusal{

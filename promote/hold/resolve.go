@@ -1,0 +1,57 @@
+package hold
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/land"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/words"
+)
+
+// stagedNamed bounds the number of paths that a message about staged changes names.
+const stagedNamed = 10
+
+// CheckMerge returns an error if git merge would not merge the commit New of a request into the checked-out Old, or would overwrite files of the
+// user: an [Error] for staged changes, or a *[land.CollisionError]. Git itself does not refuse to overwrite ignored files. CheckMerge changes
+// nothing, and can be used in a dry run. Merging may use memory bytes.
+func CheckMerge(ctx context.Context, repo *gitops.Repository, request land.Landing, memory int64) error {
+	if err := staged(ctx, repo, request.Dir, request.Old); err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp(request.Dir, land.ScratchPrefix)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	writing := quarantine.Writing(scratch, filepath.Join(repo.CommonDir, "objects"))
+	apart := *repo
+	apart.Git = repo.With(writing...)
+	apart.Dry = false
+	if request.New, _, err = apart.Bare().With(writing...).WithMemory(memory).MergeTree(ctx, request.Old, request.New); err != nil {
+		return err
+	}
+	return land.Check(ctx, &apart, request)
+}
+
+// staged returns an [Error] if the user's index differs from the tip of the branch. Then git merge does not start, also where the merge changes no
+// such path (git-merge(1), "Pre-merge checks"). dir is the folder for the files with many paths.
+func staged(ctx context.Context, repo *gitops.Repository, dir string, tip gitops.OID) error {
+	paths, err := stagedPaths(ctx, repo, string(tip))
+	if err != nil || len(paths) == 0 {
+		return err
+	}
+	h := Collision(ctx, repo, dir, paths)
+	if len(unmergedPaths(ctx, repo, paths)) == 0 {
+		h.Message = "git merges only if no changes are staged; you have staged " + words.List(h.Paths, stagedNamed)
+		h.Next = append([]string{"git commit"}, h.Next...)
+	}
+	return &Error{Hold: h}
+}
+
+// stagedPaths returns the paths at which the index differs from a commit.
+func stagedPaths(ctx context.Context, repo *gitops.Repository, commit string) ([]string, error) {
+	return repo.Records(ctx, gitops.Call{Args: []string{"diff-index", "--cached", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", commit}})
+}
