@@ -2,12 +2,15 @@ package hold
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -54,4 +57,44 @@ func staged(ctx context.Context, repo *gitops.Repository, dir string, tip gitops
 // stagedPaths returns the paths at which the index differs from a commit.
 func stagedPaths(ctx context.Context, repo *gitops.Repository, commit string) ([]string, error) {
 	return repo.Records(ctx, gitops.Call{Args: []string{"diff-index", "--cached", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", commit}})
+}
+
+// Merging returns the message on a merge that was started because of a conflict, with what the user must do, and the next commands. holds are those
+// before the merge.
+func Merging(ctx context.Context, repo *gitops.Repository, commit gitops.OID, branch gitops.Text, holds []ledger.Hold) (text string, next []string) {
+	text = fmt.Sprintf("merging %.12s into %s", commit, branch)
+	both, err := conflicted(ctx, repo)
+	conflicts, merged := len(both) > 0 || err != nil, words.List(mergedAlone(ctx, repo, commit, both, holds), stagedNamed)
+	switch {
+	case conflicts && merged == "":
+		text += "; resolve the conflicts and commit"
+	case conflicts:
+		text += fmt.Sprintf("; resolve the conflicts, check what git has merged by itself in %s, and commit", merged)
+	case merged != "":
+		text += fmt.Sprintf("; check what git has merged by itself in %s, and commit", merged)
+	default:
+		text += " without a conflict; commit"
+	}
+	if conflicts {
+		next = append(next, "git status")
+	}
+	if merged != "" {
+		next = append(next, "git diff --cached")
+	}
+	return text + ", then landing continues", append(next, "git commit", "git merge --abort")
+}
+
+// mergedAlone returns the paths of the first conflict that git has merged without the user, escaped. Where the user has taken the lines of a landed
+// commit back, these lines are the same as in the commit on which the agent's one is built, so that git sees no change of the user.
+func mergedAlone(ctx context.Context, repo *gitops.Repository, commit gitops.OID, both []string, holds []ledger.Hold) []string {
+	conflict := slices.IndexFunc(holds, func(h ledger.Hold) bool { return h.Reason == ledger.Conflict })
+	paths, err := stagedPaths(ctx, repo, "HEAD")
+	if conflict < 0 || err != nil {
+		return nil
+	}
+	paths = slices.DeleteFunc(paths, func(p string) bool {
+		// Git gives a file another name if the other side has a folder at its path.
+		return slices.Contains(both, p) || slices.Contains(both, p+"~HEAD") || slices.Contains(both, p+"~"+string(commit))
+	})
+	return slices.DeleteFunc(gitops.Escaped(paths), func(p string) bool { return !slices.Contains(holds[conflict].Paths, p) })
 }

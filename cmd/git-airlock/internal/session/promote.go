@@ -197,8 +197,9 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 	if err != nil {
 		return err
 	}
+	var o ledger.Outcome
 	if !s.Dry {
-		if _, err := l.drain(ctx, promote.Options{Unchecked: true, Spared: true}); err != nil {
+		if o, err = l.drain(ctx, promote.Options{Unchecked: true, Spared: true}); err != nil {
 			return err
 		}
 	}
@@ -220,9 +221,8 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 	case !merging:
 		return l.land(ctx, promote.Options{}, before)
 	}
-	return &environment.Refusal{
-		Text: fmt.Sprintf("merging %.12s into %s; resolve the conflicts and commit, then landing continues", commit, r.BranchName()),
-		Next: []string{"git status", "git commit", "git merge --abort"}}
+	text, next := hold.Merging(ctx, l.engine.Repo, commit, r.BranchName(), o.Holds)
+	return &environment.Refusal{Text: text, Next: next}
 }
 
 // decide records the user's decisions on commits that a rule holds. A dry run only checks them.
