@@ -93,12 +93,13 @@ func (r Request) isNew(a history.Aside, pending []ledger.Pair) bool {
 
 // asideApart builds the commits that were set aside without the user's commits, because the two conflict.
 func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict) (Built, error) {
+	remote := ""
 	b, err := r.asideOnPlace(ctx, unbuilt[0])
 	if err == nil && b == nil && r.Plan.Aside[0].Commit == unbuilt[0].Commit {
 		var onto gitops.OID
 		if onto, err = r.apart(ctx); err == nil {
 			if b, _, err = r.asideOn(ctx, onto, unbuilt[0].Commit, unbuilt[0].Commit); r.unreadable(ctx, err) {
-				b, err = nil, nil
+				b, err, remote = nil, nil, r.promisor(ctx)
 			}
 		}
 	}
@@ -107,6 +108,7 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 	}
 	built = built.with(unbuilt, b == nil)
 	if b == nil {
+		built.Stopped[0].Remote = remote
 		return built, nil
 	}
 	built.Apart, built.Off = true, r.isOff(ctx, r.Plan.Last.Outer) && (b.apart != "" || r.isOff(ctx, b.onto))

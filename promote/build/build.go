@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
@@ -73,6 +74,7 @@ type Conflict struct {
 	Commit  gitops.OID      // the inner commit, if one alone conflicts
 	Paths   []string        // the paths with conflicts
 	Behind  bool            // it cannot even be pending, so the user cannot merge it
+	Remote  string          // set if a partial clone lacks files without which it cannot be pending: the remote that has them
 	Refused string          // the patch engine's message, in place of Paths
 	Crash   error           // git ended by a signal when it merged the commit, in place of Paths
 	Lacking *ledger.Dropped // set if the commit does not apply without commits that are left out
@@ -223,7 +225,7 @@ func (r Request) onNoPlace(ctx context.Context, links []quarantine.Link, built B
 	b, err := r.build(ctx, links, nil, onto, theirsFirst)
 	switch {
 	case r.unreadable(ctx, err):
-		built.Stopped[0].Behind = true // it cannot be pending
+		built.Stopped[0].Remote = r.promisor(ctx)
 		return built, nil
 	case b.stopped != nil && len(b.fresh) == 0:
 		b.stopped.Behind, built.Stopped = true, nil
@@ -336,6 +338,17 @@ func (r Request) unreadable(ctx context.Context, err error) bool {
 	}
 	config, err := r.Repo.Config(ctx)
 	return err == nil && config.Partial()
+}
+
+// promisor returns the remote that has the files that a partial clone lacks.
+func (r Request) promisor(ctx context.Context) string {
+	config, _ := r.Repo.Config(ctx)
+	for _, key := range config.Keys() {
+		if name, found := strings.CutSuffix(strings.TrimPrefix(key, "remote."), ".promisor"); found {
+			return name
+		}
+	}
+	return cmp.Or(config["extensions.partialclone"], "origin")
 }
 
 // places returns commits of the branch, newest first: the newest one whose changes the agent has, and the parents of older commits that change one of

@@ -16,6 +16,9 @@ const Resolve = "git airlock promote --resolve"
 // nameFirst is the command that names the hold of the commits that come before a conflict. It starts the merge once they are out of the way.
 const nameFirst = Resolve + "  # names what comes first, or starts the merge"
 
+// thenMerge is the command that starts the merge once a partial clone has the files for it.
+const thenMerge = Resolve + "  # then starts the merge"
+
 // Conflict returns the hold of a commit that changes the same lines as the user's commits, that git am does not apply, or that needs a
 // dropped commit. landed reports that commits of the agent have landed. refused is [history.Plan.RefusedBefore].
 func Conflict(c build.Conflict, branch gitops.Text, landed bool, refused func(gitops.OID) []ledger.Reviewed) ledger.Hold {
@@ -28,6 +31,9 @@ func Conflict(c build.Conflict, branch gitops.Text, landed bool, refused func(gi
 		return notApplied(*c.Lacking, c.Paths, refused(c.Lacking.Commit))
 	case c.Refused != "":
 		return ledger.Hold{Reason: ledger.Conflict, Message: gitops.Text(c.Refused).String(), Next: []string{"git airlock promote --engine tree"}}
+	case c.Remote != "":
+		h.Message = fmt.Sprintf("commit %.12s and a commit on %s change the same lines; you can merge it once this partial clone has the files of older commits", c.Commit, branch)
+		h.Next = []string{"git fetch --refetch --no-filter " + gitops.Pasteable(c.Remote) + "  # fetches the files of all commits", thenMerge, "git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
 	case c.Behind:
 		h.Message = fmt.Sprintf("commit %.12s and a commit on %s change the same lines; you can merge it once the pending commits that do not need it have landed or are left out", c.Commit, branch)
 		h.Next = []string{nameFirst, "git airlock review", "git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
@@ -77,10 +83,10 @@ func Behind(holds []ledger.Hold) *ledger.Hold {
 		return nil
 	}
 	conflict := holds[first]
-	if other := slices.IndexFunc(holds, func(h ledger.Hold) bool { return !conflicts(h) }); other >= 0 {
+	if other := slices.IndexFunc(holds, func(h ledger.Hold) bool { return !conflicts(h) }); other >= 0 && slices.Contains(conflict.Next, nameFirst) {
 		conflict.Message += fmt.Sprintf(" (%s: %s)", holds[other].Reason, holds[other].Message)
 		conflict.Next = holds[other].Next
 	}
-	conflict.Next = slices.DeleteFunc(slices.Clone(conflict.Next), func(next string) bool { return next == nameFirst })
+	conflict.Next = slices.DeleteFunc(slices.Clone(conflict.Next), func(next string) bool { return next == nameFirst || next == thenMerge })
 	return &conflict
 }
