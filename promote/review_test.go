@@ -254,6 +254,37 @@ func TestVerdictStaysInItsPlace(t *testing.T) {
 	w.wantLanded("password")
 }
 
+// TestReplacedAfterLanding lets two commits of one subject be replaced. After the first one has landed, the second one is still compared with the
+// one that it replaced.
+func TestReplacedAfterLanding(t *testing.T) {
+	t.Parallel()
+	w := newWithReview(t)
+	w.commits("wip", "f", "1\n")
+	w.commits("wip", "g", "1\n")
+	w.cycle()
+	record := func(word review.Word, ids ...string) {
+		_, err := verdict.Record(t.Context(), w.engine, verdict.Request{Word: word, Reason: "because", Names: ids})
+		check(t, err)
+	}
+	record(review.Fix, strings.Fields(w.agent("rev-list", "--max-count=2", "HEAD"))...)
+	w.agent("reset", "-q", "--hard", "HEAD~2")
+	w.commits("wip", "f", "2\n")
+	w.commits("wip", "g", "2\n")
+	w.cycle()
+	before, err := verdict.List(t.Context(), w.engine)
+	check(t, err)
+	if len(before) != 2 || before[1].Before == "" {
+		t.Fatalf("%+v", before)
+	}
+	record(review.Approve, string(before[0].Inner))
+	w.wantLanded("wip")
+	after, err := verdict.List(t.Context(), w.engine)
+	check(t, err)
+	if len(after) != 1 || after[0].Before != before[1].Before {
+		t.Errorf("replaces %+v, want %s", after, before[1].Before)
+	}
+}
+
 // TestVerdictReadsNoWorkspace lands approved commits one by one without a look into the workspace, and then all that is left. The
 // ref pending stays as it is until the last one lands, and the notes are there.
 func TestVerdictReadsNoWorkspace(t *testing.T) {

@@ -144,12 +144,15 @@ func (q *request) pairChanged(ctx context.Context, list []Reviewable) error {
 	if err != nil {
 		return err
 	}
-	if gone, err = q.lastForms(ctx, gone, numbers); err != nil {
+	gone, last, err := q.lastForms(ctx, gone, numbers)
+	if err != nil {
 		return err
 	}
 	changed := false
 	patches, err := q.innerPatches(ctx, gone, list)
-	for _, same := range likenesses(patches, numbers) {
+	// Recorded pairs come first: the forms of a commit that has landed since are gone, too, and can have the same subject.
+	recorded := func(g ledger.Reviewed, r Reviewable) bool { return g.Inner == last[numbers.Before[r.Inner]] }
+	for _, same := range slices.Insert(likenesses(patches, numbers), 0, recorded) {
 		for i := range list {
 			r := &list[i]
 			if r.of != "" {
@@ -173,8 +176,8 @@ func (q *request) pairChanged(ctx context.Context, list []Reviewable) error {
 }
 
 // lastForms returns one form of each gone commit, which is gone in several forms if the agent has amended it several times: the last form that
-// the user has given a verdict or read in full. A comparison with this form shows all that the user has not read.
-func (q *request) lastForms(ctx context.Context, gone []ledger.Reviewed, n ledger.Numbers) ([]ledger.Reviewed, error) {
+// the user has given a verdict or read in full. A comparison with this form shows all that the user has not read. last maps each form to that one.
+func (q *request) lastForms(ctx context.Context, gone []ledger.Reviewed, n ledger.Numbers) (forms []ledger.Reviewed, last map[gitops.OID]gitops.OID, err error) {
 	var seen []gitops.OID
 	for _, r := range gone {
 		if r.Word == review.Seen && n.Before[r.Inner] != "" {
@@ -183,10 +186,10 @@ func (q *request) lastForms(ctx context.Context, gone []ledger.Reviewed, n ledge
 	}
 	there, err := q.e.Repo.Present(ctx, seen) // the user's git gc may have removed some
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	files, err := q.e.Repo.Bare().AllStats(ctx, there)
-	forms, at := []ledger.Reviewed{}, map[gitops.OID]int{}
+	at := map[gitops.OID]int{}
 	for _, r := range gone {
 		i, later := at[n.Before[r.Inner]]
 		if !later {
@@ -199,7 +202,11 @@ func (q *request) lastForms(ctx context.Context, gone []ledger.Reviewed, n ledge
 		}
 		forms[i].Paths, at[r.Inner] = paths, i
 	}
-	return forms, err
+	last = map[gitops.OID]gitops.OID{}
+	for id, i := range at {
+		last[id] = forms[i].Inner
+	}
+	return forms, last, err
 }
 
 // likenesses returns the ways in which a commit can be like the one that it replaces, the most certain first. patches are the patch-ids of
