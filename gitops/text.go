@@ -102,7 +102,7 @@ func Pasteable[Word ~string](text Word) string {
 	var b strings.Builder
 	for len(visible) > 0 {
 		r, n := utf8.DecodeRuneInString(visible)
-		if r == utf8.RuneError && n == 1 || Hidden(r) || r == '\'' || r == '\\' {
+		if r == utf8.RuneError && n == 1 || Hidden(r) || strings.ContainsRune(`'"\`, r) {
 			for _, c := range []byte(visible[:n]) {
 				fmt.Fprintf(&b, `\0%03o`, c)
 			}

@@ -144,13 +144,26 @@ func ColourSequence(text string) string {
 	return text[:2+end+1]
 }
 
-// ShellQuote quotes a word so that it can be pasted into a POSIX shell.
+// ShellQuote quotes a word so that it can be pasted into a POSIX shell, zsh or fish. In quotes, fish takes a backslash before another one or before a
+// quote for an escape, so that such a backslash is outside of them. zsh and fish expand a word that begins with "=" or "%".
 func ShellQuote(word string) string {
 	plain := func(r rune) bool {
 		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("@%+=:,./_-", r))
 	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+	if word != "" && !strings.ContainsRune("=%", rune(word[0])) && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
 		return word
 	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	quoted := word + "'"
+	var b strings.Builder
+	for i, c := range []byte(word) {
+		switch next := quoted[i+1]; {
+		case c == '\'':
+			b.WriteString(`'\''`)
+		case c == '\\' && (next == '\\' || next == '\''):
+			b.WriteString(`'\\'`)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "'" + b.String() + "'"
 }

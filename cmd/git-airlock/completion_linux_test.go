@@ -2,15 +2,18 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -22,6 +25,38 @@ func TestCompletion(t *testing.T) {
 	needPrograms(t, "bash", "zsh", "fish")
 	t.Parallel()
 	runScripts(t, scriptsIn(t, "shells"), testscript.Params{Setup: setup(t)})
+}
+
+// TestWordsInShells gives quoted words of any characters to a program in each shell.
+func TestWordsInShells(t *testing.T) {
+	needPrograms(t, "bash", "dash", "zsh", "fish")
+	t.Parallel()
+	want := []string{"", "-n", "#x", "=ls", "%1", "~", "it's", `\`, `\\`, `y\';touch pwn;#`, `\'  # `, `a"  # b`, "a\n\"  # b", "!!", "{a,b}", "a=~", "$HOME", "(true)", "\U0001f600"}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		word := make([]rune, 1+random.IntN(8))
+		for i := range word {
+			word[i] = []rune(`'\" #$;=%!~*(a` + "\x1b\u200b")[random.IntN(16)]
+		}
+		want = append(want, string(word))
+	}
+	var script strings.Builder
+	for _, w := range want {
+		quoted := gitops.Pasteable(w)
+		fmt.Fprintf(&script, "printf '%%s\\0' %s\n", quoted)
+	}
+	for _, shell := range [][]string{{"bash"}, {"dash"}, {"zsh", "-f"}, {"fish", "--no-config"}} {
+		c := exec.CommandContext(t.Context(), shell[0], shell[1:]...)
+		c.Dir, c.Stdin = t.TempDir(), strings.NewReader(script.String())
+		out, err := c.Output()
+		got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %q, want %q", shell[0], err, got, want)
+		}
+		if made, _ := os.ReadDir(c.Dir); len(made) > 0 {
+			t.Errorf("%s has run a part of a word", shell[0])
+		}
+	}
 }
 
 // shellSetups configure a shell so that the key sequence "insert" inserts all completions of a line, and "show" prints the line
