@@ -47,6 +47,7 @@ var scriptCommands map[string]func(ts *testscript.TestScript, neg bool, args []s
 func init() {
 	scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 		"git":        cmdGit,
+		"fsck":       cmdFsck,
 		"sh":         cmdShell,
 		"agent":      cmdAgent,
 		"exits":      cmdExits,
@@ -98,9 +99,21 @@ func succeed(ts *testscript.TestScript, neg bool, program string, args ...string
 // git ARGS runs git.
 func cmdGit(ts *testscript.TestScript, neg bool, args []string) { succeed(ts, neg, "git", args...) }
 
-// prelude goes before each shell script: "set -e" lets a failing "! command" pass, and a failing "not command" not.
+// prelude goes before each shell script: "set -e" lets a failing "! command" pass, and a failing "not command" not. git fsck reads objects before
+// refs, so that it complains about a note of the daemon that it meets meanwhile, and fsck runs it again then.
 const prelude = `not() { ! "$@"; }
+fsck() {
+	until refs=$(git for-each-ref); git fsck --strict --no-dangling --no-progress; do
+		test "$refs" != "$(git for-each-ref)" || return
+	done
+}
 `
+
+// fsck checks the user's repository.
+func cmdFsck(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) > 0, "fsck")
+	cmdShell(ts, neg, []string{"fsck"})
+}
 
 // sh TEXT runs a shell script as the user.
 func cmdShell(ts *testscript.TestScript, neg bool, args []string) {

@@ -202,7 +202,7 @@ func cmdExact(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s landed as %s: %s", of, id, wrong)
 		}
 	}
-	gitOutput(ts, "", "fsck", "--no-progress", "--no-dangling", "--strict")
+	cmdFsck(ts, false, nil)
 }
 
 // compare returns the difference between a landed commit and the expected one.
