@@ -167,3 +167,27 @@ func ShellQuote(word string) string {
 	}
 	return "'" + b.String() + "'"
 }
+
+// CutComment cuts the comment off the end of a command that is shown for pasting. An interactive zsh has no comments, and would take the words of
+// one for arguments.
+func CutComment(line string) (command, comment string) {
+	var quote rune
+	escaped := false
+	for i, r := range line {
+		switch {
+		case escaped:
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped = true
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			}
+		case r == '\'' || r == '"':
+			quote = r
+		case strings.HasPrefix(line[i:], "  # "):
+			return line[:i], line[i+len("  # "):]
+		}
+	}
+	return line, ""
+}

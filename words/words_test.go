@@ -87,3 +87,21 @@ func TestList(t *testing.T) {
 		}
 	}
 }
+
+func TestCutComment(t *testing.T) {
+	for line, want := range map[string][2]string{
+		"":                              {"", ""},
+		"git status":                    {"git status", ""},
+		"git stash  # or commit":        {"git stash", "or commit"},
+		"a 'b  # c'":                    {"a 'b  # c'", ""},
+		"a 'b  # c'  # d":               {"a 'b  # c'", "d"},
+		`a "b  # c" \'  # d 'e  # f`:    {`a "b  # c" \'`, "d 'e  # f"},
+		`a 'b'\''  # c'  # d`:           {`a 'b'\''  # c'`, "d"},
+		`a "b \"  # c"  # d`:            {`a "b \"  # c"`, "d"},
+		ShellQuote(`'  # \'  # `) + "x": {ShellQuote(`'  # \'  # `) + "x", ""},
+	} {
+		if command, comment := CutComment(line); command != want[0] || comment != want[1] {
+			t.Errorf("%q: %q and %q, want %q", line, command, comment, want)
+		}
+	}
+}

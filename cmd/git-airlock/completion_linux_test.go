@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -27,7 +28,7 @@ func TestCompletion(t *testing.T) {
 	runScripts(t, scriptsIn(t, "shells"), testscript.Params{Setup: setup(t)})
 }
 
-// TestWordsInShells gives quoted words of any characters to a program in each shell.
+// TestWordsInShells gives quoted words of any characters to a program in each shell, and cuts no comment off such words.
 func TestWordsInShells(t *testing.T) {
 	needPrograms(t, "bash", "dash", "zsh", "fish")
 	t.Parallel()
@@ -43,6 +44,9 @@ func TestWordsInShells(t *testing.T) {
 	var script strings.Builder
 	for _, w := range want {
 		quoted := gitops.Pasteable(w)
+		if command, comment := words.CutComment(quoted + "  # why"); command != quoted || comment != "why" {
+			t.Errorf("%q: the comment of %s is %q", w, quoted, comment)
+		}
 		fmt.Fprintf(&script, "printf '%%s\\0' %s\n", quoted)
 	}
 	for _, shell := range [][]string{{"bash"}, {"dash"}, {"zsh", "-f"}, {"fish", "--no-config"}} {

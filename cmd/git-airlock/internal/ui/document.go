@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // DocumentVersion is the version of all documents that commands print as JSON.
@@ -72,12 +73,23 @@ type Document struct {
 	Lost    string    `json:"-"` // the workspace, if it was removed
 }
 
+// Commands are commands that can be pasted into a shell. A comment may follow each of them, which text shows on a line of its own, and JSON does
+// not have.
+type Commands []string
+
+// cutComments takes the comments off.
+func (c Commands) cutComments() {
+	for i, line := range c {
+		c[i], _ = words.CutComment(line)
+	}
+}
+
 // Hold is one reason why commits do not land.
 type Hold struct {
 	Reason  string    `json:"reason"`
 	Paths   []string  `json:"paths"`
 	Message string    `json:"message"`
-	Next    []string  `json:"next"` // commands that can be pasted into a shell
+	Next    Commands  `json:"next"`
 	Since   time.Time `json:"since"`
 }
 

@@ -68,7 +68,11 @@ func Hint(w io.Writer, texts ...string) {
 		p = coloursFor(v.screen, config, "color.advice")
 	}
 	for _, text := range texts {
-		fmt.Fprintln(w, p.Yellow("hint: "+text))
+		command, comment := words.CutComment(text)
+		fmt.Fprintln(w, p.Yellow("hint: "+command))
+		if comment != "" {
+			fmt.Fprintln(w, p.Yellow("hint:   # "+comment))
+		}
 	}
 }
 

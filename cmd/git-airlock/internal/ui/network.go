@@ -47,7 +47,7 @@ type RefusedCertificate struct {
 	Port   uint16    `json:"port"`
 	Reason string    `json:"reason"`
 	Time   time.Time `json:"time"`
-	Next   []string  `json:"next"`
+	Next   Commands  `json:"next"`
 }
 
 // refusedCertificate prints a connection whose program did not accept the network's certificate.
@@ -67,7 +67,7 @@ type FailingProxy struct {
 	Reason string    `json:"reason"` // begins with the cause
 	Target string    `json:"target"` // HOST:PORT of the connection
 	Time   time.Time `json:"time"`
-	Next   []string  `json:"next"`
+	Next   Commands  `json:"next"`
 }
 
 // Text describes the failure, with the cause in front.
@@ -222,7 +222,7 @@ type Refused struct {
 	Reason string    `json:"reason"`
 	Count  int       `json:"count"`
 	Time   time.Time `json:"time"`
-	Next   []string  `json:"next"`
+	Next   Commands  `json:"next"`
 	// Unneeded is the agent that asks for the host by itself and works without it, or empty. The project may still need the host.
 	Unneeded string `json:"unneeded_by,omitempty"`
 

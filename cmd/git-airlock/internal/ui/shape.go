@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// shaped returns a copy of a document that is encoded as all documents are: a list without entries is [], and not null, and the version comes
-// first.
+// shaped returns a copy of a document that is encoded as all documents are: a list without entries is [], and not null, the version comes
+// first, and commands have no comments.
 func shaped(document any) any {
 	document = withLists(reflect.ValueOf(document)).Interface()
 	if m, ok := document.(map[string]any); ok {
@@ -53,6 +53,9 @@ func fill(v reflect.Value) {
 		list := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 		for i := range v.Len() {
 			list.Index(i).Set(withLists(v.Index(i)))
+		}
+		if commands, ok := list.Interface().(Commands); ok {
+			commands.cutComments()
 		}
 		v.Set(list)
 	case reflect.Map:

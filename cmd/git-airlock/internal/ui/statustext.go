@@ -24,7 +24,18 @@ func (p *statusText) line(key, format string, args ...any) {
 	fmt.Fprintf(p, "%-10s %s\n", key, fmt.Sprintf(format, args...))
 }
 
-func (p *statusText) next(command string) { p.line("next", "%s", p.paint.Bold(command)) }
+func (p *statusText) next(line string) {
+	command, comment := words.CutComment(line)
+	p.line("next", "%s", p.paint.Bold(command))
+	p.comment(comment)
+}
+
+// comment prints the comment on the command of the line before, if there is one.
+func (p *statusText) comment(text string) {
+	if text != "" {
+		p.line("", "  # %s", text)
+	}
+}
 
 // alarm prints a fact that needs an action of the user.
 func (p *statusText) alarm(key, format string, args ...any) {
@@ -193,7 +204,9 @@ func (p *statusText) inside(d Document) {
 		p.line("inside", "%s not committed: %sgit airlock visit -- git status", words.Count(here, "changed path"), start)
 	}
 	for i, work := range d.Works {
-		p.line("inside", "%s: %s%s", work, start, d.Places[i].Next)
+		next, comment := words.CutComment(d.Places[i].Next)
+		p.line("inside", "%s: %s%s", work, start, next)
+		p.comment(comment)
 	}
 	for _, x := range d.Waiting {
 		why := "which does not land by itself"

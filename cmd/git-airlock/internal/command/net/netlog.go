@@ -398,7 +398,7 @@ type explainDocument struct {
 	Allowed bool           `json:"allowed"` // by now
 	Rule    string         `json:"rule"`    // that decides now
 	Source  string         `json:"source"`
-	Next    []string       `json:"next"`
+	Next    ui.Commands    `json:"next"`
 }
 
 // netExplain explains a record, or the last refusal. A program that does not accept the network's certificate refuses as well.
@@ -462,7 +462,12 @@ func (d explainDocument) print(out io.Writer, record string) error {
 		}
 		lines = append(lines, gitops.Text(fmt.Sprintf("now the rule %s (%s) %s it", d.Rule, d.Source, word)).String())
 	}
-	lines = append(lines, d.Next...)
+	for _, next := range d.Next {
+		command, comment := words.CutComment(next)
+		if lines = append(lines, command); comment != "" {
+			lines = append(lines, "  # "+comment)
+		}
+	}
 	_, err := io.WriteString(out, strings.Join(lines, "\n")+"\n")
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // errUnhealthy reports that no backend works.
@@ -194,7 +195,11 @@ func diagnoseBackend(ctx context.Context, b prison.Backend) backendDiagnosis {
 func (d diagnosis) print(w io.Writer, p ui.Paint) {
 	mend := func(commands []string) {
 		for _, c := range commands {
-			fmt.Fprintf(w, "    mend: %s\n", p.Bold(c))
+			command, comment := words.CutComment(c)
+			fmt.Fprintf(w, "    mend: %s\n", p.Bold(command))
+			if comment != "" {
+				fmt.Fprintf(w, "          # %s\n", comment)
+			}
 		}
 	}
 	fmt.Fprintf(w, "git: %s\n", gitops.Text(d.Git.Version))
