@@ -91,7 +91,7 @@ small_disk() {
 		disk=$AIRLOCK_TEST_DISK
 		exec {disk_lock}<"$disk" && flock "$disk_lock" # until the stage is razed: there is one for all jobs
 	elif ! mkdir -p "$disk" || ! is_root || ! mount -t tmpfs -o size=60m,nr_inodes=12k,mode=755 none "$disk" 2>"$said"; then
-		untriable - 'only root can mount a small disk'
+		untriable - 'only root can mount a small disk (AIRLOCK_TEST_DISK)'
 		return 0
 	fi
 	mv "$outer" "$disk/r" && ln -s "$disk/r" "$outer" && cd "$disk/r" && outer=$disk/r

@@ -151,6 +151,7 @@ tried_all() {
 
 # Every attempt of the matrix that one prison can try. With --prove, the same outside of a prison.
 N1() {
+	tries 'all attempts from one prison'
 	enter_world || return
 	if [ -n "$proving" ]; then
 		# Nothing answers there for the addresses of a prison's network.
@@ -166,7 +167,7 @@ N1() {
 		attempts | timeout "$hang" git airlock visit -- perl - >"$work/results" 2>"$work/agent.err"
 		print_attempts "$work/results"
 		live
-		title='all attempts from one prison'
+		tries 'all attempts from one prison'
 		tried_all
 		unheard
 		recorded
