@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ticks"
 )
 
 const (
@@ -44,15 +45,8 @@ func (w Workspace) runUnlessIdle(ctx context.Context, p Process) (int, error) {
 
 // watchStall cancels when git is idle, with the path for which git waits if that can be found.
 func (w Workspace) watchStall(ctx context.Context, out *watchedWriter, cancel context.CancelCauseFunc) {
-	tick := time.NewTicker(stallTick)
-	defer tick.Stop()
 	before, idle := "", 0
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for range ticks.Each(ctx.Done(), stallTick) {
 		now := w.activity(ctx, out)
 		if now == "" || now != before {
 			before, idle = now, 0

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/git-airlock/git-airlock/gitops/ticks"
 )
 
 // netlinkPoll is how often a keeper adds up the memory of the netlink(7) sockets in its prison. Within that time
@@ -24,17 +26,10 @@ func (k *keeper) boundNetlink(done <-chan struct{}) {
 	}
 	defer sockets.Close()
 	most := k.spec.Limits.OrDefault().Memory
-	tick := time.NewTicker(netlinkPoll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-done:
+	for range ticks.Each(done, netlinkPoll) {
+		if netlinkMemory(sockets, most) > most {
+			k.init.Kill()
 			return
-		case <-tick.C:
-			if netlinkMemory(sockets, most) > most {
-				k.init.Kill()
-				return
-			}
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-airlock/git-airlock/gitops/ticks"
 )
 
 // ErrWanted reports that work was ended because another command waits for the store's lock.
@@ -22,14 +24,7 @@ const yieldPoll = 50 * time.Millisecond
 func (s Store) Yielding(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
-		tick := time.NewTicker(yieldPoll)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
+		for range ticks.Each(ctx.Done(), yieldPoll) {
 			if s.wanted() {
 				cancel(ErrWanted)
 				return

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops/ticks"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/docker/image"
@@ -143,14 +144,7 @@ func (r *Container) runOnce(ctx context.Context, p prison.Process, mode string) 
 func (r *Container) closeAtEnd(ctx context.Context, stream types.HijackedResponse, poll time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
-		tick := time.NewTicker(poll)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
+		for range ticks.Each(ctx.Done(), poll) {
 			if runs, _ := r.running(ctx); !runs {
 				time.Sleep(endGrace)
 				stream.Close()

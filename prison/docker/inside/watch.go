@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops/ticks"
 	"github.com/git-airlock/git-airlock/prison"
 
 	"github.com/docker/docker/api/types/container"
@@ -148,14 +149,7 @@ func (l *checker) check() (changed bool, err error) {
 
 // run checks the paths until ctx or the script ends.
 func (l *checker) run(ctx context.Context, changes chan<- struct{}) {
-	tick := time.NewTicker(watchPoll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for range ticks.Each(ctx.Done(), watchPoll) {
 		changed, err := l.check()
 		if err != nil {
 			return

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops/ticks"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 )
 
@@ -19,18 +20,12 @@ const followPause = 200 * time.Millisecond
 func Follow(ctx context.Context, dir string, last uint64, each func(control.Record) error) error {
 	f := follower{dir: dir, last: last}
 	defer func() { f.file.Close() }()
-	tick := time.NewTicker(followPause)
-	defer tick.Stop()
-	for {
+	for range ticks.NowAndEach(ctx.Done(), followPause) {
 		if err := f.poll(each); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
 	}
+	return nil
 }
 
 // follower reads the lines that are appended to the newest file of a ledger.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops/ticks"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
@@ -272,15 +273,8 @@ func (h *holder) alarm(reason string) {
 
 // watch sends changed rules to the process, until done is closed.
 func (h *holder) watch(done <-chan struct{}) {
-	poll := time.NewTicker(rulesPoll)
-	defer poll.Stop()
-	for {
-		select {
-		case <-done:
-			return
-		case <-poll.C:
-			h.refresh()
-		}
+	for range ticks.Each(done, rulesPoll) {
+		h.refresh()
 	}
 }
 

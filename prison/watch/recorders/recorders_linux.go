@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops/ticks"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
@@ -173,14 +174,7 @@ func (r *Recorders) Add(listener *os.File, g execs.Given) error {
 
 // killStuck kills a recorder that does not answer, for example because a signal has stopped it, so that its successor answers.
 func (r *Recorders) killStuck() {
-	poll := time.NewTicker(answerPatience)
-	defer poll.Stop()
-	for {
-		select {
-		case <-r.done:
-			return
-		case <-poll.C:
-		}
+	for range ticks.Each(r.done, answerPatience) {
 		r.mu.Lock()
 		if r.waits() && !r.ended {
 			r.current.process.Kill() // replace starts the next one

@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints/resident"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ticks"
 	"github.com/git-airlock/git-airlock/prison/passed"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/promote/record"
@@ -109,20 +110,14 @@ func (k Keeper) AfterCommand(ctx context.Context, argv []string, run func() erro
 // AfterLaunched makes a checkpoint whenever a launched command has ended, until ctx ends. If one had ended before the call, it makes a
 // checkpoint at once.
 func (k Keeper) AfterLaunched(ctx context.Context) {
-	tick := time.NewTicker(launchedPoll)
-	defer tick.Stop()
-	for done := false; ; {
+	done := false
+	for range ticks.NowAndEach(ctx.Done(), launchedPoll) {
 		l, err := k.Prisons.Launched(ctx, k.Record)
 		if err == nil && l != nil {
 			if l.Exited && !done {
 				k.Automatic(ctx, after, l.Argv)
 			}
 			done = l.Exited
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
 		}
 	}
 }

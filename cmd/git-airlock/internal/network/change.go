@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ticks"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
@@ -188,20 +189,16 @@ func Await(ctx context.Context, dir string, generation uint64) (state control.St
 func await(ctx context.Context, holds func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	tick := time.NewTicker(poll)
-	defer tick.Stop()
-	for {
+	var last error
+	for range ticks.NowAndEach(ctx.Done(), poll) {
 		ok, err := holds()
 		if ok {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			if err != nil {
-				return fmt.Errorf("within %v: %w", patience, err)
-			}
-			return fmt.Errorf("within %v", patience)
-		case <-tick.C:
-		}
+		last = err
 	}
+	if last != nil {
+		return fmt.Errorf("within %v: %w", patience, last)
+	}
+	return fmt.Errorf("within %v", patience)
 }

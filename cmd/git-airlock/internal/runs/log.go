@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
+	"github.com/git-airlock/git-airlock/gitops/ticks"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
@@ -106,14 +107,7 @@ func (k Keeper) Follow(ctx context.Context, show func(record.Event) error) error
 	}
 	size := k.programLogSize()
 	_, program := k.refusedPrograms(0)
-	tick := time.NewTicker(followPause)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for range ticks.Each(ctx.Done(), followPause) {
 		all, err := log.Next()
 		if err == nil && network {
 			all, last, err = since(dir, last, all)
@@ -132,6 +126,7 @@ func (k Keeper) Follow(ctx context.Context, show func(record.Event) error) error
 			}
 		}
 	}
+	return nil
 }
 
 // since appends the events of a ledger after the record with the number last, and returns the number of its newest record.

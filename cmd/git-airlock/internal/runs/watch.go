@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ticks"
 )
 
 // watchPause is how often the daemon looks for runs that are over.
@@ -12,15 +13,8 @@ const watchPause = time.Second
 
 // Watch measures runs, and records them soon after they are over, until ctx ends. Without a run it reads a folder each second.
 func (k Keeper) Watch(ctx context.Context) {
-	tick := time.NewTicker(watchPause)
-	defer tick.Stop()
-	s := sampler{}
-	for said := ""; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	s, said := sampler{}, ""
+	for range ticks.Each(ctx.Done(), watchPause) {
 		slots, err := k.open()
 		if len(slots) > 0 && err == nil {
 			s.tick(ctx, k, slots)
