@@ -21,10 +21,15 @@ type Trees interface {
 type walked struct {
 	left  map[gitops.OID]bool       // held or blocked
 	trees map[gitops.OID]gitops.OID // trees without the changes of the commits left out
-	// blocked maps each commit that does not stand without the commits left out to the paths that conflict. There
-	// are none if its change is empty without them, or if it merges one of them.
+	// blocked maps each commit that does not stand without the commits left out to the paths that conflict. The list is empty if its change is
+	// empty without them, or if it merges one of them.
 	blocked map[gitops.OID][]string
 	absent  absent
+}
+
+// block leaves a commit out because it does not stand without the commits left out.
+func (w *walked) block(id gitops.OID, paths ...string) {
+	w.left[id], w.blocked[id] = true, append([]string{}, paths...)
 }
 
 // mostWalked bounds the commits after the first one left out that are tried without it in one cycle, since each may need
@@ -74,35 +79,36 @@ func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (wal
 		return w, err
 	}
 	parent := map[gitops.OID]gitops.OID{} // first parents of dropped commits
-	merged := 0                           // links since the first one that is left out
-	for _, l := range p.Links {
-		dropped := p.Drops(l.Commit)
-		if len(w.left) > 0 {
-			merged++
-		}
-		if merged > mostWalked {
-			w.left[l.Commit], w.blocked[l.Commit] = true, []string{}
-		}
-		if dropped && len(l.Parents) > 0 {
-			parent[l.Commit] = l.Parents[0]
-		}
-		merges := len(l.Parents) > 1 && slices.ContainsFunc(l.Parents, func(id gitops.OID) bool {
+	mergesLeft := func(l quarantine.Link) bool {
+		return len(l.Parents) > 1 && slices.ContainsFunc(l.Parents, func(id gitops.OID) bool {
 			for parent[id] != "" {
 				id = parent[id]
 			}
 			return w.left[id]
 		})
-		merges = merges || len(w.absent.brought(l)) > 0
-		if held[l.Commit] || merges {
-			w.left[l.Commit] = true
+	}
+	tried := 0 // links after the first one that is left out
+	for _, l := range p.Links {
+		dropped := p.Drops(l.Commit)
+		if dropped && len(l.Parents) > 0 {
+			parent[l.Commit] = l.Parents[0]
 		}
-		if merges && !held[l.Commit] {
-			w.blocked[l.Commit] = []string{}
+		if len(w.left) > 0 {
+			tried++
+		}
+		if tried > mostWalked {
+			w.block(l.Commit)
+		}
+		switch {
+		case held[l.Commit]:
+			w.left[l.Commit] = true
+		case mergesLeft(l) || len(w.absent.brought(l)) > 0:
+			w.block(l.Commit)
 		}
 		if err := p.step(ctx, &w, l, dropped || w.left[l.Commit], t); err != nil {
 			return w, err
 		}
-		w.absent.add(l, dropped || w.left[l.Commit])
+		w.absent.add(l, dropped || w.left[l.Commit]) // step may have left it out
 	}
 	return w, nil
 }
@@ -131,7 +137,7 @@ func (p *Plan) seedLine(ctx context.Context, w *walked, t Trees) error {
 		}
 		if w.left[l.Commit] && len(p.Chain) > 0 {
 			delete(w.left, l.Commit)
-			w.left[p.Chain[0]], w.blocked[p.Chain[0]] = true, w.blocked[l.Commit]
+			w.block(p.Chain[0], w.blocked[l.Commit]...)
 		}
 	}
 	return nil
@@ -171,7 +177,8 @@ func (p *Plan) step(ctx context.Context, w *walked, l quarantine.Link, out bool,
 		}
 		// A commit that takes back one that is left out would land without changes.
 		if conflicts != nil || tree == ours && len(l.Parents) == 1 {
-			w.left[l.Commit], w.blocked[l.Commit], tree = true, append([]string{}, conflicts...), ours
+			w.block(l.Commit, conflicts...)
+			tree = ours
 		}
 	}
 	if tree != theirs {
@@ -181,7 +188,7 @@ func (p *Plan) step(ctx context.Context, w *walked, l quarantine.Link, out bool,
 }
 
 // beforeRoot returns the commit whose tree a root commit gets that is left out: the last landed one, whose image it has. If that tree has
-// changes that the branch lacks, or a landed commit follows the root, it is the airlock's root, which the root's change counts from then.
+// changes that the branch lacks, or if a landed commit follows the root commit, this is the airlock's root, from which the change counts then.
 func (p *Plan) beforeRoot(root gitops.OID) gitops.OID {
 	if len(p.Again) > 0 || p.behind[root] {
 		return p.Ledger.Base.Inner
