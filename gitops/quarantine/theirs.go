@@ -18,8 +18,8 @@ const (
 )
 
 // MergeTheirs merges trees as [Bridge.Merge] does. Where both sides change the same lines, it takes those of Theirs, as git merge -X theirs does.
-// If a conflict is not one of lines, it takes the file of Theirs, or none if Theirs has none. byLines reports that it took no whole file
-// although both sides have changed it, since it is binary or too large, or because there are too many. inspector must be one of the bridge.
+// If a conflict is not one of lines, it takes the file of Theirs, or none if Theirs has none. byLines is false if it took a whole file that both
+// sides have changed: a binary or large one, or one after the first mostByLines. inspector must be one of the bridge.
 func (b *Bridge) MergeTheirs(ctx context.Context, inspector *Inspector, m Merge) (tree gitops.OID, byLines bool, err error) {
 	tree, conflicts, err := b.mergeByGit(ctx, m)
 	if err != nil || len(conflicts) == 0 {
@@ -28,21 +28,19 @@ func (b *Bridge) MergeTheirs(ctx context.Context, inspector *Inspector, m Merge)
 	o := &Overlay{objects: inspector, dir: b.dir, format: b.outer.Format, files: &layer{}}
 	byLines = true
 	for i, c := range conflicts {
-		e := c.stages[2]
-		if regular(c.stages) {
-			merged := false
-			if i < mostByLines {
-				if e, merged, err = b.mergeFile(ctx, inspector, c.stages); err != nil {
-					return "", false, err
-				}
+		files := regular(c.stages)
+		entry, merged := c.stages[2], false
+		if files && i < mostByLines {
+			if entry, merged, err = b.mergeFile(ctx, inspector, c.stages); err != nil {
+				return "", false, err
 			}
-			byLines = byLines && merged
 		}
-		if c.inTree != c.path {
+		byLines = byLines && (merged || !files)
+		if c.inTree != c.path { // the other side may have a folder at the path
 			o.files.put(strings.Split(c.inTree, "/"), gitops.Entry{})
 		}
-		if c.inTree == c.path || e.Present() {
-			o.files.put(strings.Split(c.path, "/"), e)
+		if c.inTree == c.path || entry.Present() {
+			o.files.put(strings.Split(c.path, "/"), entry)
 		}
 	}
 	tree, err = o.Apply(ctx, tree)
