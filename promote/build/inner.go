@@ -73,6 +73,14 @@ func (t *Trees) Tree(ctx context.Context, commit gitops.OID) (gitops.OID, error)
 	return tree, err
 }
 
+// change returns the change of an inner commit since its parent, as a merge without Ours.
+func (t *Trees) change(ctx context.Context, parent, commit gitops.OID) (m quarantine.Merge, err error) {
+	if m.Base, err = t.Tree(ctx, parent); err == nil {
+		m.Theirs, err = t.Tree(ctx, commit)
+	}
+	return m, err
+}
+
 // Merge makes the three-way merge of two trees of the agent, once. It also knows the merges of earlier processes. A tree of such a merge
 // is in a store only if a commit was built with it.
 func (t *Trees) Merge(ctx context.Context, base, ours, theirs gitops.OID) (gitops.OID, []string, error) {

@@ -67,13 +67,11 @@ func (b *builder) checkOwn(ctx context.Context, l quarantine.Link, c gitops.Comm
 	if tree, differs := b.plan.Tree(l.Parents[0]); !differs || tree == ours {
 		return nil // that merge was the one of the commit's own change
 	}
-	m := quarantine.Merge{Ours: ours, Own: true}
-	if m.Base, err = b.request.Trees.Tree(ctx, l.Parents[0]); err != nil {
+	m, err := b.request.Trees.change(ctx, l.Parents[0], l.Commit)
+	if err != nil {
 		return err
 	}
-	if m.Theirs, err = b.request.Trees.Tree(ctx, l.Commit); err != nil {
-		return err
-	}
+	m.Ours, m.Own = ours, true
 	_, conflicts, err := b.mergeOn(ctx, m)
 	if conflicts != nil {
 		b.stopped = &Conflict{Commit: l.Commit, Paths: conflicts, Crash: b.crash, Lacking: &ledger.Dropped{Commit: l.Commit, Subject: c.Subject()}}
@@ -107,15 +105,11 @@ func (b *builder) landedRoot(ctx context.Context, inner gitops.OID) bool {
 
 // pick returns a tree with the change of the inner commit l. If the two conflict, it stops the building at the commit of.
 func (b *builder) pick(ctx context.Context, of gitops.OID, l quarantine.Link, tree gitops.OID) (gitops.OID, error) {
-	before, err := b.request.Trees.Tree(ctx, b.parentOf(l))
+	m, err := b.request.Trees.change(ctx, b.parentOf(l), l.Commit)
 	if err != nil {
 		return "", err
 	}
-	after, err := b.request.Trees.Tree(ctx, l.Commit)
-	if err != nil {
-		return "", err
-	}
-	picked, conflicts, err := b.request.Trees.Merge(ctx, before, tree, after)
+	picked, conflicts, err := b.request.Trees.Merge(ctx, m.Base, tree, m.Theirs)
 	if conflicts != nil {
 		b.stopped = &Conflict{Commit: of, Paths: conflicts}
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -87,13 +86,11 @@ func (t *Trees) wouldBe(ctx context.Context, repo *gitops.Repository, before led
 	if err != nil {
 		return "", err
 	}
-	m := quarantine.Merge{Ours: onto.Tree}
-	if m.Base, err = t.Tree(ctx, before.Inner); err == nil {
-		m.Theirs, err = t.Tree(ctx, id)
-	}
+	m, err := t.change(ctx, before.Inner, id)
 	if err != nil {
 		return "", err
 	}
+	m.Ours = onto.Tree
 	tree, conflicts, err := t.bridge.Merge(ctx, m)
 	if gitops.Crashed(err) {
 		return "", nil // it is built as usual, which reports the crash

@@ -29,18 +29,14 @@ func (t *Trees) Needs(ctx context.Context, commit gitops.OID, out func(gitops.OI
 	if err != nil || len(c.Parents) == 0 {
 		return false, err
 	}
-	base, err := t.Tree(ctx, c.Parents[0])
-	if err != nil {
+	m, err := t.change(ctx, c.Parents[0], commit)
+	if err != nil || m.Base == m.Theirs {
 		return false, err
 	}
-	theirs, err := t.Tree(ctx, commit)
-	if err != nil || base == theirs {
-		return false, err
-	}
-	ours, conflicts, err := t.withoutChanges(ctx, base, left)
+	ours, conflicts, err := t.withoutChanges(ctx, m.Base, left)
 	tree := ours
 	if err == nil && conflicts == nil {
-		tree, conflicts, err = t.Merge(ctx, base, ours, theirs)
+		tree, conflicts, err = t.Merge(ctx, m.Base, ours, m.Theirs)
 	}
 	return conflicts != nil || tree == ours && len(c.Parents) == 1, err
 }
@@ -91,19 +87,15 @@ func (t *Trees) withoutChanges(ctx context.Context, tree gitops.OID, commits []g
 		if len(c.Parents) > 0 {
 			parent = c.Parents[0]
 		}
-		after, err := t.Tree(ctx, id)
+		m, err := t.change(ctx, parent, id)
 		if err != nil {
 			return "", nil, err
 		}
-		before, err := t.Tree(ctx, parent)
-		if err != nil {
-			return "", nil, err
-		}
-		if tree == after {
-			tree = before // no merge has to be made, or kept
+		if tree == m.Theirs {
+			tree = m.Base // no merge has to be made, or kept
 			continue
 		}
-		if tree, conflicts, err = t.Merge(ctx, after, tree, before); err != nil || conflicts != nil {
+		if tree, conflicts, err = t.Merge(ctx, m.Theirs, tree, m.Base); err != nil || conflicts != nil {
 			return "", conflicts, err
 		}
 	}
