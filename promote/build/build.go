@@ -168,25 +168,10 @@ func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict
 	built := Built{Place: Place{Onto: r.Onto, Apart: true}, Stopped: []Conflict{why}}
 	if place, err := r.placeOf(ctx, tail); err != nil || place != "" {
 		built.Pending = tail
-		links := r.Plan.After(tail)
-		if err != nil || len(links) == 0 {
-			return built, err
-		}
-		onto, err := r.apart(ctx)
 		if err != nil {
 			return built, err
 		}
-		how := merged
-		if place == onto {
-			how = theirsFirst
-		}
-		built.Off = (how == theirsFirst || r.isOff(ctx, place)) && r.isOff(ctx, r.Plan.Last.Outer)
-		built.Stopped[0].Gone = place == r.Plan.Last.Outer && r.onlyTakenOff(ctx)
-		b, err := r.build(ctx, links, tail, place, how)
-		if r.unreadable(ctx, err) {
-			return built, nil
-		}
-		return b.result(built), err
+		return r.onPending(ctx, place, built)
 	}
 	links := r.Plan.After(nil)
 	var part *builder // has only the first commits of the chain
@@ -206,6 +191,29 @@ func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict
 		return part.result(built), nil
 	}
 	return r.onNoPlace(ctx, links, built)
+}
+
+// onPending builds commits on top of the pending ones of built, of which the first is on place.
+func (r Request) onPending(ctx context.Context, place gitops.OID, built Built) (Built, error) {
+	links := r.Plan.After(built.Pending)
+	if len(links) == 0 {
+		return built, nil
+	}
+	onto, err := r.apart(ctx)
+	if err != nil {
+		return built, err
+	}
+	how := merged
+	if place == onto {
+		how = theirsFirst
+	}
+	built.Off = (how == theirsFirst || r.isOff(ctx, place)) && r.isOff(ctx, r.Plan.Last.Outer)
+	built.Stopped[0].Gone = place == r.Plan.Last.Outer && r.onlyTakenOff(ctx)
+	b, err := r.build(ctx, links, built.Pending, place, how)
+	if r.unreadable(ctx, err) {
+		return built, nil
+	}
+	return b.result(built), err
 }
 
 // onNoPlace builds a chain that conflicts on all places. built has the conflict with the branch's tip.
