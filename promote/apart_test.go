@@ -41,46 +41,39 @@ func (w *world) wantOwnChanges() {
 // and rebases the branch, also after the conflict, and the agent goes on.
 func TestConflictBringsOnlyItself(t *testing.T) {
 	t.Parallel()
-	cases := 16
-	if os.Getenv("AIRLOCK_TEST_LONG") != "" {
-		cases = 500
-	}
-	for seed := range cases {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			r := rand.New(rand.NewPCG(uint64(seed), 11))
-			files := tree{}
-			for n := range 4 {
-				files[fmt.Sprint("f", n)] = plain("0\n")
-			}
-			w := newWorld(t, "sha1", files)
-			conflicts := 0
-			for n := 1; n < 40 && conflicts < 3; n++ {
-				file, text := fmt.Sprint("f", r.IntN(4)), fmt.Sprint(n, "\n")
-				switch pick := r.IntN(10); {
-				case pick == 7:
-					w.colleague(fmt.Sprint("colleague", n))
-				case pick < 4 || conflicts > 0:
-					w.commits(fmt.Sprint(file, " ", n), file, "agent "+text)
-				case pick < 6:
-					w.mine(file, "user "+text)
-				case pick == 9:
-					w.mine(fmt.Sprint("f", (n+1)%4), "user "+text)
-					w.mine(file, "synced "+text)
-					_, _ = w.sync()
-					if r.IntN(2) == 0 {
-						w.git("revert", "--no-edit", "HEAD")
-					}
-				case pick == 6 && w.isLanded("HEAD"):
+	seedsBelow(t, 16, 500, func(t *testing.T, seed int) {
+		r := rand.New(rand.NewPCG(uint64(seed), 11))
+		files := tree{}
+		for n := range 4 {
+			files[fmt.Sprint("f", n)] = plain("0\n")
+		}
+		w := newWorld(t, "sha1", files)
+		conflicts := 0
+		for n := 1; n < 40 && conflicts < 3; n++ {
+			file, text := fmt.Sprint("f", r.IntN(4)), fmt.Sprint(n, "\n")
+			switch pick := r.IntN(10); {
+			case pick == 7:
+				w.colleague(fmt.Sprint("colleague", n))
+			case pick < 4 || conflicts > 0:
+				w.commits(fmt.Sprint(file, " ", n), file, "agent "+text)
+			case pick < 6:
+				w.mine(file, "user "+text)
+			case pick == 9:
+				w.mine(fmt.Sprint("f", (n+1)%4), "user "+text)
+				w.mine(file, "synced "+text)
+				_, _ = w.sync()
+				if r.IntN(2) == 0 {
 					w.git("revert", "--no-edit", "HEAD")
 				}
-				if o := w.cycle(); o.Held(ledger.Conflict) {
-					conflicts++
-					w.wantOwnChanges()
-				}
+			case pick == 6 && w.isLanded("HEAD"):
+				w.git("revert", "--no-edit", "HEAD")
 			}
-		})
-	}
+			if o := w.cycle(); o.Held(ledger.Conflict) {
+				conflicts++
+				w.wantOwnChanges()
+			}
+		}
+	})
 }
 
 // isLanded reports whether a commit of the branch is the agent's.

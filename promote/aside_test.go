@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -101,68 +100,61 @@ func (w *world) tip() gitops.OID { return w.ref(w.record.Branch) }
 // agent go on, accepts them in the end, and compares what has landed with a model.
 func TestRandomHistoriesLandWithoutHeldCommits(t *testing.T) {
 	t.Parallel()
-	cases := 6
-	if os.Getenv("AIRLOCK_TEST_LONG") != "" {
-		cases = 300
-	}
-	for seed := range cases {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			r := rand.New(rand.NewPCG(uint64(seed), 7))
-			w := newWorld(t, []string{"sha1", "sha256"}[seed%2], tree{"a": plain("a\n")})
-			var free, all, needed []string // needed: the held ones
-			mine := 0
-			for n := range 3 + r.IntN(8) {
-				name := fmt.Sprintf("c%d", n)
-				all = append(all, name)
-				switch pick := r.IntN(5); {
-				case pick == 0: // a second one needs the first
-					w.commits(name, recipe, strings.Repeat("x\n", n+1))
-					needed = append(needed, name)
-				case pick == 1 && len(needed) > 0:
-					w.commits(name, recipe+".d", name) // changes no file of a held one
-					free = append(free, name)
-				default:
-					w.commits(name, name+".txt", name)
-					free = append(free, name)
+	seedsBelow(t, 6, 300, func(t *testing.T, seed int) {
+		r := rand.New(rand.NewPCG(uint64(seed), 7))
+		w := newWorld(t, []string{"sha1", "sha256"}[seed%2], tree{"a": plain("a\n")})
+		var free, all, needed []string // needed: the held ones
+		mine := 0
+		for n := range 3 + r.IntN(8) {
+			name := fmt.Sprintf("c%d", n)
+			all = append(all, name)
+			switch pick := r.IntN(5); {
+			case pick == 0: // a second one needs the first
+				w.commits(name, recipe, strings.Repeat("x\n", n+1))
+				needed = append(needed, name)
+			case pick == 1 && len(needed) > 0:
+				w.commits(name, recipe+".d", name) // changes no file of a held one
+				free = append(free, name)
+			default:
+				w.commits(name, name+".txt", name)
+				free = append(free, name)
+			}
+			if r.IntN(4) == 0 {
+				if r.IntN(2) == 0 {
+					mine++
+					w.git("commit", "-q", "--allow-empty", "-m", fmt.Sprint("mine", mine))
 				}
-				if r.IntN(4) == 0 {
-					if r.IntN(2) == 0 {
-						mine++
-						w.git("commit", "-q", "--allow-empty", "-m", fmt.Sprint("mine", mine))
-					}
-					if r.IntN(2) == 0 {
-						w.engine = newEngine(w.Repository, w.record, w.inner)
-					}
-					w.cycle()
+				if r.IntN(2) == 0 {
+					w.engine = newEngine(w.Repository, w.record, w.inner)
 				}
+				w.cycle()
 			}
-			o := w.cycle()
-			want := slices.Clone(free)
-			for n := range mine {
-				want = append(want, fmt.Sprint("mine", n+1))
-			}
-			if got := w.landedNames(); !slices.Equal(got, slices.Sorted(slices.Values(want))) || o.Pending != len(all)-len(free) {
-				t.Fatalf("landed %q, want %q; %+v", got, want, o)
-			}
-			if len(needed) > 0 {
-				_, err := w.engine.Accept(t.Context(), []policy.Acceptance{{Rule: "recipe"}})
-				check(t, err)
-			}
-			if o := w.cycle(); o.Pending != 0 || len(o.Holds) != 0 || w.state().Pending != 0 {
-				t.Fatalf("after the acceptance: %+v", o)
-			}
-			w.wantSameTrees()
-			ids := map[string]int{}
-			for _, note := range w.notes() {
-				ids[noteValue(note, "Inner-Commit")]++
-			}
-			if len(ids) != len(all) || slices.Max(append([]int{1}, slices.Collect(maps.Values(ids))...)) != 1 {
-				t.Errorf("%d commits of %d have notes: %v", len(ids), len(all), ids)
-			}
-			w.nothingLeft()
-		})
-	}
+		}
+		o := w.cycle()
+		want := slices.Clone(free)
+		for n := range mine {
+			want = append(want, fmt.Sprint("mine", n+1))
+		}
+		if got := w.landedNames(); !slices.Equal(got, slices.Sorted(slices.Values(want))) || o.Pending != len(all)-len(free) {
+			t.Fatalf("landed %q, want %q; %+v", got, want, o)
+		}
+		if len(needed) > 0 {
+			_, err := w.engine.Accept(t.Context(), []policy.Acceptance{{Rule: "recipe"}})
+			check(t, err)
+		}
+		if o := w.cycle(); o.Pending != 0 || len(o.Holds) != 0 || w.state().Pending != 0 {
+			t.Fatalf("after the acceptance: %+v", o)
+		}
+		w.wantSameTrees()
+		ids := map[string]int{}
+		for _, note := range w.notes() {
+			ids[noteValue(note, "Inner-Commit")]++
+		}
+		if len(ids) != len(all) || slices.Max(append([]int{1}, slices.Collect(maps.Values(ids))...)) != 1 {
+			t.Errorf("%d commits of %d have notes: %v", len(ids), len(all), ids)
+		}
+		w.nothingLeft()
+	})
 }
 
 // TestLandsTogetherInOrder approves a commit that was left out when a later one landed, together with newer ones that need it and undo each

@@ -47,6 +47,20 @@ func few(short, all int) int {
 	return all
 }
 
+// seedsBelow runs a test with each seed below a number: usual, or long if AIRLOCK_TEST_LONG is set.
+func seedsBelow(t *testing.T, usual, long int, test func(t *testing.T, seed int)) {
+	t.Helper()
+	if os.Getenv("AIRLOCK_TEST_LONG") != "" {
+		usual = long
+	}
+	for seed := range usual {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			test(t, seed)
+		})
+	}
+}
+
 // formatOf returns the object format of the repositories of a seed, so that the seed alone repeats a test.
 func formatOf(seed uint64) string { return []string{"sha256", "sha1"}[seed%2] }
 

@@ -148,21 +148,14 @@ func (w *world) files() string {
 // and the agent goes back, amends and merges. The branch and the review are the same after each cycle.
 func TestRootLikeOthers(t *testing.T) {
 	t.Parallel()
-	cases := 4
-	if os.Getenv("AIRLOCK_TEST_LONG") != "" {
-		cases = 300
-	}
-	for seed := range cases {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			want, got := lifeAfter(t, "no root", seed), lifeAfter(t, []string{"amend", "orphan"}[seed%2], seed)
-			for i := range want {
-				if got[i] != want[i] {
-					t.Fatalf("step %d: with a root commit %s\nwithout %s\nsteps\n%s", i, got[i], want[i], strings.Join(want[:i], "\n"))
-				}
+	seedsBelow(t, 4, 300, func(t *testing.T, seed int) {
+		want, got := lifeAfter(t, "no root", seed), lifeAfter(t, []string{"amend", "orphan"}[seed%2], seed)
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("step %d: with a root commit %s\nwithout %s\nsteps\n%s", i, got[i], want[i], strings.Join(want[:i], "\n"))
 			}
-		})
-	}
+		}
+	})
 }
 
 // lifeAfter lets the agent make a first commit and random other ones, and returns what each step has led to.

@@ -3,7 +3,6 @@ package promote_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,16 +38,9 @@ func (w *world) orphan(name, file string, second bool) (made []string) {
 // the agent's files and the user's, and root commits have no parents on the branch either.
 func TestRootCommits(t *testing.T) {
 	t.Parallel()
-	cases := 8
-	if os.Getenv("AIRLOCK_TEST_LONG") != "" {
-		cases = 300
-	}
-	for seed := range cases {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			newRoots(t, seed).sequence()
-		})
-	}
+	seedsBelow(t, 8, 300, func(t *testing.T, seed int) {
+		newRoots(t, seed).sequence()
+	})
 }
 
 // roots makes the histories of TestRootCommits.

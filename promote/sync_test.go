@@ -412,58 +412,51 @@ func (m *syncModel) wants(what string) {
 // TestSyncOfAnyHistory makes random histories on both sides, with syncs at random moments.
 func TestSyncOfAnyHistory(t *testing.T) {
 	t.Parallel()
-	cases := few(4, 12)
-	if os.Getenv("AIRLOCK_TEST_LONG") != "" {
-		cases = 300
-	}
-	for seed := range cases {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			base := "1" + strings.Repeat("\nline", sharedLines-1) + "\n"
-			m := &syncModel{world: newWorld(t, []string{"sha1", "sha256"}[seed%2], tree{"shared": plain(base), "u0": plain("u\n")}), r: rand.New(rand.NewPCG(uint64(seed), 7)), mine: map[string]string{}}
-			copy(m.top[:], linesOf(t, filepath.Join(m.Top, "shared")))
-			synced, exact := 0, false
-			for range 14 {
-				switch m.r.IntN(5) {
-				case 0, 1:
-					m.log = append(m.log, "user")
-					m.user()
-					exact = false
-				case 2, 3:
-					before := strings.TrimSpace(m.agent("rev-parse", "main"))
-					m.works()
-					went := strings.TrimSpace(m.agent("rev-list", "main", "^"+before)) != "" && strings.TrimSpace(m.agent("merge-base", "main", before)) == before
-					m.log = append(m.log, fmt.Sprintf("agent(%v)", went))
-					exact = exact && went // after a rewrite, both sides differ until the next sync
-					if m.r.IntN(3) == 0 {
-						continue // several commits before a cycle
-					}
-					o := m.cycle()
-					if o.Pending != 0 || len(o.Holds) != 0 {
-						t.Fatalf("%s: %+v", m.log, o)
-					}
-					m.wants("landed")
-					if exact {
-						m.wantExact(t)
-					}
-				default:
-					_, err := m.sync()
-					m.log = append(m.log, fmt.Sprintf("sync(%v)", err))
-					if err != nil && !errors.Is(err, incoming.ErrNothing) && !errors.Is(err, incoming.ErrBehind) {
-						t.Fatalf("%s: %v", m.log, err)
-					}
-					if err == nil {
-						synced++
-						if in, out := strings.TrimSpace(m.agent("rev-parse", "main^{tree}")), m.git("rev-parse", "HEAD^{tree}"); in != out {
-							t.Fatalf("%s: %s inside, %s outside", m.log, in, out)
-						}
-						exact = true
-					}
-					m.wants("synced")
+	seedsBelow(t, few(4, 12), 300, func(t *testing.T, seed int) {
+		base := "1" + strings.Repeat("\nline", sharedLines-1) + "\n"
+		m := &syncModel{world: newWorld(t, []string{"sha1", "sha256"}[seed%2], tree{"shared": plain(base), "u0": plain("u\n")}), r: rand.New(rand.NewPCG(uint64(seed), 7)), mine: map[string]string{}}
+		copy(m.top[:], linesOf(t, filepath.Join(m.Top, "shared")))
+		synced, exact := 0, false
+		for range 14 {
+			switch m.r.IntN(5) {
+			case 0, 1:
+				m.log = append(m.log, "user")
+				m.user()
+				exact = false
+			case 2, 3:
+				before := strings.TrimSpace(m.agent("rev-parse", "main"))
+				m.works()
+				went := strings.TrimSpace(m.agent("rev-list", "main", "^"+before)) != "" && strings.TrimSpace(m.agent("merge-base", "main", before)) == before
+				m.log = append(m.log, fmt.Sprintf("agent(%v)", went))
+				exact = exact && went // after a rewrite, both sides differ until the next sync
+				if m.r.IntN(3) == 0 {
+					continue // several commits before a cycle
 				}
+				o := m.cycle()
+				if o.Pending != 0 || len(o.Holds) != 0 {
+					t.Fatalf("%s: %+v", m.log, o)
+				}
+				m.wants("landed")
+				if exact {
+					m.wantExact(t)
+				}
+			default:
+				_, err := m.sync()
+				m.log = append(m.log, fmt.Sprintf("sync(%v)", err))
+				if err != nil && !errors.Is(err, incoming.ErrNothing) && !errors.Is(err, incoming.ErrBehind) {
+					t.Fatalf("%s: %v", m.log, err)
+				}
+				if err == nil {
+					synced++
+					if in, out := strings.TrimSpace(m.agent("rev-parse", "main^{tree}")), m.git("rev-parse", "HEAD^{tree}"); in != out {
+						t.Fatalf("%s: %s inside, %s outside", m.log, in, out)
+					}
+					exact = true
+				}
+				m.wants("synced")
 			}
-			m.nothingLeft()
-			t.Logf("%d syncs", synced)
-		})
-	}
+		}
+		m.nothingLeft()
+		t.Logf("%d syncs", synced)
+	})
 }
