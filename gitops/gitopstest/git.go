@@ -4,6 +4,7 @@ package gitopstest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -96,6 +97,15 @@ func Input(t testing.TB, dir string, env []string, stdin string, args ...string)
 		t.Fatalf("git %q: %v\n%s", args, err, out)
 	}
 	return strings.TrimSuffix(string(out), "\n")
+}
+
+// ExitStatus runs a command, and returns its exit status, which is no error.
+func ExitStatus(cmd *exec.Cmd) (int, error) {
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
 }
 
 // Check ends a test with an error.

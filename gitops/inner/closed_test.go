@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 // nobody is the user that reads a repository if the test runs as root, which may read everything.
@@ -49,11 +51,7 @@ func asNobody(t *testing.T) (Workspace, func(script string)) {
 		cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
 		cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = top, p.Stdin, p.Stdout, p.Stderr, who
 		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + top}, p.Env...)
-		err := cmd.Run()
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			return exit.ExitCode(), nil
-		}
-		return 0, err
+		return gitopstest.ExitStatus(cmd)
 	}
 	do := func(script string) {
 		t.Helper()

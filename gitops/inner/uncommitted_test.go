@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 // workspaceAt runs git of the host in a repository, as it runs in a prison.
@@ -23,12 +24,7 @@ func workspaceAt(dir string) Workspace {
 		cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
 		cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, p.Stdin, p.Stdout, p.Stderr
 		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, ".git")}, p.Env...)
-		err := cmd.Run()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			return exit.ExitCode(), nil
-		}
-		return 0, err
+		return gitopstest.ExitStatus(cmd)
 	}}
 }
 

@@ -61,12 +61,7 @@ func (i *airlock) workspace() inner.Workspace {
 	return inner.Workspace{Dir: i.Top, Run: func(ctx context.Context, p inner.Process) (int, error) {
 		cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
 		cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = i.Top, append(os.Environ(), p.Env...), p.Stdin, p.Stdout, p.Stderr
-		err := cmd.Run()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			return exit.ExitCode(), nil
-		}
-		return 0, err
+		return gitopstest.ExitStatus(cmd)
 	}}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 	"github.com/git-airlock/git-airlock/prison"
 )
 
@@ -26,11 +27,7 @@ func (h host) Exec(ctx context.Context, p prison.Process) (int, error) {
 	cmd.Env = append(os.Environ(), "HOME="+h.dir, "GIT_CONFIG_NOSYSTEM=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	err := cmd.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode(), nil
-	}
-	return 0, err
+	return gitopstest.ExitStatus(cmd)
 }
 
 func (h host) sh(t *testing.T, script string) string {
