@@ -224,7 +224,9 @@ const (
 // command. For other commands it waits a limited time.
 func (s *Session) lockToDiscard(ctx context.Context, r airlock.Record) (func(), error) {
 	for tries := 3; ; tries-- {
-		unlock, err := s.lockWithin(ctx, lockTime)
+		soon, cancel := context.WithTimeout(ctx, lockTime)
+		unlock, err := s.lock(soon)
+		cancel()
 		if tries == 0 || !errors.Is(err, airlock.ErrBusy) {
 			return unlock, err
 		}
@@ -232,12 +234,6 @@ func (s *Session) lockToDiscard(ctx context.Context, r airlock.Record) (func(), 
 			return nil, err
 		}
 	}
-}
-
-func (s *Session) lockWithin(ctx context.Context, patience time.Duration) (func(), error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return s.lock(ctx)
 }
 
 // haltQuickly is Halt without long waits for cycles of the daemon and of other commands.
