@@ -149,11 +149,14 @@ func adviseOn(err error, wanted verdict.Request) error {
 		return environment.Advise(err, "git airlock review")
 	}
 	next := []string{"git airlock diff " + gone.By}
-	switch text := map[bool]string{true: "-m TEXT "}[wanted.Reason != ""]; {
-	case wanted.Word != "" && wanted.UpTo != "":
+	switch {
+	case wanted.Word == "":
+	case wanted.UpTo != "":
 		next = append(next, "git airlock review") // which of its ancestors are new, too
-	case wanted.Word != "":
-		next = append(next, fmt.Sprintf("git airlock %s %s%s", wanted.Word, text, gone.By))
+	case wanted.Reason != "":
+		next = append(next, fmt.Sprintf("git airlock %s -m TEXT %s", wanted.Word, gone.By))
+	default:
+		next = append(next, fmt.Sprintf("git airlock %s %s", wanted.Word, gone.By))
 	}
 	return environment.Advise(err, next...)
 }
@@ -201,24 +204,13 @@ func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewa
 		if !slices.ContainsFunc(decided, func(d verdict.Decided) bool { return d.Inner == x.Inner }) {
 			continue
 		}
-		why := ""
-		if back, against := contrary[x.State]; against {
-			why += ": " + back.why
-			next = []string{"git airlock approve " + x.handle() + "  # " + back.what}
-		} else if names := namesOf(x.Needs, all); len(names) > 0 {
-			why += " for " + strings.Join(names, ", ")
-			next = []string{"git airlock review", "git airlock approve" + handlesOf(x.Needs, all)}
-			if slices.ContainsFunc(list, func(n verdict.Reviewable) bool {
-				return slices.Contains(x.Needs, n.Inner) && n.State == review.StateRejected
-			}) {
-				next = []string{"git airlock reject -m TEXT " + x.handle() + "  # as what it needs", next[1] + "  # takes the rejection back"}
-			}
-		} else if merge := unapproved(x.Inner, list); len(merge) > 0 {
-			why += " for the merge that brings it, " + strings.Join(namesOf(merge, all), ", ")
-			next = []string{"git airlock review", "git airlock approve" + handlesOf(merge, all)}
-		} else if i := slices.IndexFunc(o.Holds, func(h ledger.Hold) bool { return h.Reason != ledger.Review }); i >= 0 {
-			why += fmt.Sprintf(": held (%s): %s", o.Holds[i].Reason, o.Holds[i].Message)
-			next = ledger.WithStart(o.Holds[i].Next, runs)
+		why, help := whyWaits(x, all, list)
+		if i := slices.IndexFunc(o.Holds, func(h ledger.Hold) bool { return h.Reason != ledger.Review }); why == "" && i >= 0 {
+			why = fmt.Sprintf(": held (%s): %s", o.Holds[i].Reason, o.Holds[i].Message)
+			help = ledger.WithStart(o.Holds[i].Next, runs)
+		}
+		if why != "" {
+			next = help
 		}
 		if len(waits[why]) == 0 {
 			reasons = append(reasons, why)
@@ -233,6 +225,27 @@ func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewa
 		texts = append(texts, waitText(waits[why])+why)
 	}
 	return &environment.Refusal{Text: strings.Join(texts, "; "), Next: next}
+}
+
+// whyWaits returns what keeps an approved commit of a list from landing, for [waitText], and the commands to type next. It returns nothing if the
+// verdict on the commit and the commits that it needs are no reason.
+func whyWaits(x reviewed, all []reviewed, list []verdict.Reviewable) (why string, next []string) {
+	if back, against := contrary[x.State]; against {
+		return ": " + back.why, []string{"git airlock approve " + x.handle() + "  # " + back.what}
+	}
+	if names := namesOf(x.Needs, all); len(names) > 0 {
+		reason, approve := " for "+strings.Join(names, ", "), "git airlock approve"+handlesOf(x.Needs, all)
+		if slices.ContainsFunc(list, func(n verdict.Reviewable) bool {
+			return slices.Contains(x.Needs, n.Inner) && n.State == review.StateRejected
+		}) {
+			return reason, []string{"git airlock reject -m TEXT " + x.handle() + "  # as what it needs", approve + "  # takes the rejection back"}
+		}
+		return reason, []string{"git airlock review", approve}
+	}
+	if merge := unapproved(x.Inner, list); len(merge) > 0 {
+		return " for the merge that brings it, " + strings.Join(namesOf(merge, all), ", "), []string{"git airlock review", "git airlock approve" + handlesOf(merge, all)}
+	}
+	return "", nil
 }
 
 // unapproved returns the merge with which a commit lands, as a list, unless it is approved.
