@@ -36,6 +36,7 @@ func syncCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			allow = allow || c.Bool(inbound.AllowSecretsFlag)
 			exclude, err := inbound.Excluded(c.Context, s.Repo, s.Config, r.Settings)
 			if err != nil {
 				return err
@@ -46,12 +47,12 @@ func syncCommand() *cli.Command {
 			engine := s.Engine(r)
 			defer engine.Close()
 			request := inbound.Request{Prisons: s.Prisons(), Engine: engine, Record: r, Exclude: exclude,
-				Screen: func(found scan.Report) error { return screen(s, found, allow || c.Bool(inbound.AllowSecretsFlag)) }}
+				Screen: func(found scan.Report) error { return screen(s, found, allow) }}
 			switch {
 			case c.Bool("wait"):
 				request.Wait = func(why error) { s.Report.Say("%s; waiting until that is over", why) }
 			case r.Phase == airlock.Running:
-				request.Later = &ledger.Wanted{Secrets: allow || c.Bool(inbound.AllowSecretsFlag)}
+				request.Later = &ledger.Wanted{Secrets: allow}
 			}
 			change, err := inbound.Sync(c.Context, request)
 			if errors.Is(err, incoming.ErrNothing) {
