@@ -42,39 +42,44 @@ func statusCommand() *cli.Command {
 			case c.Bool("watch"):
 				return cmdline.Watch(c, readStatus)
 			}
-			r, err := s.Here(c.Context)
-			if errors.Is(err, session.ErrNoAirlock) {
-				s.TellRemains(c.Context)
-			}
-			if errors.Is(err, session.ErrNoAirlock) && asJSON {
-				if err := ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "state": "none"}); err != nil {
-					return err
-				}
-				return cmdline.Shown(err)
-			}
-			if err != nil {
-				return err
-			}
-			status, err := s.Status(c.Context, r)
-			if err != nil {
-				return err
-			}
-			d, err := documentOf(c.Context, s, status)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return ui.PrintJSON(c.App.Writer, d)
-			}
-			if err := cmdline.Show(c, s, false, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }); err != nil {
-				return err
-			}
-			if ui.CanAsk() { // a program that reads standard error may take a hint for an error
-				s.HintAtNotes(r.ID, d.Landed)
-			}
-			return nil
+			return printStatus(c, s, asJSON)
 		}),
 	}, cmdline.Takes{})
+}
+
+// printStatus prints the status once.
+func printStatus(c *cli.Context, s *session.Session, asJSON bool) error {
+	r, err := s.Here(c.Context)
+	if errors.Is(err, session.ErrNoAirlock) {
+		s.TellRemains(c.Context)
+	}
+	if errors.Is(err, session.ErrNoAirlock) && asJSON {
+		if err := ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "state": "none"}); err != nil {
+			return err
+		}
+		return cmdline.Shown(err)
+	}
+	if err != nil {
+		return err
+	}
+	status, err := s.Status(c.Context, r)
+	if err != nil {
+		return err
+	}
+	d, err := documentOf(c.Context, s, status)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return ui.PrintJSON(c.App.Writer, d)
+	}
+	if err := cmdline.Show(c, s, false, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }); err != nil {
+		return err
+	}
+	if ui.CanAsk() { // a program that reads standard error may take a hint for an error
+		s.HintAtNotes(r.ID, d.Landed)
+	}
+	return nil
 }
 
 // workspaceOf returns the path of the workspace: below the top of the work tree, or absolute if it is in the host state.
@@ -98,14 +103,13 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 		Isolation: ui.Isolation{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Lockdown: s.Refusals.Rules.Lockdown, Limits: ui.Limits{
 			Memory: policy.SizeText(r.Isolation.Limits.Memory), CPUs: strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), PIDs: r.Isolation.Limits.PIDs}},
 		Named: p.Named, Newest: p.Newest, Began: identity.SessionBegan(r.Session), LeftOut: cmdline.LeftOut(led), Filters: filterLines(of.Config), Lost: s.Lost, Syncing: s.Syncing, SyncWaits: s.SyncWaits,
+		Refusals: cmdline.RefusedHosts(s.Refusals), RefusedCredentials: cmdline.RefusedCredentials(s.Refusals), MoreRefusals: s.Refusals.More,
+		RefusedCertificate: cmdline.RefusedCertificate(s.Refusals), FailingProxy: cmdline.FailingProxy(s.Refusals.Rules.Proxy, s.Refusals.Proxy),
+		Works: hold.Works(p.Places),
 	}
 	for _, w := range r.Isolation.Weaker {
 		d.Isolation.Weaker = append(d.Isolation.Weaker, w.Text)
 	}
-	d.Refusals, d.RefusedCredentials = cmdline.RefusedHosts(s.Refusals), cmdline.RefusedCredentials(s.Refusals)
-	d.MoreRefusals = s.Refusals.More
-	d.RefusedCertificate = cmdline.RefusedCertificate(s.Refusals)
-	d.FailingProxy = cmdline.FailingProxy(s.Refusals.Rules.Proxy, s.Refusals.Proxy)
 	if c := s.Command; c != nil {
 		d.Command = &ui.Command{Argv: c.Argv, State: "running"}
 		if c.Exited {
@@ -119,7 +123,6 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 		d.Uncommitted += x.Changes
 		d.Places = append(d.Places, ui.Place{Path: gitops.Text(x.Path).String(), Repository: x.Own, Uncommitted: x.Changes, Commits: x.Commits, Unread: x.Unread, Hidden: string(x.Hidden), Next: session.SeePlace(x)})
 	}
-	d.Works = hold.Works(p.Places)
 	for _, f := range p.Flagged {
 		d.Flagged = append(d.Flagged, ui.Flagged(f))
 	}
