@@ -73,8 +73,8 @@ func (t *Trees) Tree(ctx context.Context, commit gitops.OID) (gitops.OID, error)
 	return tree, err
 }
 
-// change returns the change of an inner commit since its parent, as a merge without Ours.
-func (t *Trees) change(ctx context.Context, parent, commit gitops.OID) (m quarantine.Merge, err error) {
+// Change returns the change of an inner commit since its parent, as a merge without Ours.
+func (t *Trees) Change(ctx context.Context, parent, commit gitops.OID) (m quarantine.Merge, err error) {
 	if m.Base, err = t.Tree(ctx, parent); err == nil {
 		m.Theirs, err = t.Tree(ctx, commit)
 	}

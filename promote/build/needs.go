@@ -67,7 +67,7 @@ func (b *builder) checkOwn(ctx context.Context, l quarantine.Link, c gitops.Comm
 	if tree, differs := b.plan.Tree(l.Parents[0]); !differs || tree == ours {
 		return nil // that merge was the one of the commit's own change
 	}
-	m, err := b.request.Trees.change(ctx, l.Parents[0], l.Commit)
+	m, err := b.request.Trees.Change(ctx, l.Parents[0], l.Commit)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (b *builder) landedRoot(ctx context.Context, inner gitops.OID) bool {
 
 // pick returns a tree with the change of the inner commit l. If the two conflict, it stops the building at the commit of.
 func (b *builder) pick(ctx context.Context, of gitops.OID, l quarantine.Link, tree gitops.OID) (gitops.OID, error) {
-	m, err := b.request.Trees.change(ctx, b.parentOf(l), l.Commit)
+	m, err := b.request.Trees.Change(ctx, b.parentOf(l), l.Commit)
 	if err != nil {
 		return "", err
 	}

@@ -86,7 +86,7 @@ func (t *Trees) wouldBe(ctx context.Context, repo *gitops.Repository, before led
 	if err != nil {
 		return "", err
 	}
-	m, err := t.change(ctx, before.Inner, id)
+	m, err := t.Change(ctx, before.Inner, id)
 	if err != nil {
 		return "", err
 	}

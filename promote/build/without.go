@@ -29,7 +29,7 @@ func (t *Trees) Needs(ctx context.Context, commit gitops.OID, out func(gitops.OI
 	if err != nil || len(c.Parents) == 0 {
 		return false, err
 	}
-	m, err := t.change(ctx, c.Parents[0], commit)
+	m, err := t.Change(ctx, c.Parents[0], commit)
 	if err != nil || m.Base == m.Theirs {
 		return false, err
 	}
@@ -87,7 +87,7 @@ func (t *Trees) withoutChanges(ctx context.Context, tree gitops.OID, commits []g
 		if len(c.Parents) > 0 {
 			parent = c.Parents[0]
 		}
-		m, err := t.change(ctx, parent, id)
+		m, err := t.Change(ctx, parent, id)
 		if err != nil {
 			return "", nil, err
 		}

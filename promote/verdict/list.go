@@ -9,7 +9,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
-	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -284,58 +283,6 @@ func broughtBy(all []quarantine.Link) map[gitops.OID]gitops.OID {
 	}
 	maps.DeleteFunc(with, func(id, merge gitops.OID) bool { return id == merge })
 	return with
-}
-
-// blockedByVerdicts maps the commits that do not apply without the rejected commits, and without those that the agent must fix, to the paths
-// that conflict.
-func (q *request) blockedByVerdicts(ctx context.Context) (map[gitops.OID][]string, error) {
-	held := map[gitops.OID]bool{}
-	for id, word := range q.Verdicts.Words {
-		if word == review.Fix {
-			held[id] = true
-		}
-	}
-	if len(held)+len(q.Decisions.Dropped) == 0 || len(q.all) == 0 {
-		return nil, nil
-	}
-	blocked, err := q.blocked(ctx, held)
-	if err != nil || slices.ContainsFunc(q.Ledger.Tail, func(t ledger.Pair) bool { return held[t.Inner] || q.Plan.Drops(t.Inner) }) {
-		return blocked, err
-	}
-	last, err := ledger.ReadOutcome(q.e.Dir())
-	for _, t := range q.Ledger.Tail {
-		if !last.Apart { // it was built on the branch, and on none of those commits
-			delete(blocked, t.Inner)
-		}
-	}
-	return blocked, err
-}
-
-// withoutUndone returns the tree of the branch without the changes that the agent's first new commit undoes, because a rebase or a reset has
-// gone back behind them. If they cannot be taken out, it returns the tree of the branch.
-func (q *request) withoutUndone(ctx context.Context, branch gitops.OID, trees *build.Trees) (gitops.OID, error) {
-	if len(q.Plan.Supersedes) == 0 {
-		return branch, nil
-	}
-	before := q.Ledger.Base.Inner
-	for _, l := range q.all {
-		if l.Commit == q.Plan.Chain[0] && len(l.Parents) > 0 {
-			before = l.Parents[0]
-		}
-	}
-	base, err := trees.Tree(ctx, q.Plan.Last.Inner)
-	if err != nil {
-		return branch, err
-	}
-	theirs, err := trees.Tree(ctx, before)
-	if err != nil {
-		return branch, err
-	}
-	without, conflicts, err := trees.Merge(ctx, base, branch, theirs)
-	if err != nil || conflicts != nil {
-		return branch, err
-	}
-	return without, nil
 }
 
 // reviewable reads one commit.

@@ -14,7 +14,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
-	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/history"
@@ -409,75 +408,6 @@ func (q *request) freeNumber(ctx context.Context) (n int, err error) {
 
 // rejectedRef returns the ref of a commit that was rejected, or that the agent must fix.
 func rejectedRef(e *promote.Engine, n int) string { return e.Record.Ref(fmt.Sprintf("rejected/%d", n)) }
-
-// dependents returns the other commits that do not apply without the given commits.
-func (q *request) dependents(ctx context.Context, without []gitops.OID) ([]gitops.OID, error) {
-	held := gitops.SetOf(without...)
-	blocked, err := q.blocked(ctx, held)
-	var more []gitops.OID
-	for _, l := range q.all {
-		if _, needs := blocked[l.Commit]; needs && !held[l.Commit] && !q.Plan.Drops(l.Commit) {
-			more = append(more, l.Commit)
-		}
-	}
-	return more, err
-}
-
-// blocked maps the commits that do not apply without the held commits and without the rejected ones to the paths that conflict.
-func (q *request) blocked(ctx context.Context, held map[gitops.OID]bool) (map[gitops.OID][]string, error) {
-	trees, err := q.Trees(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if len(q.left) == 0 {
-		return q.Plan.Needs(ctx, held, trees)
-	}
-	return q.blockedOnBranch(ctx, held, trees)
-}
-
-// blockedOnBranch is blocked for a branch that lacks commits because later ones landed without them. It applies the change of each commit to
-// the tree of the branch. A commit that conflicts there is blocked only if it needs one that is left out: the user's own commit may be the cause.
-func (q *request) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool, trees *build.Trees) (map[gitops.OID][]string, error) {
-	blocked, out := map[gitops.OID][]string{}, func(id gitops.OID) bool { return held[id] || q.Plan.Drops(id) }
-	brings := q.Plan.Brings(q.all, out)
-	for _, a := range q.Plan.Earlier { // these also bring commits that were dropped before others landed
-		brings[a.Commit] = append(brings[a.Commit], a.Brings...)
-	}
-	ours, err := q.e.Repo.Tree(ctx, q.Tip)
-	if err == nil {
-		ours, err = q.withoutUndone(ctx, ours, trees)
-	}
-	for _, l := range q.all {
-		if out(l.Commit) || len(l.Parents) == 0 || err != nil {
-			continue
-		}
-		if slices.ContainsFunc(brings[l.Commit], out) {
-			blocked[l.Commit] = []string{}
-			continue
-		}
-		var base, theirs, tree gitops.OID
-		var conflicts []string
-		if base, err = trees.Tree(ctx, l.Parents[0]); err == nil {
-			theirs, err = trees.Tree(ctx, l.Commit)
-		}
-		if err != nil || base == theirs {
-			continue
-		}
-		tree, conflicts, err = trees.Merge(ctx, base, ours, theirs)
-		if conflicts == nil && (tree != ours || len(l.Parents) > 1) {
-			ours = tree
-			continue
-		}
-		needs := false
-		if err == nil {
-			needs, err = trees.Needs(ctx, l.Commit, func(id gitops.OID) bool { return out(id) || blocked[id] != nil })
-		}
-		if needs {
-			blocked[l.Commit] = append([]string{}, conflicts...)
-		}
-	}
-	return blocked, err
-}
 
 // readLedger reads the ledger without a lock.
 func readLedger(ctx context.Context, e *promote.Engine) (*ledger.Ledger, error) {
