@@ -92,7 +92,7 @@ func (b *Backend) engine(ctx context.Context, r *state) (*engine, error) {
 	}
 	if u, ok := errors.AsType[*prison.Unavailable](err); ok {
 		another := *u
-		another.Mend = append(slices.Clone(u.Mend), "export DOCKER_HOST=unix:///path/of/socket # if the same engine has another address now")
+		another.Mend = append(slices.Clone(u.Mend), "export DOCKER_HOST=unix:///path/of/socket  # if the same engine has another address now")
 		err = &another
 	}
 	return nil, err
@@ -209,7 +209,7 @@ func (e *engine) image(ctx context.Context, ref string) (images.InspectResponse,
 	if dialect.Gone(err) {
 		bring := fmt.Sprintf("docker pull %q", ref)
 		if imageID().MatchString(ref) { // an id, which no registry knows
-			bring = "docker images # and take one of these"
+			bring = "docker images  # and take one of these"
 		}
 		return i, dialect.Unavailable(fmt.Sprintf("image %q is not on this machine", ref), bring)
 	}

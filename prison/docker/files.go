@@ -150,13 +150,13 @@ func (e *engine) lacksGit(ctx context.Context, id, ref string) error {
 		switch {
 		case file == "":
 		case !slices.Contains(strings.Split(its, ":"), folder):
-			return dialect.Unavailable(fmt.Sprintf("git of image %q is %s, and its PATH is %s", ref, file, its), "ENV PATH="+folder+":$PATH # in its Dockerfile")
+			return dialect.Unavailable(fmt.Sprintf("git of image %q is %s, and its PATH is %s", ref, file, its), "ENV PATH="+folder+":$PATH  # in its Dockerfile")
 		case mode&0o001 == 0:
 			return dialect.Unavailable(fmt.Sprintf("git of image %q, %s, has mode %#o: the agent may not execute it", ref, file, mode),
-				`RUN chmod a+rx "$(command -v git)" # in its Dockerfile`)
+				`RUN chmod a+rx "$(command -v git)"  # in its Dockerfile`)
 		default:
 			return dialect.Unavailable(fmt.Sprintf("git of image %q, %s, does not run", ref, file),
-				fmt.Sprintf("docker run --rm --user %s --entrypoint git %q --version # shows why", nobody, ref))
+				fmt.Sprintf("docker run --rm --user %s --entrypoint git %q --version  # shows why", nobody, ref))
 		}
 	}
 	return dialect.Unavailable(fmt.Sprintf("image %q holds no git", ref), "use an image with git in it")

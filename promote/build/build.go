@@ -352,7 +352,9 @@ func (r Request) unreadable(ctx context.Context, err error) bool {
 func (r Request) promisor(ctx context.Context) string {
 	config, _ := r.Repo.Config(ctx)
 	for _, key := range config.Keys() {
-		if name, found := strings.CutSuffix(strings.TrimPrefix(key, "remote."), ".promisor"); found {
+		remote, of := strings.CutPrefix(key, "remote.")
+		name, found := strings.CutSuffix(remote, ".promisor")
+		if is, err := config.Bool(key, false); of && found && is && err == nil {
 			return name
 		}
 	}

@@ -139,7 +139,7 @@ func (e *Engine) down(err error) error {
 		return Unavailable("you may not use the engine at "+e.Host, withoutEngine) // group docker has no rights there
 	case errors.Is(err, os.ErrPermission):
 		return Unavailable("you may not use the engine at "+e.Host,
-			"sudo usermod -aG docker \"$USER\" # then log in again; members of this group are as powerful as root")
+			"sudo usermod -aG docker \"$USER\"  # then log in again; members of this group are as powerful as root")
 	case isSocket && errors.Is(statErr, os.ErrNotExist):
 		return Unavailable("there is no engine at "+e.Host, "sudo apt-get install docker.io", start)
 	}

@@ -113,10 +113,10 @@ func (p *Platform) refuse(host, runtime string) error {
 	case p.Security("userns"):
 		// A container could be excluded from the mapping, but the archives that the engine unpacks for us could not.
 		return Unavailable("the engine maps user ids (userns-remap): on the disk the phantom would be somebody else",
-			withoutEngine, "sudo \"${EDITOR:-vi}\" /etc/docker/daemon.json # take userns-remap out, then: sudo systemctl restart docker")
+			withoutEngine, "sudo \"${EDITOR:-vi}\" /etc/docker/daemon.json  # take userns-remap out, then: sudo systemctl restart docker")
 	case runtime != "" && !known:
 		return Unavailable(fmt.Sprintf("the engine has no runtime %q, only %s", runtime, strings.Join(slices.Sorted(maps.Keys(p.Runtimes)), ", ")),
-			"sudo dockerd --validate --add-runtime "+runtime+"=/path/to/"+runtime+" # then the same in /etc/docker/daemon.json")
+			"sudo dockerd --validate --add-runtime "+runtime+"=/path/to/"+runtime+"  # then the same in /etc/docker/daemon.json")
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (m *material) facts() (facts []Fact) {
 	if m.commit != "" {
 		add("Record's commit", "%s", m.commit)
 	}
-	add("To check it", "git airlock inspect %d --verify  # compares the files of the record with their hashes", m.Run)
+	add("To check it", "git airlock inspect %d --verify compares the files of the record with their hashes", m.Run)
 	return facts
 }
 

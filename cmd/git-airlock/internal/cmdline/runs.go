@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/attest"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Runs returns the keeper of an airlock's run records.
@@ -27,7 +28,8 @@ func Runs(s *session.Session, r airlock.Record) runs.Keeper {
 	}, Waiting: func(ctx context.Context) (all []record.Waiting, err error) {
 		state, err := s.Elsewhere(ctx, r)
 		for _, w := range Waiting(state, false) {
-			all = append(all, record.Waiting{Ref: w.Ref, Commits: w.Commits, Next: strings.Join(ledger.WithStart([]string{w.Next}, false), " && ")})
+			next, _ := words.CutComment(w.Next)
+			all = append(all, record.Waiting{Ref: w.Ref, Commits: w.Commits, Next: strings.Join(ledger.WithStart([]string{next}, false), " && ")})
 		}
 		return all, err
 	}}

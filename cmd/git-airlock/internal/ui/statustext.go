@@ -216,10 +216,12 @@ func (p *statusText) inside(d Document) {
 		case x.Worked:
 			why = "on which the agent works"
 		}
-		if x.Next != "" {
-			why += ": " + start + x.Next
+		next, comment := words.CutComment(x.Next)
+		if next != "" {
+			why += ": " + start + next
 		}
 		p.line("inside", "%s on %s, %s", words.Count(x.Commits, "commit"), x.Ref, why)
+		p.comment(comment)
 	}
 	if c := d.Command; c != nil {
 		state := p.paint.Green(c.State)

@@ -107,16 +107,16 @@ type backendDiagnosis struct {
 	Name    string         `json:"name"`
 	Works   bool           `json:"works"`
 	Problem string         `json:"problem"`
-	Mend    []string       `json:"mend"`
+	Mend    ui.Commands    `json:"mend"`
 	Weaker  []string       `json:"weaker"`
 	Facts   []factDocument `json:"facts"`
 }
 
 type factDocument struct {
-	Name   string   `json:"name"`
-	Value  string   `json:"value"`
-	Weaker string   `json:"weaker"`
-	Mend   []string `json:"mend"`
+	Name   string      `json:"name"`
+	Value  string      `json:"value"`
+	Weaker string      `json:"weaker"`
+	Mend   ui.Commands `json:"mend"`
 }
 
 type autoDiagnosis struct {
