@@ -158,22 +158,20 @@ func (e *Engine) inTheWay(v ledger.GateResult) []string {
 	return there
 }
 
-// notes returns the changes of notes: removals for commits that are not pending any more, and new texts for new commits and for waiting commits
-// whose result or reviewer changed.
+// notes returns the changes of notes: new texts for new commits and for waiting commits whose result or reviewer changed, and removals for
+// commits that are not pending any more.
 func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judged, checked []ledger.Pair) ([]quarantine.Note, error) {
 	var notes []quarantine.Note
-	for _, gone := range slices.Concat(b.Gone, f.replaced) {
-		notes = append(notes, quarantine.Note{Commit: gone.Outer})
-	}
 	waits, fresh, without := gitops.SetOf(ledger.Outers(j.pending)...), map[gitops.OID]bool{}, p.Missing(j.pending)
 	for _, n := range b.Fresh {
 		if fresh[n.Outer] = true; waits[n.Outer] {
 			notes = append(notes, provenance.Note(e.Record, n.Pair, n.Author, j.results.Of(n.Outer), f.rules.decisions.ReviewOf(n.Inner), without[n.Inner], f.now))
 		}
 	}
+	gone := slices.Concat(b.Gone, f.replaced)
 	for _, t := range b.Pending {
 		if !waits[t.Outer] && !fresh[t.Outer] { // was pending, and is invalid under the current rules
-			notes = append(notes, quarantine.Note{Commit: t.Outer})
+			gone = append(gone, t)
 		}
 	}
 	again := map[gitops.OID]bool{}
@@ -192,5 +190,6 @@ func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judge
 		author, _ := gitops.SplitIdent(inner.Author)
 		notes = append(notes, provenance.Note(e.Record, t, author, j.results.Of(t.Outer), reviewed, without[t.Inner], f.now))
 	}
-	return notes, nil
+	removals, err := provenance.Removals(ctx, e.Repo, gone)
+	return append(notes, removals...), err
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// wantNotes checks that the commits with a provenance note are those that have landed or that are pending.
+// wantNotes checks that the commits with a provenance note are those that have landed, that are pending, or that another branch has.
 func (w *world) wantNotes(when string) {
 	w.t.Helper()
-	reached := strings.Fields(w.git("rev-list", "--glob="+w.record.Ref("pendin[g]"), "HEAD", "^"+string(w.record.Base)))
+	reached := strings.Fields(w.git("rev-list", "--glob="+w.record.Ref("pendin[g]"), "--branches", "^"+string(w.record.Base)))
 	there := map[string]bool{}
 	for _, id := range reached {
 		there[id] = true
@@ -22,7 +22,7 @@ func (w *world) wantNotes(when string) {
 	noted := w.notes()
 	for id := range noted {
 		if !there[string(id)] {
-			w.t.Errorf("%s: %s has a note, but has not landed and is not pending", when, id)
+			w.t.Errorf("%s: %s has a note, but no branch has it and it is not pending", when, id)
 		}
 	}
 	for _, id := range reached {
@@ -33,7 +33,7 @@ func (w *world) wantNotes(when string) {
 }
 
 // TestUndoRemovesNotes undoes and redoes the landing of some pending commits, which had their notes before. Afterwards exactly
-// those commits have notes that have landed or wait.
+// those commits have notes that have landed or wait, or that another branch has.
 func TestUndoRemovesNotes(t *testing.T) {
 	t.Parallel()
 	w := newWithReview(t)
@@ -46,6 +46,7 @@ func TestUndoRemovesNotes(t *testing.T) {
 	w.wantLanded("two one")
 	landed := w.notes()
 	w.wantNotes("landed")
+	w.git("branch", "topic", "HEAD~")
 	_, err := w.undo()
 	check(t, err)
 	w.wantLanded("")

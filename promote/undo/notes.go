@@ -8,35 +8,38 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/operation"
+	"github.com/git-airlock/git-airlock/promote/provenance"
 )
 
 // renoted describes how an operation changes the provenance notes. Notes that others have written since the reversed operation stay.
 type renoted struct {
 	from    []gitops.RefUpdate // the values of the notes refs before and after the operation that is reversed
-	without []ledger.Pair      // commits whose notes are removed, including those that are not pending any more
+	without []ledger.Pair      // commits that lose their notes, unless one of the user's refs reaches them; also those that are not pending any more
 	with    []ledger.Pair      // commits that get their notes back as they were before the reversed operation
 	like    []gitops.OID       // notes commits to use again if they have the wanted notes
 }
 
-// updates returns the updates of the notes refs, and the new objects.
-func (s *standing) updates(ctx context.Context, b *quarantine.Bridge, inspector *quarantine.Inspector, wanted renoted) (updates []gitops.RefUpdate, made []gitops.OID, err error) {
-	if len(wanted.without)+len(wanted.with) == 0 {
-		return nil, nil, nil
+// updates returns the updates of the notes refs for an operation, and the new objects.
+func (s *standing) updates(ctx context.Context, b *quarantine.Bridge, inspector *quarantine.Inspector, o operation.Operation, wanted renoted) (updates []gitops.RefUpdate, made []gitops.OID, err error) {
+	removals, err := provenance.Removals(ctx, s.e.Repo, wanted.without, gitops.RefUpdate{Ref: s.e.Record.Branch, Old: o.Before, New: o.After})
+	if err != nil || len(removals)+len(wanted.with) == 0 {
+		return nil, nil, err
 	}
 	for _, ref := range []string{promote.NotesRef, promote.EgressRef} {
 		now := s.refs[ref]
 		before := gitops.OID("") // the value of the ref before the reversed operation
 		base := now
 		if i := slices.IndexFunc(wanted.from, func(u gitops.RefUpdate) bool { return u.Ref == ref }); i >= 0 {
-			if before = wanted.from[i].Old; now == wanted.from[i].New && len(wanted.with) == 0 {
-				base = before // nothing was added since
+			if before = wanted.from[i].Old; now == wanted.from[i].New && len(wanted.with) == 0 && len(removals) == len(wanted.without) {
+				base = before // nothing was added since, and nothing stays
 			}
 		}
 		notes, err := wanted.notes(ctx, inspector, before)
 		if err != nil {
 			return nil, nil, err
 		}
-		after, more, err := s.draft(ctx, b, inspector, base, notes, append(wanted.like, before))
+		after, more, err := s.draft(ctx, b, inspector, base, slices.Concat(removals, notes), append(wanted.like, before))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -47,13 +50,10 @@ func (s *standing) updates(ctx context.Context, b *quarantine.Bridge, inspector 
 	return updates, made, nil
 }
 
-// notes returns the removals, and the notes that come back. before is the notes commit that has the latter.
+// notes returns the notes that come back. before is the notes commit that has them.
 func (wanted renoted) notes(ctx context.Context, inspector *quarantine.Inspector, before gitops.OID) (notes []quarantine.Note, err error) {
-	for _, p := range wanted.without {
-		notes = append(notes, quarantine.Note{Commit: p.Outer})
-	}
 	if before == "" {
-		return notes, nil
+		return nil, nil
 	}
 	for _, p := range wanted.with {
 		text, err := inspector.NoteOf(ctx, before, p.Outer)

@@ -338,7 +338,7 @@ func (s *standing) land(ctx context.Context, o operation.Operation, promoted git
 		return err
 	}
 	var made []gitops.OID
-	if o.Notes, made, err = s.updates(ctx, bridge, inspector, notes); err != nil {
+	if o.Notes, made, err = s.updates(ctx, bridge, inspector, o, notes); err != nil {
 		return err
 	}
 	op, err := operation.Append(ctx, bridge, inspector, s.ref(operation.Ref), o, s.Settings.User.String())
