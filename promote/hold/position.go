@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -40,7 +42,7 @@ func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, t
 	branch := r.BranchName()
 	if op := repo.Operation(); op != "" {
 		holds = append(holds, ledger.Hold{Reason: ledger.OperationInProgress,
-			Message: words.Indefinite(op) + " is in progress; commits land when it is done", Next: operationNext(op)})
+			Message: words.Indefinite(op) + " is in progress; commits land when it is done", Next: operationNext(repo, op)})
 	}
 	there, err := repo.Branch(ctx)
 	if err != nil {
@@ -121,7 +123,10 @@ func leave(tops []string) (next []string) {
 }
 
 // DetachedError reports that HEAD is detached because the user has not finished an operation. Git itself creates no branch until then.
-type DetachedError struct{ Operation string }
+type DetachedError struct {
+	Operation string
+	next      []string
+}
 
 func (e *DetachedError) Error() string {
 	return fmt.Sprintf("%v: %s is in progress", gitops.ErrDetached, words.Indefinite(e.Operation))
@@ -131,24 +136,33 @@ func (e *DetachedError) Error() string {
 func (e *DetachedError) Unwrap() error { return gitops.ErrDetached }
 
 // Next returns the commands that end the operation.
-func (e *DetachedError) Next() []string { return operationNext(e.Operation) }
+func (e *DetachedError) Next() []string { return e.next }
 
 // Detached returns the error of a command that needs a branch while HEAD is detached.
 func Detached(repo *gitops.Repository) error {
 	if op := repo.Operation(); op != "" {
-		return &DetachedError{op}
+		return &DetachedError{op, operationNext(repo, op)}
 	}
 	return gitops.ErrDetached
 }
 
-func operationNext(op string) []string {
-	switch op {
-	case "bisect":
+// operationNext returns the commands that end an operation.
+func operationNext(repo *gitops.Repository, op string) []string {
+	switch {
+	case op == "bisect":
 		return []string{"git bisect reset"}
-	case "merge":
-		return []string{"git merge --continue", "git merge --abort"}
+	case op == "rebase" && !named(repo):
+		return []string{"git rebase --quit"}
 	}
 	return []string{"git " + op + " --continue", "git " + op + " --abort"}
+}
+
+// named reports whether git has stored which branch a rebase is of. If a rebase fails before that, git can neither continue nor abort it.
+func named(repo *gitops.Repository) bool {
+	return slices.ContainsFunc([]string{"rebase-merge", "rebase-apply"}, func(dir string) bool {
+		_, err := os.Lstat(filepath.Join(repo.GitDir, dir, "head-name"))
+		return err == nil
+	})
 }
 
 // RefLocked returns the hold for the lock file of a ref or of the file that stores refs.
