@@ -85,7 +85,7 @@ func (m *material) viewCommits() (all []Commit) {
 		case !c.found && c.State == record.Pending && c.Outer != "":
 			x.LeftOut = Text(fmt.Sprintf("its changes are not in the record: git airlock diff %s", short(c.Outer)))
 		case !c.found && c.State != record.Landed:
-			x.LeftOut = Text(fmt.Sprintf("its changes are not in the record: git log -p ..airlock/%s/pending", m.ID))
+			x.LeftOut = Text(fmt.Sprintf("its changes are not in the record: git log -p --diff-merges=first-parent ..airlock/%s/pending", m.ID))
 		case !m.has[record.ChangesName]:
 			x.LeftOut = "its changes are not in the record"
 		case !c.found:

@@ -138,7 +138,7 @@ var files = []Explained{
 	{"refs/airlock/runs/<session>/<n>", "the record of a run, see git-airlock-runs(1)"},
 	{"refs/airlock/<id>/base", "the outer commit of which the snapshot was taken"},
 	{"refs/airlock/<id>/promoted", "the last outer commit that the airlock landed"},
-	{"refs/airlock/<id>/pending", "commits that wait: `git log -p ..airlock/<id>/pending`"},
+	{"refs/airlock/<id>/pending", "commits that wait: `git log -p --diff-merges=first-parent ..airlock/<id>/pending`"},
 	{"refs/airlock/<id>/ops", "the landings, undos and redos: `git airlock log --ops`"},
 	{"refs/airlock/policy", "the team's policy"},
 	{"refs/notes/airlock", "notes on the origin of landed commits"},

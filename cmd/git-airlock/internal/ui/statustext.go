@@ -135,13 +135,13 @@ func (p *statusText) promotion(d Document) {
 }
 
 // pending prints the commits that have not landed, with a command that shows them. A refused commit has no outer form, so that
-// only the inner repository can show it.
+// only the inner repository can show it. Both commands show what a merge changes. The agent's git can be too old for --diff-merges.
 func (p *statusText) pending(d Document) {
 	if named := min(d.Named, d.Pending); named > 0 {
-		p.line("pending", "%s: git log -p ..airlock/%s/pending", p.paint.Yellow(words.Count(named, "commit")), d.ID)
+		p.line("pending", "%s: git log -p --diff-merges=first-parent ..airlock/%s/pending", p.paint.Yellow(words.Count(named, "commit")), d.ID)
 	}
 	if inner := d.Pending - d.Named; inner > 0 {
-		p.line("pending", "%s only in the workspace: %sgit airlock visit -- git log -p %.12s..main",
+		p.line("pending", "%s only in the workspace: %sgit airlock visit -- git log -p -m %.12s..main",
 			p.paint.Yellow(words.Count(inner, "commit")), d.startFirst(), d.Newest)
 	}
 }
