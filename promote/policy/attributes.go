@@ -43,6 +43,19 @@ func (a *attributeChange) added() []attribute.Line {
 	return slices.DeleteFunc(slices.Clone(a.after), func(l attribute.Line) bool { return a.there[l.Text()] })
 }
 
+// setting returns a function that reports whether a line sets an attribute to a value, itself or through macros. state is the attribute with
+// the value.
+func (a *attributeChange) setting(state string) func(attribute.Line) bool {
+	sets := func(s attribute.Effect) bool { return !s.Reversed && s.State == state }
+	through := a.macros.Leading(sets)
+	return func(l attribute.Line) bool {
+		return slices.ContainsFunc(l.States, func(state string) bool {
+			s := attribute.Effect{State: state}
+			return sets(s) || through[s.Use()]
+		})
+	}
+}
+
 // redefines reports whether a line defines a macro that git or another previous line also defines. Only the last
 // definition counts.
 func (a *attributeChange) redefines(l attribute.Line) bool {

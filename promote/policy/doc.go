@@ -59,6 +59,7 @@
 // attributes that apply to it, so that git converts it. The attributes in effect are those of the landed tree and of the
 // user's own attribute files. For other files, hidden-text flags a charset that does not keep ASCII as it is, eol=crlf for
 // shell scripts, and a text that ident would replace, whether or not the attribute is set: another commit can set it.
+// It also flags merge=union, by which git merges the user's lines and the agent's without a conflict.
 //
 // # Slow patterns
 //

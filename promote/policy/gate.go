@@ -170,7 +170,7 @@ func newRules(s Settings, f Facts) []rule {
 		{large.description(), large.change, nil},
 		{documented("agent-config", Hold, "settings of coding agents that start programs (MCP servers, hooks, plugins); their instructions are flagged"), agentConfig, converted(startsAgents)},
 		{documented("host-exec", Flag, "a file that editors, shells, package managers or git hooks run without asking; a new file that CI, builds or tests run"), hostExec, converted(runsOnHost)},
-		{documented("hidden-text", Flag, "invisible or bidirectional control characters in an added line, a name or the message; a message in an uncommon encoding; attributes that hide the diff of text files, give a file other bytes on the disk (working-tree-encoding), or scripts a carriage return at the end of each line; a text that git replaces where the attribute ident is set; a text with NUL bytes, which git shows as binary; a .mailmap"),
+		{documented("hidden-text", Flag, "invisible or bidirectional control characters in an added line, a name or the message; a message in an uncommon encoding; attributes that hide the diff of text files, give a file other bytes on the disk (working-tree-encoding), give scripts a carriage return at the end of each line, or make git merge without conflicts (merge=union); a text that git replaces where the attribute ident is set; a text with NUL bytes, which git shows as binary; a .mailmap"),
 			hiddenText, hiddenMessage},
 		{documented("recipe", Hold, "a change of "+recipePath+" or of a file that it names"), environment.change, converted(environment.reads)},
 		{documented("ghost-leak", Flag, "the agent's invented name or address in a message"), nil, newGhostLeak(f.Ghost).commit},

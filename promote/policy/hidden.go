@@ -19,7 +19,7 @@ import (
 )
 
 // hiddenText finds content that people cannot see: characters that change the direction of text or are invisible, and
-// attributes that make git show no diff.
+// attributes that make git show no diff or no conflict.
 func hiddenText(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	if c.New.Mode != 0 && c.Old.Mode == 0 {
 		if _, char := findHidden([]byte(c.Path), true); char != "" {
@@ -160,17 +160,21 @@ func rightToLeft(r rune) bool {
 	return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Adlam)
 }
 
-// hiddenDiffs reports new attribute lines that make git show no diff of changed text, or other bytes than those on the disk.
+// hiddenDiffs reports new attribute lines that make git show no diff of changed text, other bytes than those on the disk, or no conflicts.
 func hiddenDiffs(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	a, err := in.attributeLines(ctx, c, r)
 	m, errMacros := in.hidingMacros(ctx, in.tree)
+	joins := a.setting("merge=union") // git has no other driver that merges without conflicts
 	for _, l := range a.added() {
+		if joins(l) {
+			r.at(c.Path, "line %d makes git merge %s without conflicts: it keeps the lines of both sides (merge=union)", l.Number, namedFiles(l))
+		}
 		if m.mayHide(l) {
 			r.at(c.Path, "line %d makes git show no diff of %s", l.Number, l.Pattern)
 		}
 		for _, state := range l.States {
 			if name, value := (attribute.Effect{State: state}).Attribute(); name == encodingAttribute && value != "" && !filekind.ASCIICharset(value) {
-				r.at(c.Path, "line %d: on the disk, files of %s have other bytes than those that git shows (%s)", l.Number, cmp.Or(l.Pattern, attribute.MacroMark+l.Macro), state)
+				r.at(c.Path, "line %d: on the disk, files of %s have other bytes than those that git shows (%s)", l.Number, namedFiles(l), state)
 			}
 		}
 	}
@@ -231,23 +235,14 @@ func hiddenByMacros(ctx context.Context, in *inspection, c gitops.Change, r *rep
 // shell it belongs to the last word, so that it undoes the backslash of a continued line, and makes another command of "exit". Lines in another
 // order, or of another file, are not compared.
 func endings(a *attributeChange, path string, r *report) {
-	adds := func(s attribute.Effect) bool { return !s.Reversed && s.State == "eol=crlf" }
-	through := a.macros.Leading(adds)
-	returns := func(l attribute.Line) bool {
-		return scripts(l.Pattern) && slices.ContainsFunc(l.States, func(state string) bool {
-			s := attribute.Effect{State: state}
-			return adds(s) || through[s.Use()]
-		})
-	}
+	adds := a.setting("eol=crlf")
+	returns := func(l attribute.Line) bool { return scripts(l.Pattern) && adds(l) }
 	keepsOut := func(l attribute.Line) bool {
 		return scripts(l.Pattern) && slices.ContainsFunc(l.States, func(state string) bool { return slices.Contains([]string{"eol=lf", "-text", "binary"}, state) })
 	}
-	name := func(l attribute.Line) string {
-		return words.Shorten(cmp.Or(l.Pattern, attribute.MacroMark+l.Macro), maxQuoted)
-	}
 	for _, l := range a.added() {
 		if returns(l) {
-			r.at(path, "line %d: on the disk, the lines of %s end with a carriage return, which shells take for a part of the command", l.Number, name(l))
+			r.at(path, "line %d: on the disk, the lines of %s end with a carriage return, which shells take for a part of the command", l.Number, namedFiles(l))
 		}
 	}
 	if !slices.ContainsFunc(a.after, returns) {
@@ -259,9 +254,14 @@ func endings(a *attributeChange, path string, r *report) {
 	}
 	for _, l := range a.before {
 		if !kept[l.Pattern] && keepsOut(l) {
-			r.at(path, "line %d, which keeps the carriage return out of %s, is removed", l.Number, name(l))
+			r.at(path, "line %d, which keeps the carriage return out of %s, is removed", l.Number, namedFiles(l))
 		}
 	}
+}
+
+// namedFiles returns the pattern of a line, or the macro that it defines, for a flag.
+func namedFiles(l attribute.Line) string {
+	return words.Shorten(cmp.Or(l.Pattern, attribute.MacroMark+l.Macro), maxQuoted)
 }
 
 // scripts reports whether a pattern may match shell scripts: its files have no certain extension, or one of theirs. The pattern of a macro is
