@@ -18,8 +18,8 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// hiddenText finds content that people cannot see: characters that change the direction of text or are invisible, and
-// attributes that make git show no diff or no conflict.
+// hiddenText finds content that people cannot see: characters that change the direction of text, are invisible or make a
+// terminal hide others, and attributes that make git show no diff or no conflict.
 func hiddenText(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	if c.New.Mode != 0 && c.Old.Mode == 0 {
 		if _, char := findHidden([]byte(c.Path), true); char != "" {
@@ -110,7 +110,7 @@ func fromLatin(text []byte, windows bool) []byte {
 }
 
 // findHidden returns the name of the first hidden character of a text, and the number of lines before it. Control
-// characters count only if controls is set: in files they are too common to mean anything.
+// characters that only move down or are not shown count only if controls is set: in files they are too common to mean anything.
 func findHidden(text []byte, controls bool) (line int, char string) {
 	before := rune(0)
 	for i := 0; i < len(text); {
@@ -118,6 +118,8 @@ func findHidden(text []byte, controls bool) (line int, char string) {
 		switch {
 		case r == '\n':
 			line++
+		case overwrites(r, text[i+n:]):
+			return line, fmt.Sprintf("U+%04X, by which a terminal can hide text", r)
 		case r < utf8.RuneSelf && (!controls || r >= ' ' && r != 0x7f || r == '\t' || r == '\r'):
 		case r == utf8.RuneError && n <= 1:
 		case unicode.Is(unicode.Cc, r) && !controls || unicode.Is(unicode.Co, r): // Co: the icons of fonts
@@ -128,6 +130,12 @@ func findHidden(text []byte, controls bool) (line int, char string) {
 		i += n
 	}
 	return 0, ""
+}
+
+// overwrites reports whether a terminal can hide text because of a control character: an escape sequence begins, or the next characters replace
+// those before. Git's default pager passes escape sequences on. A carriage return at the end of a line changes nothing.
+func overwrites(r rune, after []byte) bool {
+	return r == '\x1b' || r == '\u009b' || r == '\b' || r == '\r' && len(after) > 0 && after[0] != '\n' && after[0] != '\r'
 }
 
 // wanted reports whether a hidden character belongs to the spelling of its neighbours.
