@@ -149,17 +149,18 @@ func (w *workshop) fromMail(ctx context.Context, mail []byte, before, want gitop
 // maxPlaces bounds the places of a mail at which its change may begin.
 const maxPlaces = 4
 
-// changes returns the parts of a mail that may be its change. The change follows a line "---", statistics, and an empty line. A message can
-// contain lines of the same form, so there can be several such parts, and the hash of the tree decides. If there is none, the commit changes
-// nothing.
+// changes returns the parts of a mail that may be its change, the last one first. The change follows a line "---", statistics, and an empty
+// line. A message can contain lines of the same form, so there can be several such parts, and the hash of the tree decides. The change comes
+// after the message, and its own lines do not have that form, so it is the last part, unless the mail has been altered. If there is none, the
+// commit changes nothing.
 func changes(mail []byte) (found [][]byte) {
-	for rest := mail; len(found) < maxPlaces; {
-		at := bytes.Index(rest, []byte("\n---\n"))
+	for end := len(mail); len(found) < maxPlaces; {
+		at := bytes.LastIndex(mail[:end], []byte("\n---\n"))
 		if at < 0 {
 			break
 		}
-		rest = rest[at+len("\n---"):]
-		statistics := rest[1:]
+		end = at + 1 // the line break can end another such line
+		statistics := mail[at+len("\n---\n"):]
 		for bytes.HasPrefix(statistics, []byte(" ")) {
 			_, statistics, _ = bytes.Cut(statistics, []byte("\n"))
 		}

@@ -242,3 +242,19 @@ func FuzzMail(f *testing.F) {
 		}
 	})
 }
+
+// TestChangesInMessage makes a commit again whose message has more parts like a change than replay tries.
+func TestChangesInMessage(t *testing.T) {
+	t.Parallel()
+	w := gitopstest.New(t)
+	before := w.CommitAll(gitopstest.Files{"f": "--\na\nb\n"})
+	w.Run("branch", "before")
+	w.CommitAll(gitopstest.Files{"f": "b\n", "g": "g\n"})
+	part := "\n---\n\ndiff --git a/x b/x\nnew file mode 100644\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n"
+	w.Run("commit", "-q", "--amend", "--cleanup=verbatim", "-m", "subject\n"+strings.Repeat(part, maxPlaces+1))
+	run := recorded(t, w, before, names(w.Run("rev-parse", "HEAD")))
+	got, err := Run(t.Context(), Request{Repo: cloned(t, w, "before").Repository, Run: run, Committer: "C <c@example.org>"}, "copy")
+	if err != nil || got.State() != Same {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
