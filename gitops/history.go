@@ -150,9 +150,9 @@ type Unmerged struct {
 	Stages [3]Entry
 }
 
-// StartMerge merges a commit into the checked-out branch. It stops where the user must continue: at a conflict, or before the commit.
-func (r *Repository) StartMerge(ctx context.Context, commit OID) error {
-	err := r.Change(ctx, Call{Args: []string{"merge", "--no-ff", "--no-commit", string(commit)}, Stdout: io.Discard})
+// StartMerge merges a commit into the checked-out branch, with some configuration of git. It stops where the user must continue: at a conflict, or before the commit.
+func (r *Repository) StartMerge(ctx context.Context, commit OID, config ...string) error {
+	err := r.Configured(config...).Change(ctx, Call{Args: []string{"merge", "--no-ff", "--no-commit", string(commit)}, Stdout: io.Discard})
 	if r.Operation() == "merge" {
 		return nil
 	}

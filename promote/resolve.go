@@ -44,7 +44,7 @@ func (e *Engine) Resolve(ctx context.Context) (step gitops.OID, merging bool, er
 		return "", false, &hold.Error{Hold: e.Collision(ctx, collision.Paths)}
 	}
 	if err == nil && merging && !e.Repo.Dry {
-		err = e.Repo.StartMerge(ctx, step)
+		err = land.StartMerge(ctx, e.Repo, request)
 	}
 	return step, merging, hold.Crashed(step, err)
 }

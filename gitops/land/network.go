@@ -1,6 +1,7 @@
 package land
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -63,6 +64,16 @@ func (l *landing) filterFault(err error) error {
 	return err
 }
 
+// StartMerge starts a merge of request.New in the working tree, as [gitops.Repository.StartMerge] does, with the user's filters as a landing runs
+// them.
+func StartMerge(ctx context.Context, r *gitops.Repository, request Landing) (err error) {
+	l := &landing{Landing: request}
+	if l.filters, err = filtersOf(ctx, r, nil, l.Config, cmp.Or(l.Begun, l.Old), l.Old, l.New); err != nil {
+		return err
+	}
+	return l.filterFault(r.StartMerge(ctx, l.New, l.filters.config...))
+}
+
 // filters lists the keys of the commands that a checkout runs.
 func filters(c gitops.Config) []string {
 	return slices.DeleteFunc(c.Keys(), func(key string) bool {
@@ -93,8 +104,7 @@ func isLFS(c gitops.Config, key string) bool {
 	return strings.HasPrefix(key, "filter.lfs.") && path.Base(program) == "git-lfs"
 }
 
-// noAddress is the lfs.url for a git-lfs that must not read an address from the tree. It has precedence over
-// .lfsconfig.
+// noAddress is the lfs.url for a git-lfs that must not read an address from the tree. It has precedence over .lfsconfig.
 const noAddress = "file:///airlock-lfsconfig-has-changed"
 
 // landingFilters are the user's filters, as a landing runs them.
@@ -174,19 +184,15 @@ func filterNames(c gitops.Config, reaching, lfs bool) []string {
 // an ordinary user it also creates a user namespace with only this user in it.
 var unshareCommand = sync.OnceValue(func() []string {
 	unshare, err := hostenv.Program("unshare")
-	if err != nil {
+	shell, noShell := hostenv.Program("sh")
+	if err != nil || noShell != nil {
 		return nil
 	}
 	command := []string{unshare, "--net", "--"}
 	if os.Geteuid() != 0 {
 		command = []string{unshare, "--user", "--map-current-user", "--net", "--"}
 	}
-	shell, err := hostenv.Program("sh")
-	if err != nil {
-		return nil
-	}
-	// the command does nothing
-	probe := exec.Command(command[0], append(command[1:], shell, "-c", ":")...) //nolint:forbidigo
+	probe := exec.Command(command[0], append(command[1:], shell, "-c", ":")...) //nolint:forbidigo // it does nothing
 	probe.Env = []string{}
 	if probe.Run() != nil {
 		return nil
@@ -203,10 +209,9 @@ func withoutNetwork(line, file string) string {
 		line = strings.NewReplacer("%%", "%", file, `"$airlock_file"`).Replace(line)
 	}
 	text := "exec "
-	for _, word := range unshareCommand() {
+	for _, word := range slices.Concat(unshareCommand(), []string{"-c", line}) {
 		text += words.ShellQuote(word) + " "
 	}
-	text += "-c " + words.ShellQuote(line)
 	if file != "" {
 		text = strings.ReplaceAll(text, "%", "%%")
 	}
