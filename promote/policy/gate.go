@@ -157,7 +157,7 @@ func newRules(s Settings, f Facts) []rule {
 	return []rule{
 		{Description{ID: "git-path", Default: Hold, Doc: "a path that a file system can treat as .git, or that has a component \".\" or \"..\"; a submodule in a workspace; refused as inner-invalid"},
 			gitPath, nil},
-		{documented(symlinkEscapeID, Hold, "a link that leads out of the repository, into .git or into the workspace"), nil, links.commit},
+		{documented(symlinkEscapeID, Hold, "a link that leads out of the repository, into .git or into the workspace, or that cannot be created"), nil, links.commit},
 		{documented("workspace-exposed", Hold, "an ignore or attribute file, or a path, that would make git look into the workspace"), workspace.change, converted(workspace.reads)},
 		{documented("submodule", Hold, "a submodule added, moved or removed, or any change of a .gitmodules file"), submodule, converted(isModules)},
 		{documented("user-driver", Hold, "a file that your git configuration executes or includes, or an attribute that applies one of your drivers to files"),

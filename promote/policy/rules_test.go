@@ -91,7 +91,7 @@ var ruleCases = map[string][]ruleCase{
 		{name: "a link in the place of the folder", change: files{".venv": linkTo + "src"}, want: "hold", path: ".venv"},
 	},
 	"slow-pattern": slowCases, "git-resources": resourceCases,
-	"symlink-escape": {
+	"symlink-escape": slices.Concat(uncreatableLinks, []ruleCase{
 		{name: "absolute", change: files{"l": linkTo + "/etc/passwd"}, want: "hold", path: "l"},
 		{name: "upwards", change: files{"src/l": linkTo + "../../x"}, want: "hold", path: "src/l"},
 		{name: "into .git", change: files{"src/l": linkTo + "../.GIT/config"}, want: "hold", path: "src/l"},
@@ -108,7 +108,7 @@ var ruleCases = map[string][]ruleCase{
 		{name: "was there", before: files{"l": linkTo + "/etc"}, change: files{"m": linkTo + "src"}},
 		{name: "removed", before: files{"l": linkTo + "/etc"}, change: files{"l": ""}},
 		{name: "a file that says so", change: files{"l": "/etc/passwd"}},
-	},
+	}),
 	"workspace-exposed": {
 		{name: "un-ignored", change: files{".gitignore": "*.o\n!.devspace-*\n"}, want: "hold", path: ".gitignore"},
 		{name: "un-ignored by its name", change: files{".gitignore": "!/.devspace-7f3a/\n"}, want: "hold", path: ".gitignore"},

@@ -7,8 +7,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy/treelink"
 )
 
-// symlinkEscape finds links that lead out of the repository, into .git or into the workspace when they are followed
-// through the other links of the tree. One link can change where another one leads, so that a commit which touches a
+// symlinkEscape finds links that no system can create, and links that lead out of the repository, into .git or into the workspace when
+// they are followed through the other links of the tree. One link can change where another one leads, so that a commit which touches a
 // link makes the rule check all links.
 type symlinkEscape struct{ workspace string }
 

@@ -15,6 +15,15 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy/treelink"
 )
 
+// uncreatableLinks are links with targets near the limits of systems.
+var uncreatableLinks = []ruleCase{
+	{name: "an empty target", change: files{"l": linkTo}, want: "hold", path: "l"},
+	{name: "the longest target and a byte", change: files{"l": linkTo + strings.Repeat("a/", 2048)}, want: "hold", path: "l"},
+	{name: "the longest target", change: files{"l": linkTo + strings.Repeat("a/", 2047) + "a"}},
+	{name: "a NUL", change: files{"l": linkTo + "src\x00"}, want: "hold", path: "l"},
+	{name: "an empty target that was there", before: files{"l": linkTo}, change: files{"m": linkTo + "src"}},
+}
+
 // TestOtherNames makes random trees with links on a disk. For each file, the rules that go by name must be asked about exactly
 // the names by which the kernel finds that file.
 func TestOtherNames(t *testing.T) {

@@ -66,7 +66,10 @@ type links struct {
 	folders []folder   // the folders with links somewhere below
 }
 
-type named struct{ name, target string }
+type named struct {
+	name, target string
+	unusable     string // see [Map]
+}
 
 type folder struct {
 	name  string
@@ -86,7 +89,7 @@ func (c *Cache) Of(ctx context.Context, objects Objects, tree gitops.OID) (*Map,
 		c.newest[0], c.newest[1] = c.newest[1], c.newest[0]
 	}
 	if c.newest[0].all == nil || c.newest[0].links != found.id {
-		m := &Map{own: map[string]string{}, targets: map[string]string{}, several: map[string]bool{}}
+		m := &Map{own: map[string]string{}, unusable: map[string]string{}, targets: map[string]string{}, several: map[string]bool{}}
 		m.addAll("", found)
 		c.newest[0] = kept{found.id, m}
 	}
@@ -107,12 +110,12 @@ func (c *Cache) read(ctx context.Context, objects Objects, tree gitops.OID) (*li
 	for _, e := range entries {
 		switch {
 		case e.Mode == gitops.ModeLink:
-			target, _, err := objects.Blob(ctx, e.OID, targetLimit)
+			target, size, err := objects.Blob(ctx, e.OID, targetLimit)
 			if err != nil {
 				return nil, err
 			}
-			target, _, _ = bytes.Cut(target, []byte{0}) // symlink(2) ends it at a NUL
-			found.targets = append(found.targets, named{strings.Clone(e.Name), string(target)})
+			target, _, cut := bytes.Cut(target, []byte{0}) // symlink(2) ends it at a NUL
+			found.targets = append(found.targets, named{strings.Clone(e.Name), string(target), unusable(size, cut)})
 			fmt.Fprintf(&text, "%s\x00%s\x00", e.Name, e.OID)
 		case e.Folder():
 			below, err := c.read(ctx, objects, e.OID)
@@ -133,9 +136,22 @@ func (c *Cache) read(ctx context.Context, objects Objects, tree gitops.OID) (*li
 	return found, nil
 }
 
+// unusable returns why no system can create a link with a target of a size, as the target is in the tree, or empty.
+func unusable(size int64, hasNUL bool) string {
+	switch {
+	case size == 0:
+		return "has an empty target, with which no link can be created"
+	case size >= targetLimit:
+		return fmt.Sprintf("has a target of %d bytes, and a system allows at most %d", size, targetLimit-1)
+	case hasNUL:
+		return "has a target with a NUL, at which a system cuts it off"
+	}
+	return ""
+}
+
 func (m *Map) addAll(dir string, all *links) {
 	for _, l := range all.targets {
-		m.add(pathname.Join(dir, l.name), l.target)
+		m.add(pathname.Join(dir, l.name), l)
 	}
 	for _, f := range all.folders {
 		m.addAll(pathname.Join(dir, f.name), f.links)

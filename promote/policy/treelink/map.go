@@ -1,13 +1,14 @@
 package treelink
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
 const (
-	// targetLimit is longer than the target of a link can be on any system.
+	// targetLimit is longer than the target of a link can be on any system: PATH_MAX of Linux, which counts a NUL at the end.
 	targetLimit = 4096
 	// hopLimit is more links than any system follows for one path.
 	hopLimit = 64
@@ -24,10 +25,15 @@ type Map struct {
 	targets map[string]string // targets by the path in the form of [pathname.Same]
 	several map[string]bool   // paths in that form with several different targets
 	names   *names            // nil until it is needed
+
+	unusable map[string]string // by path, why no system can create the link
 }
 
-func (m *Map) add(path, target string) {
-	key := pathname.Same(path)
+func (m *Map) add(path string, link named) {
+	key, target := pathname.Same(path), link.target
+	if link.unusable != "" {
+		m.unusable[path] = link.unusable
+	}
 	m.Paths = append(m.Paths, path)
 	m.own[path] = target
 	if other, there := m.targets[key]; there && other != target {
@@ -39,14 +45,15 @@ func (m *Map) add(path, target string) {
 // Has reports whether a path is a link.
 func (m *Map) Has(path string) bool { _, is := m.own[path]; return is }
 
-// Escapes returns the forbidden place to which a link leads, or empty. It takes its steps from left, and returns empty if
-// none are left. workspace is the folder of the agent's workspace, and may be empty.
+// Escapes returns the forbidden place to which a link leads, or why it cannot be created, or empty. It takes its steps from left, and
+// returns no place if none are left. workspace is the folder of the agent's workspace, and may be empty.
 func (m *Map) Escapes(path, workspace string, left *int) string {
 	target := m.own[path]
-	if w := m.follow(path, target, workspace, left); w.why != "" || !strings.Contains(target, `\`) {
-		return w.why
+	why := m.follow(path, target, workspace, left).why
+	if why == "" && strings.Contains(target, `\`) {
+		why = m.follow(path, strings.ReplaceAll(target, `\`, "/"), workspace, left).why // as Windows reads it
 	}
-	return m.follow(path, strings.ReplaceAll(target, `\`, "/"), workspace, left).why // as Windows reads it
+	return cmp.Or(why, m.unusable[path])
 }
 
 // at returns the target of a link. Without a link of exactly that name, it takes one whose name is the same to some file systems.
