@@ -13,15 +13,11 @@ import (
 // Some of git's failures can be recognised only by their messages. All such messages are in this file. They are in
 // English, since git runs in the C locale.
 
-// noRoom are git's messages for these errors. Git reports them in no other way.
-var noRoom = map[syscall.Errno][]string{
+// ofMachine are git's messages for errors of the machine. Git reports them in no other way.
+var ofMachine = map[syscall.Errno][]string{
 	// the latter two are for a short write
 	syscall.ENOSPC: {"No space left on device", "write error. Out of diskspace", "disk full?"},
 	syscall.EDQUOT: {"Disk quota exceeded"},
-}
-
-// unwritable are git's messages for these errors.
-var unwritable = map[syscall.Errno][]string{
 	syscall.EROFS:  {"Read-only file system"},
 	syscall.EACCES: {"Permission denied"},
 	syscall.EIO:    {"Input/output error"},
@@ -33,17 +29,20 @@ func (e *Error) Is(target error) bool {
 		return e.signal == syscall.SIGINT
 	}
 	errno, ok := target.(syscall.Errno)
-	return ok && slices.ContainsFunc(append(noRoom[errno], unwritable[errno]...), func(text string) bool { return strings.Contains(e.Stderr, text) })
+	return ok && slices.ContainsFunc(ofMachine[errno], func(text string) bool { return strings.Contains(e.Stderr, text) })
 }
 
 // NoRoom reports whether the cause of an error is a full file system or an exhausted quota.
-func NoRoom(err error) bool {
-	for errno := range noRoom {
-		if errors.Is(err, errno) {
-			return true
-		}
+func NoRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// Uncreated reports whether git could not create a file for a reason that lies in the commit, such as a name that the file system does not allow.
+func Uncreated(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	for errno := range ofMachine {
+		ok = ok && !errors.Is(err, errno)
 	}
-	return false
+	said := []string{"unable to create file ", "unable to create symlink ", "cannot create directory at ", "nvalid path '"}
+	return ok && slices.ContainsFunc(said, func(text string) bool { return strings.Contains(e.Stderr, text) })
 }
 
 // OutOfMemory reports whether a command could not allocate memory: git reports that, or a signal ends git in a library that does not.

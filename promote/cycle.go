@@ -3,6 +3,7 @@ package promote
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -214,7 +215,7 @@ func (e *Engine) heldBefore(f facts) (held gitops.Set[gitops.OID], lacking []git
 	if f.before.Onto == f.refs.onto() && f.options.Engine == "" && !f.frees(held) {
 		lacking = slices.Clone(f.before.Lacking)
 	}
-	held.Add(lacking...)
+	held.Add(append(slices.Collect(maps.Keys(e.uncreated)), lacking...)...)
 	return held, lacking, err
 }
 

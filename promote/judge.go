@@ -117,6 +117,10 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 			}
 			return j
 		}
+		if h := e.uncreated.Hold(t); h != nil {
+			j.holds = append(j.holds, *h)
+			return j
+		}
 		asked = asked || verdicts.Holds(t.Inner)
 		if lands[t.Inner] && !asked && !p.Postponed(t.Inner) {
 			j.mayLand = t.Outer
@@ -132,13 +136,8 @@ func (j judged) lands() []ledger.Pair {
 
 // held returns the inner commits that a rule holds.
 func (j judged) held() []gitops.OID {
-	var ids []gitops.OID
-	for _, t := range j.pending {
-		if j.results.Of(t.Outer).Holds() {
-			ids = append(ids, t.Inner)
-		}
-	}
-	return ids
+	passes := func(t ledger.Pair) bool { return !j.results.Of(t.Outer).Holds() }
+	return ledger.Inners(slices.DeleteFunc(slices.Clone(j.pending), passes))
 }
 
 // inTheWay returns the paths in the findings of ignored-path at which the user already has a file. The commit will collide there once the user

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -132,12 +131,10 @@ func spent(err error) bool { return gitops.Spent(err) || errors.Is(err, errSpent
 
 // try is move, unless the options spare a landing for which git used up its processor time. It remembers each such landing.
 func (s lander) try(ctx context.Context, at refs, to gitops.OID) (landed, error) {
-	e, tail := s.engine, s.facts.ledger.Tail
-	i := slices.IndexFunc(tail, func(p ledger.Pair) bool { return p.Outer == to })
-	if i < 0 {
+	e, inner := s.engine, s.facts.ledger.InnerOf(to)
+	if inner == "" {
 		return s.move(ctx, at, to)
 	}
-	inner := tail[i].Inner
 	known := func(id gitops.OID) bool { return id == inner }
 	if s.facts.options.Spared && slices.ContainsFunc(e.spent, known) {
 		return landed{}, errSpent
@@ -199,9 +196,9 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 	}
 	var collision *land.CollisionError
 	var locked *gitops.LockedError
-	var failed *land.FilterError
+	_, failed := errors.AsType[*land.FilterError](err)
 	switch {
-	case errors.As(err, &failed), spent(err):
+	case failed, spent(err):
 		return s.landBeforeFilter(ctx, at, to, err)
 	case e.command.Lasts(s.facts.now):
 		return landed{remarks: locking(hold.CommandAtWork(e.command.CommandError), s.facts.before, s.facts.now)}, nil
@@ -218,8 +215,8 @@ func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, err
 	return retried(err)
 }
 
-// landBeforeFilter lands some of the pending commits before the first one at which a filter fails or git is too slow: half of them, a quarter, and so
-// on. The next cycle goes on from there. If none lands, the error names the first one.
+// landBeforeFilter lands some of the pending commits before the first one at which a filter fails, git is too slow or a file cannot be created: half of
+// them, a quarter, and so on. The next cycle goes on from there. If none lands, the error or the next cycle's hold names the first one.
 func (s lander) landBeforeFilter(ctx context.Context, at refs, to gitops.OID, cause error) (landed, error) {
 	steps, err := s.engine.Repo.Steps(ctx, at.tip, to)
 	for end := len(steps) / 2; end > 0 && err == nil; end /= 2 {
@@ -234,18 +231,22 @@ func (s lander) landBeforeFilter(ctx context.Context, at refs, to gitops.OID, ca
 		if _, again := errors.AsType[*land.FilterError](failed); !again && !spent(failed) {
 			return retried(failed)
 		}
+		cause = failed
 	}
 	if err != nil || len(steps) == 0 {
 		return landed{}, errors.Join(err, cause)
 	}
-	again := ""
+	failed, _ := errors.AsType[*land.FilterError](cause)
+	if inner := s.facts.ledger.InnerOf(steps[0]); inner != "" && failed != nil && failed.Uncreated {
+		s.engine.filter = pause.Filter{}
+		s.engine.uncreated.Add(inner, cause) // the next cycle holds it and lands the others
+		return landed{remarks: remarks{retry: retrySoon}}, nil
+	}
 	if spent(cause) {
 		cause = errSpent // the same words after each cycle, whether it has tried again or not
-		again = "to try it again: git airlock promote, "
 	}
-	named := fmt.Errorf("commit %.12s: %w (%sto leave it out: git airlock promote --drop %.12s)", steps[0], cause, again, steps[0])
-	s.engine.filter.Err = named // the cycles of the pause return it, too
-	return landed{}, named
+	s.engine.filter.Err = hold.Unlanded(steps[0], cause, spent(cause)) // the cycles of the pause return it, too
+	return landed{}, s.engine.filter.Err
 }
 
 // landBeforePaths lands the pending commits before the first one that changes one of the paths.

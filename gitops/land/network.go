@@ -25,10 +25,11 @@ import (
 // landingNetwork is the setting that gives all filters the network.
 const landingNetwork = "airlock.landingNetwork"
 
-// FilterError means that files could not be written as a checkout writes them, in a repository with filters.
+// FilterError means that files could not be written as a checkout writes them, because of a filter or of what the commit contains.
 type FilterError struct {
-	Filters []string // the filters that had no network
-	Changed bool     // whether git-lfs is one of them because .lfsconfig has changed
+	Filters   []string // the filters that had no network
+	Changed   bool     // whether git-lfs is one of them because .lfsconfig has changed
+	Uncreated bool     // no filter is the reason: git could not create a file of the commit
 	error
 }
 
@@ -47,7 +48,7 @@ func (e *FilterError) Error() string {
 	}
 	why := ""
 	switch {
-	case len(filters) == 0 && !changed:
+	case len(filters) == 0 && !changed, e.Uncreated:
 		return file + text
 	case changed:
 		why = "; .lfsconfig has changed since the airlock began, if git-lfs may go on: git config lfs.url URL"
@@ -56,10 +57,11 @@ func (e *FilterError) Error() string {
 		file, gitops.Text(strings.Join(filters, ", ")), landingNetwork, why, text)
 }
 
-// filterFault returns the error of a checkout, as a [FilterError] if there are filters.
+// filterFault returns the error of a checkout, as a [FilterError] if a filter or the commit may be the reason.
 func (l *landing) filterFault(err error) error {
-	if filters := filters(l.Config); len(filters) > 0 && gitops.Status(err) > 0 {
-		return &FilterError{filterNames(l.Config, false, l.filters.lfs), !l.filters.lfs, err}
+	uncreated := gitops.Uncreated(err)
+	if gitops.Status(err) > 0 && (uncreated || len(filters(l.Config)) > 0) {
+		return &FilterError{filterNames(l.Config, false, l.filters.lfs), !l.filters.lfs, uncreated, err}
 	}
 	return err
 }

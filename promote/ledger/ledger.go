@@ -244,6 +244,14 @@ func (l *Ledger) WaitingFor(inner gitops.OID) []Pair {
 	return slices.DeleteFunc(slices.Clone(l.Tail), func(p Pair) bool { return p.Inner != inner })
 }
 
+// InnerOf returns the inner commit of a pending one, or empty if no commit of that name is pending.
+func (l *Ledger) InnerOf(outer gitops.OID) gitops.OID {
+	if i := slices.IndexFunc(l.Tail, func(p Pair) bool { return p.Outer == outer }); i >= 0 {
+		return l.Tail[i].Inner
+	}
+	return ""
+}
+
 // Adopt marks pairs that the user took as landed, in their order, even if other pairs wait before them. The same inner commits do
 // not wait any more. If the pairs are not on the line that lands (onLine is false), the last landed commit of that line stays last.
 func (l *Ledger) Adopt(taken []Pair, onLine bool) {
