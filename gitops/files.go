@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/git-airlock/git-airlock/gitops/far"
 )
 
 // File is an entry of a tree at a path: a file, a symbolic link, or a submodule.
@@ -128,7 +130,7 @@ func LstatBelow(folder, name string) (fs.FileInfo, error) {
 		if char != '/' {
 			continue
 		}
-		info, err := os.Lstat(filepath.Join(folder, name[:i]))
+		info, err := far.Lstat(filepath.Join(folder, name[:i]))
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +138,7 @@ func LstatBelow(folder, name string) (fs.FileInfo, error) {
 			return nil, fs.ErrNotExist
 		}
 	}
-	return os.Lstat(filepath.Join(folder, name))
+	return far.Lstat(filepath.Join(folder, name))
 }
 
 // Within reports whether a path is a folder or below it.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+
+	"github.com/git-airlock/git-airlock/gitops/far"
 )
 
 // WriteFile replaces a file atomically and durably. It writes and syncs a new file, renames it to the name of the old one, and syncs the folder. It
@@ -74,11 +76,11 @@ func SyncFiles(dir string, names []string) error {
 	errs := make([]error, len(names))
 	for i, name := range names {
 		full := filepath.Join(dir, name)
-		info, err := os.Lstat(full)
+		info, err := far.Lstat(full)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 			continue
 		}
-		running.Go(func() { errs[i] = SyncPath(full) })
+		running.Go(func() { errs[i] = far.Do(full, SyncPath) })
 	}
 	running.Wait()
 	return errors.Join(errs...)
@@ -93,35 +95,35 @@ func OtherDevice(a, b string) bool {
 // RenameNew renames a file. If the new name exists, it returns an error for which errors.Is(err, [fs.ErrExist]) holds. Where the system
 // cannot check that while it renames, RenameNew checks immediately before.
 func RenameNew(from, to string) error {
-	err := renameNew(from, to)
+	err := far.Both(from, to, renameNew)
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
-	if _, err := os.Lstat(to); err == nil {
+	if _, err := far.Lstat(to); err == nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
 	}
-	return os.Rename(from, to)
+	return far.Rename(from, to)
 }
 
 // CopyFile creates a durable copy of a file or symbolic link.
 func CopyFile(from, to string) error {
-	info, err := os.Lstat(from)
+	info, err := far.Lstat(from)
 	if err != nil {
 		return err
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		target, err := os.Readlink(from)
+		target, err := far.Readlink(from)
 		if err != nil {
 			return err
 		}
-		return os.Symlink(target, to)
+		return far.Symlink(target, to)
 	}
-	in, err := os.Open(from)
+	in, err := far.OpenFile(from, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
+	out, err := far.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
 	if err != nil {
 		return err
 	}

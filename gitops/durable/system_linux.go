@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-airlock/git-airlock/gitops/far"
 )
 
 // SyncFileSystem writes out the file system that holds dir.
@@ -20,7 +22,7 @@ func SyncFileSystem(dir string) error {
 // Exchange exchanges two files in one step. Where the system or the file system cannot do so, it returns an error for which
 // errors.Is(err, [errors.ErrUnsupported]) holds.
 func Exchange(a, b string) error {
-	return rename(a, b, unix.RENAME_EXCHANGE)
+	return far.Both(a, b, func(a, b string) error { return rename(a, b, unix.RENAME_EXCHANGE) })
 }
 
 // renameNew renames a file unless the new name exists, see renameat2(2).

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/far"
 )
 
 // Unstashable lists paths that git stash does not save unchanged, and the rest.
@@ -179,10 +180,7 @@ func inSparse(ctx context.Context, r *gitops.Repository, paths []string) (map[st
 	return inside, nil
 }
 
-func fileThere(name string) bool {
-	_, err := os.Lstat(name)
-	return err == nil
-}
+func fileThere(name string) bool { _, err := far.Lstat(name); return err == nil }
 
 // call is a call of git with paths, or without them if there are too many. Then its output has more.
 func call(paths []string, args ...string) gitops.Call {
@@ -226,7 +224,7 @@ func notStored(r *gitops.Repository, path string) bool {
 func FreeName(top, path string) string {
 	name := path + ".mine"
 	for n := 2; ; n++ {
-		if _, err := os.Lstat(filepath.Join(top, name)); err != nil {
+		if !fileThere(filepath.Join(top, name)) {
 			return name
 		}
 		name = fmt.Sprintf("%s.mine%d", path, n)

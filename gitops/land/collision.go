@@ -176,8 +176,7 @@ func unstagedPaths(ctx context.Context, g *gitops.Git, changes []gitops.Change) 
 	return g.Records(ctx, call)
 }
 
-// hidden lists changed paths that the user told git to ignore (assume-unchanged, skip-worktree), that exist, and
-// that differ from the index.
+// hidden lists changed paths that the user told git to ignore (assume-unchanged, skip-worktree), that exist, and that differ from the index.
 func (g *guard) hidden(ctx context.Context, changes []gitops.Change) ([]string, error) {
 	entries, err := g.git().Records(ctx, gitops.Call{Args: append([]string{"ls-files", "-v", "-z"}, pathspecs(changes)...)})
 	if err != nil {
@@ -226,12 +225,11 @@ func (g *guard) unhidden(ctx context.Context, changes []gitops.Change) ([]string
 	return unstagedPaths(ctx, git, changes)
 }
 
-// untracked lists files that would be lost because they are at the path of a new file, or at the path of a folder
-// above it. Ignored files count.
+// untracked lists files that would be lost because they are at the path of a new file, or at the path of a folder above it. Ignored files count.
 func untracked(r *gitops.Repository, c gitops.Change, touched map[string]gitops.Change) []string {
 	gone := func(p string) bool { t, ok := touched[p]; return ok && t.Old.Present() }
 	for dir := path.Dir(c.Path); dir != "."; dir = path.Dir(dir) {
-		info, err := os.Lstat(filepath.Join(r.Top, dir))
+		info, err := r.Lstat(dir)
 		if err == nil && !info.IsDir() && !gone(dir) {
 			return []string{dir}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/durable"
+	"github.com/git-airlock/git-airlock/gitops/far"
 )
 
 // find looks for the files that the interrupted landing has displaced. former are its folder and those of earlier recoveries. A file of
@@ -18,7 +19,7 @@ import (
 func (c *recovery) find(ctx context.Context, former []string) error {
 	c.untouched, c.displaced = map[string]bool{}, map[string]string{}
 	for _, change := range c.changes {
-		_ = os.Remove(waitingName(c.r, c.scratch, change.Path)) // a copy that was not complete
+		_ = far.Remove(waitingName(c.r, c.scratch, change.Path)) // a copy that was not complete
 		for n, dir := range former {
 			for _, k := range c.places(dir, change.Path) {
 				commit, err := c.classify(ctx, change, k.name)
@@ -54,7 +55,7 @@ func (c *recovery) places(dir, p string) (found []keptFile) {
 		}
 	}
 	name := besideName(c.r, c.scratch, dir, p)
-	if info, err := os.Lstat(name); err == nil && !info.IsDir() {
+	if info, err := far.Lstat(name); err == nil && !info.IsDir() {
 		found = append(found, keptFile{p, name, info})
 	}
 	return found
@@ -77,7 +78,7 @@ func (c *recovery) has(ctx context.Context, s staged, change gitops.Change, name
 	if e.Present() && sameContent(name, filepath.Join(treeOf(s.dir), change.Path)) {
 		return true, nil
 	}
-	info, err := os.Lstat(name)
+	info, err := far.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() || !e.Regular() || (e.Mode == gitops.ModeExecutable) != (info.Mode()&0o100 != 0) {
 		return false, nil
 	}
@@ -93,7 +94,7 @@ func (c *recovery) has(ctx context.Context, s staged, change gitops.Change, name
 func (c *recovery) keep(ctx context.Context) error {
 	var rest []keptFile
 	for _, k := range c.saved {
-		if now, err := os.Lstat(k.name); err == nil && os.SameFile(k.info, now) {
+		if now, err := far.Lstat(k.name); err == nil && os.SameFile(k.info, now) {
 			rest = append(rest, k)
 		}
 	}
@@ -107,7 +108,7 @@ func (c *recovery) keep(ctx context.Context) error {
 	m := mover{r: c.r, dir: c.new.dir, scratch: c.scratch, seen: c.seen, placed: map[string]os.FileInfo{}}
 	var errs []error
 	for _, k := range rest {
-		if landed[k.path] && os.MkdirAll(filepath.Dir(filepath.Join(c.r.Top, k.path)), 0o777) == nil && m.put(k.path, k.name) == nil {
+		if landed[k.path] && far.MkdirAll(filepath.Dir(filepath.Join(c.r.Top, k.path)), 0o777) == nil && m.put(k.path, k.name) == nil {
 			continue
 		}
 		errs = append(errs, c.keepBeside(k))
@@ -126,7 +127,7 @@ func (c *recovery) keepBeside(k keptFile) error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return errors.Join(durable.CopyFile(k.name, to), os.Remove(k.name))
+	return errors.Join(durable.CopyFile(k.name, to), far.Remove(k.name))
 }
 
 // sweepBeside removes what is left beside the places of files. It is called only with a journal, and only for folders into which the
@@ -134,7 +135,7 @@ func (c *recovery) keepBeside(k keptFile) error {
 func (c *recovery) sweepBeside(former []string) {
 	for _, change := range c.changes {
 		for _, dir := range former {
-			_ = os.Remove(besideName(c.r, c.scratch, dir, change.Path))
+			_ = far.Remove(besideName(c.r, c.scratch, dir, change.Path))
 		}
 	}
 }

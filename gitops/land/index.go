@@ -265,8 +265,7 @@ func (x *indexFile) stamp(r *gitops.Repository, name string, changes []gitops.Ch
 	return errors.Join(x.write(name, info.Mode().Perm()), x.complete(name))
 }
 
-// restat replaces the stat data of an entry by that of the file that a landing has renamed into place. It returns false if another file is there
-// now.
+// restat replaces the stat data of an entry by that of the file that a landing has renamed into place. It returns false if another file is there now.
 func restat(entry []byte, r *gitops.Repository, path string, placed map[string]os.FileInfo) bool {
 	info, err := r.Lstat(path)
 	stat := statData(info)

@@ -11,8 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/durable"
 )
 
-// journal is written before the first visible change of a landing, and removed after the last. The changed paths
-// are computed from the two commits.
+// journal is written before the first visible change of a landing, and removed after the last. The changed paths are computed from the two commits.
 type journal struct {
 	Version int                `json:"version"`
 	Branch  gitops.AnyName     `json:"branch"`

@@ -14,6 +14,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/durable"
+	"github.com/git-airlock/git-airlock/gitops/far"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
 )
@@ -75,16 +76,16 @@ func (m *mover) place(c gitops.Change) error {
 				return err
 			}
 		}
-		return os.MkdirAll(filepath.Join(m.r.Top, c.Path), 0o777)
+		return far.MkdirAll(filepath.Join(m.r.Top, c.Path), 0o777)
 	}
 	from := cmp.Or(m.from[c.Path], filepath.Join(treeOf(m.dir), c.Path))
-	info, err := os.Lstat(from)
+	info, err := far.Lstat(from)
 	if err != nil {
 		return gitops.Unless(err, fs.ErrNotExist) // git wrote no file: the path is outside of the sparse checkout
 	}
 	killpoint.Reach(stepSwing)
 	folder := filepath.Dir(filepath.Join(m.r.Top, c.Path))
-	if err := os.MkdirAll(folder, 0o777); errors.Is(err, syscall.ENOTDIR) {
+	if err := far.MkdirAll(folder, 0o777); errors.Is(err, syscall.ENOTDIR) {
 		return &CollisionError{[]string{c.Path}}
 	} else if err != nil {
 		return err
@@ -101,7 +102,7 @@ func (m *mover) put(path, from string) error {
 		return err
 	}
 	beside, waiting := besideName(m.r, m.scratch, m.dir, path), waitingName(m.r, m.scratch, path)
-	if err := errors.Join(durable.CopyFile(from, waiting), os.Rename(waiting, beside), os.Remove(from)); err != nil {
+	if err := errors.Join(durable.CopyFile(from, waiting), far.Rename(waiting, beside), far.Remove(from)); err != nil {
 		return err
 	}
 	return m.swap(path, beside)
@@ -109,7 +110,7 @@ func (m *mover) put(path, from string) error {
 
 // swap puts a file of the same file system into its place.
 func (m *mover) swap(path, from string) error {
-	placed, err := os.Lstat(from)
+	placed, err := far.Lstat(from)
 	if err != nil {
 		return err
 	}
@@ -137,17 +138,17 @@ func (m *mover) exchange(path, from string, placed os.FileInfo) error {
 	err := durable.Exchange(from, to)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		if now, _ := os.Lstat(to); !sameFile(seen, now) {
+		if now, _ := far.Lstat(to); !sameFile(seen, now) {
 			return &CollisionError{[]string{path}}
 		}
-		return os.Rename(from, to)
+		return far.Rename(from, to)
 	case notThere(err):
 		return &CollisionError{[]string{path}} // the user has deleted it
 	case err != nil:
 		return err
 	}
 	killpoint.Reach(stepDisplaced)
-	got, _ := os.Lstat(from)
+	got, _ := far.Lstat(from)
 	if !sameFile(seen, got) {
 		giveBack(from, to, got, placed)
 		return &CollisionError{[]string{path}}
@@ -162,7 +163,7 @@ func giveBack(displaced, to string, saved, placed os.FileInfo) {
 		if durable.Exchange(displaced, to) != nil {
 			return // recovery finds the file
 		}
-		got, _ := os.Lstat(displaced)
+		got, _ := far.Lstat(displaced)
 		if sameFile(placed, got) {
 			return
 		}
@@ -175,7 +176,7 @@ func (m *mover) remove(c gitops.Change) error {
 	// If the user has replaced a folder by a symbolic link, git tracks no file below it, and rmdir(2) refuses the link.
 	switch seen := m.seen[c.Path]; {
 	case c.Old.Gitlink() && m.r.There(c.Path):
-		_ = hostenv.RemoveFolder(filepath.Join(m.r.Top, c.Path))
+		_ = far.Do(filepath.Join(m.r.Top, c.Path), hostenv.RemoveFolder)
 	case c.Old.Gitlink() || seen == nil || seen.IsDir():
 	default:
 		if err := m.takeOut(c.Path); err != nil {
@@ -183,7 +184,7 @@ func (m *mover) remove(c gitops.Change) error {
 		}
 	}
 	for dir := path.Dir(c.Path); dir != "."; dir = path.Dir(dir) {
-		if !m.r.There(dir) || hostenv.RemoveFolder(filepath.Join(m.r.Top, dir)) != nil {
+		if !m.r.There(dir) || far.Do(filepath.Join(m.r.Top, dir), hostenv.RemoveFolder) != nil {
 			break
 		}
 	}
@@ -193,14 +194,14 @@ func (m *mover) remove(c gitops.Change) error {
 // takeOut moves a file out of the working tree. It must be the one that was checked.
 func (m *mover) takeOut(path string) error {
 	to, at := filepath.Join(removedOf(m.dir), path), filepath.Join(m.r.Top, path)
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+	if err := far.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	err := os.Rename(at, to)
+	err := far.Rename(at, to)
 	elsewhere := errors.Is(err, syscall.EXDEV)
 	if elsewhere {
 		to = besideName(m.r, m.scratch, m.dir, path)
-		err = os.Rename(at, to)
+		err = far.Rename(at, to)
 	}
 	if err != nil {
 		if notThere(err) {
@@ -209,12 +210,12 @@ func (m *mover) takeOut(path string) error {
 		return err
 	}
 	killpoint.Reach(stepDisplaced)
-	if got, _ := os.Lstat(to); !sameFile(m.seen[path], got) {
+	if got, _ := far.Lstat(to); !sameFile(m.seen[path], got) {
 		_ = durable.RenameNew(to, at) // recovery finds it if the user has saved another one meanwhile
 		return &CollisionError{[]string{path}}
 	}
 	if elsewhere { // its folder may have to go
-		return os.Remove(to)
+		return far.Remove(to)
 	}
 	m.kept = append(m.kept, keptFile{path, to, m.seen[path]})
 	return nil
@@ -226,12 +227,12 @@ func (m *mover) verify() error {
 }
 
 // drop removes the displaced files. It returns a *[CollisionError] for those into which a program has written, and leaves them.
-func (m *mover) drop() error { return m.each(os.Remove) }
+func (m *mover) drop() error { return m.each(far.Remove) }
 
 func (m *mover) each(do func(name string) error) error {
 	var written []string
 	for _, k := range m.kept {
-		if now, _ := os.Lstat(k.name); !sameFile(k.info, now) {
+		if now, _ := far.Lstat(k.name); !sameFile(k.info, now) {
 			written = append(written, k.path)
 		} else if err := do(k.name); err != nil {
 			return err
@@ -250,8 +251,7 @@ func waitingName(r *gitops.Repository, scratch, name string) string {
 	return filepath.Join(r.Top, path.Dir(name), "."+filepath.Base(scratch))
 }
 
-// besideName is the name of the whole copy, and of the file that it displaces. It differs for each path, and for each folder of prepared
-// files.
+// besideName is the name of the whole copy, and of the file that it displaces. It differs for each path, and for each folder of prepared files.
 func besideName(r *gitops.Repository, scratch, dir, name string) string {
 	sum := sha256.Sum256([]byte(filepath.Base(dir) + "/" + name))
 	return waitingName(r, scratch, name) + "-" + hex.EncodeToString(sum[:8])

@@ -15,6 +15,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/durable"
+	"github.com/git-airlock/git-airlock/gitops/far"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
@@ -46,18 +47,18 @@ func notThere(err error) bool {
 func touch(name string, info fs.FileInfo) {
 	if info.Mode().IsRegular() {
 		now := time.Now()
-		_ = os.Chtimes(name, now, now)
+		_ = far.Chtimes(name, now, now)
 	}
 }
 
 // inherit gives a file the group of files that are created in a set-group-ID folder.
 func inherit(name, dir string) {
-	info, err := os.Stat(dir)
+	info, err := far.Stat(dir)
 	if err != nil || info.Mode()&fs.ModeSetgid == 0 {
 		return
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		_ = os.Lchown(name, -1, int(stat.Gid))
+		_ = far.Lchown(name, -1, int(stat.Gid))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/durable"
+	"github.com/git-airlock/git-airlock/gitops/far"
 )
 
 // Recover finishes or takes back an interrupted landing, if there is one in dir. It finishes the landing if the
@@ -348,17 +349,17 @@ func (c *recovery) side(ctx context.Context, s staged) (map[string]bool, error) 
 
 // sameContent reports whether two files or links are equal, including the permission to execute.
 func sameContent(a, b string) bool {
-	x, errX := os.Lstat(a)
-	y, errY := os.Lstat(b)
+	x, errX := far.Lstat(a)
+	y, errY := far.Lstat(b)
 	if errX != nil || errY != nil || x.Mode().Type() != y.Mode().Type() || x.Size() != y.Size() || (x.Mode()^y.Mode())&0o100 != 0 {
 		return false
 	}
 	if x.Mode()&os.ModeSymlink != 0 {
-		s, errS := os.Readlink(a)
-		t, errT := os.Readlink(b)
+		s, errS := far.Readlink(a)
+		t, errT := far.Readlink(b)
 		return errS == nil && errT == nil && s == t
 	}
-	s, errS := os.ReadFile(a)
-	t, errT := os.ReadFile(b)
+	s, errS := far.ReadFile(a)
+	t, errT := far.ReadFile(b)
 	return errS == nil && errT == nil && bytes.Equal(s, t)
 }

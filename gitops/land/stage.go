@@ -15,6 +15,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/durable"
+	"github.com/git-airlock/git-airlock/gitops/far"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -97,7 +98,7 @@ func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, fo
 			continue
 		}
 		to := filepath.Join(g.Dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), durable.CopyFile(filepath.Join(r.Top, name), to)); err != nil {
+		if err := errors.Join(far.MkdirAll(filepath.Dir(to), 0o700), durable.CopyFile(filepath.Join(r.Top, name), to)); err != nil {
 			return err
 		}
 	}
@@ -168,7 +169,7 @@ func (l *landing) buildHidden(ctx context.Context, g *gitops.Git) error {
 		if info := l.seen[c.Path]; info == nil || info.IsDir() || !c.New.Present() || c.New.Gitlink() {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(l.staged(), c.Path)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := far.Lstat(filepath.Join(l.staged(), c.Path)); errors.Is(err, fs.ErrNotExist) {
 			names = append(names, c.Path)
 		}
 	}
