@@ -93,12 +93,18 @@ func (m *reviewer) walkOn(tip string, landed map[*commit]gitops.OID, may func(*c
 			continue
 		}
 		base, theirs := m.treeOf(c.parents[0].files), m.treeOf(c.files)
-		after, clean := m.merge(base, tip, theirs)
 		own, ok := m.merge(base, inside, theirs)
-		if ok = ok && m.inside && slices.Contains(chain, c); ok {
+		ok = ok && m.inside && slices.Contains(chain, c)
+		changes := base != theirs
+		base, theirs, clean := m.amongNewer(c, base, theirs, stands)
+		if !clean {
+			continue
+		}
+		after, clean := m.merge(base, tip, theirs)
+		if ok {
 			after, clean = m.merge(inside, tip, own)
 		}
-		if !clean || after == tip && base != theirs && !merges {
+		if !clean || after == tip && changes && !merges && (base != theirs || m.lacksOlder(c, stands)) {
 			continue
 		}
 		if ok {
@@ -122,6 +128,36 @@ func (m *reviewer) walkOn(tip string, landed map[*commit]gitops.OID, may func(*c
 		return stand, tip
 	}
 	return append(stand, slices.DeleteFunc(left, func(c *commit) bool { return !may(c) })...), tip
+}
+
+// amongNewer returns the trees between which a commit changes something, although newer commits stand already: see the builder's function.
+func (m *reviewer) amongNewer(c *commit, before, after string, stands map[*commit]bool) (base, theirs string, clean bool) {
+	m.t.Helper()
+	var newer []*commit
+	at := m.a.main
+	for ; at != c && at != m.a.root; at = at.parents[0] {
+		if stands[at] {
+			newer = append(newer, at)
+		}
+	}
+	if at != c {
+		return before, after, true
+	}
+	for _, n := range slices.Backward(newer) {
+		from, to := m.treeOf(n.parents[0].files), m.treeOf(n.files)
+		if before, clean = m.merge(from, before, to); !clean {
+			return "", "", false
+		}
+		if after, clean = m.merge(from, after, to); !clean {
+			return "", "", false
+		}
+	}
+	return before, after, true
+}
+
+// lacksOlder reports whether a commit before another one does not stand.
+func (m *reviewer) lacksOlder(c *commit, stands map[*commit]bool) bool {
+	return slices.ContainsFunc(reached(c, func(*commit) bool { return false }), func(before *commit) bool { return before != c && !stands[before] })
 }
 
 // remaining returns the newest commit of a first-parent history that no verdict leaves out.

@@ -315,7 +315,8 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 }
 
 // applyBeside applies the change of a commit since its first parent to the first of its outer parents. theirs is the commit's tree. If the change
-// does not apply or is empty there, applies is false and c has the reason.
+// does not apply or is empty there, applies is false and c has the reason. A change that is empty only because newer commits have made all of it
+// again, or have taken it back, applies.
 func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitops.OID, parents []gitops.OID, c *Conflict) (tree gitops.OID, applies bool, err error) {
 	before, err := b.request.Trees.Tree(ctx, b.parentOf(a.Link))
 	if err != nil {
@@ -324,6 +325,14 @@ func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitop
 	ours, err := b.treeOf(ctx, parents[0])
 	if err != nil {
 		return "", false, err
+	}
+	empty := before == theirs
+	if !a.Side {
+		var conflicts []string
+		if before, theirs, conflicts, err = b.amongNewer(ctx, a, before, theirs); err != nil || conflicts != nil {
+			c.Paths = append(c.Paths, conflicts...)
+			return "", false, err
+		}
 	}
 	m := quarantine.Merge{Base: before, Ours: ours, Theirs: theirs}
 	tree, conflicts, err := b.mergeOn(ctx, m)
@@ -340,7 +349,12 @@ func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitop
 	if err != nil {
 		return "", false, err
 	}
-	if c.already = tree == ours && before != theirs && len(parents) == 1; conflicts != nil || c.already && !b.keepsEmpty {
+	if c.already = tree == ours && !empty && len(parents) == 1; c.already && before == theirs {
+		if c.already, err = b.lacksOlder(ctx, a.Commit); err != nil {
+			return "", false, err
+		}
+	}
+	if conflicts != nil || c.already && !b.keepsEmpty {
 		c.Paths, c.Crash = append(c.Paths, conflicts...), b.crash
 		return "", false, nil
 	}

@@ -56,6 +56,8 @@ type builder struct {
 	named   gitops.Set[gitops.OID]     // the commits that were set aside and that a pair names as left out
 	dropped []history.Aside            // the commits that the user leaves out; a later decision can bring them back
 	copied  gitops.OID                 // the synced commit of which the current commit is a copy, or empty
+	// reordered is the number of newer commits among which amongNewer has followed changes.
+	reordered int
 
 	// The answer.
 	fresh   []Fresh
@@ -67,6 +69,8 @@ type builder struct {
 	// What was read once.
 	trees  map[gitops.OID]gitops.OID // by commit; trees of inner commits are complete, and without dropped changes
 	synced map[string]gitops.OID     // synced commits by author and date; see copyOf
+	line   []quarantine.Link         // see readLine
+	landed map[gitops.OID]bool       // the landed commits of line that onto has
 }
 
 // build builds links on top of the pending commits.
