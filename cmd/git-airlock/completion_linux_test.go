@@ -13,9 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/words"
-	"github.com/rogpeppe/go-internal/testscript"
 )
 
 func init() { scriptCommands["offers"] = cmdOffers }
