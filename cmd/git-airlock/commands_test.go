@@ -99,10 +99,13 @@ func succeed(ts *testscript.TestScript, neg bool, program string, args ...string
 // git ARGS runs git.
 func cmdGit(ts *testscript.TestScript, neg bool, args []string) { succeed(ts, neg, "git", args...) }
 
-// prelude goes before each shell script: "set -e" lets a failing "! command" pass, and a failing "not command" not. git fsck reads objects before
-// refs, so that it complains about a note of the daemon that it meets meanwhile, and fsck runs it again then.
+// prelude goes before each shell script: "set -e" lets a failing "! command" pass, and a failing "not command" not.
 const prelude = `not() { ! "$@"; }
-fsck() {
+`
+
+// checking also goes before those of the user. git fsck reads objects before refs, so that it complains about a note of the daemon that it meets
+// meanwhile, and fsck runs it again then.
+const checking = `fsck() {
 	until refs=$(git for-each-ref); git fsck --strict --no-dangling --no-progress; do
 		test "$refs" != "$(git for-each-ref)" || return
 	done
@@ -118,7 +121,7 @@ func cmdFsck(ts *testscript.TestScript, neg bool, args []string) {
 // sh TEXT runs a shell script as the user.
 func cmdShell(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, len(args) == 0, "sh TEXT [ARGS]")
-	succeed(ts, neg, "sh", append([]string{"-euc", prelude + args[0], "sh"}, args[1:]...)...)
+	succeed(ts, neg, "sh", append([]string{"-euc", prelude + checking + args[0], "sh"}, args[1:]...)...)
 }
 
 // agent TEXT runs a shell script in the prison as the agent.
