@@ -119,16 +119,7 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 // asideOnPlace builds the commits that were set aside on an older commit of the branch, or on landed ones that the user has only taken off the
 // branch. It returns nil if first, a conflict of the first of them with the branch's tip, is there on all of these.
 func (r Request) asideOnPlace(ctx context.Context, first Conflict) (*builder, error) {
-	by, err := r.supersededHere(ctx)
-	if err != nil {
-		return nil, err
-	}
-	try := func(onto gitops.OID) (*builder, *Conflict, error) {
-		if stale, err := r.hasSuperseded(ctx, onto, by); err != nil || stale {
-			return nil, &first, err
-		}
-		return r.asideOn(ctx, onto, first.Commit, "")
-	}
+	try := func(onto gitops.OID) (*builder, *Conflict, error) { return r.asideOn(ctx, onto, first.Commit, "") }
 	b, err := r.tryPlaces(ctx, first, try)
 	if b == nil && err == nil && r.onlyTakenOff(ctx) {
 		b, _, err = try(r.Plan.Last.Outer)
