@@ -71,6 +71,8 @@ type builder struct {
 	synced map[string]gitops.OID     // synced commits by author and date; see copyOf
 	line   []quarantine.Link         // see readLine
 	landed map[gitops.OID]bool       // the landed commits of line that onto has
+
+	followed map[gitops.OID]follow // the last answers of amongNewer
 }
 
 // build builds links on top of the pending commits.
@@ -108,7 +110,7 @@ func (r Request) build(ctx context.Context, links []quarantine.Link, pending []l
 // newBuilder returns a builder that has built nothing yet. pending are the commits that stay as they are.
 func newBuilder(r Request, pending []ledger.Pair, onto gitops.OID, how treatment, now time.Time) *builder {
 	b := &builder{request: r, plan: r.Plan, onto: onto, on: onto, how: how, named: gitops.SetOf(r.Plan.Ledger.LeftOut()...), placed: map[gitops.OID]gitops.OID{}, now: now, done: map[gitops.OID]ledger.Pair{},
-		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]gitops.OID{}, former: map[gitops.OID]gitops.OID{}, outside: map[gitops.OID]bool{}}
+		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]gitops.OID{}, former: map[gitops.OID]gitops.OID{}, outside: map[gitops.OID]bool{}, followed: map[gitops.OID]follow{}}
 	for _, t := range r.Plan.Ledger.Tail { // no other inner commit may get one of these outer commits, which have notes and verdicts
 		b.taken[t.Outer], b.former[t.Inner] = t.Inner, t.Outer
 	}

@@ -13,31 +13,50 @@ import (
 )
 
 // lineRead bounds the commits of the agent's first-parent history that are read. mostReordered bounds the newer commits among which all
-// calls of [builder.amongNewer] follow changes. Each needs up to two merges, which are kept.
+// calls of [builder.amongNewer] follow changes. Each needs up to two merges.
 const lineRead, mostReordered = 10_000, 1000
+
+// follow is the change of a commit that was set aside, after the changes of newer commits.
+type follow struct {
+	newer         []quarantine.Link
+	before, after gitops.OID
+	conflicts     []string
+}
 
 // amongNewer returns the trees between which a commit that was set aside changes something, although newer commits of the agent are there
 // already. before and after are the trees without and with the commit's change, at its own place. amongNewer merges the changes of the newer
 // commits into both. So the change that is left has no line that a newer commit has made again after this commit had taken it back. If a
-// newer commit conflicts with the commit's change, amongNewer returns the paths.
+// newer commit conflicts with the commit's change, amongNewer returns the paths. Each commit is tried several times, and its last answer is kept.
 func (b *builder) amongNewer(ctx context.Context, a history.Aside, before, after gitops.OID) (base, theirs gitops.OID, conflicts []string, err error) {
 	newer, err := b.newerThan(ctx, a.Commit)
-	if err != nil || len(newer) == 0 || b.reordered+len(newer) > mostReordered {
+	if err != nil || len(newer) == 0 {
 		return before, after, nil, err
+	}
+	sameCommit := func(l, other quarantine.Link) bool { return l.Commit == other.Commit }
+	if f := b.followed[a.Commit]; slices.EqualFunc(f.newer, newer, sameCommit) {
+		return f.before, f.after, f.conflicts, nil
+	}
+	if b.reordered+len(newer) > mostReordered {
+		return before, after, nil, nil
 	}
 	if apart, err := b.apartFrom(ctx, a, newer[0].Commit); err != nil || apart {
 		return before, after, nil, err
 	}
 	b.reordered += len(newer)
+	f := follow{newer: newer, before: before, after: after}
 	for _, l := range slices.Backward(newer) {
-		if before, conflicts, err = b.request.Trees.apply(ctx, b.parentOf(l), before, l.Commit); err != nil || conflicts != nil {
-			return "", "", conflicts, err
-		}
-		if after, conflicts, err = b.request.Trees.apply(ctx, b.parentOf(l), after, l.Commit); err != nil || conflicts != nil {
-			return "", "", conflicts, err
+		for _, tree := range []*gitops.OID{&f.before, &f.after} {
+			if *tree, f.conflicts, err = b.request.Trees.apply(ctx, b.parentOf(l), *tree, l.Commit); err != nil {
+				return "", "", nil, err
+			}
+			if f.conflicts != nil {
+				b.followed[a.Commit] = f
+				return f.before, f.after, f.conflicts, nil
+			}
 		}
 	}
-	return before, after, nil, nil
+	b.followed[a.Commit] = f
+	return f.before, f.after, nil, nil
 }
 
 // apply returns an inner tree with the change from one inner commit to another.
