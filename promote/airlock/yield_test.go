@@ -15,6 +15,9 @@ func TestWanted(t *testing.T) {
 	t.Parallel()
 	s := Open(&gitops.Repository{CommonDir: t.TempDir()})
 	gitopstest.Check(t, os.Mkdir(s.root(), 0o700))
+	// With its first process, package os also makes one that tells it whether there are pidfds, without the lock of forks. The program has started
+	// git long before.
+	gitopstest.Check(t, exec.CommandContext(t.Context(), "true").Run())
 	for range 2 {
 		go func() {
 			for t.Context().Err() == nil {
