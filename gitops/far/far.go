@@ -14,62 +14,59 @@ import (
 
 // Lstat is [os.Lstat].
 func Lstat(name string) (info fs.FileInfo, err error) {
-	err = reach(name, func(near string) (err error) { info, err = os.Lstat(near); return })
+	err = Do(name, func(near string) (err error) { info, err = os.Lstat(near); return })
 	return info, err
 }
 
 // Stat is [os.Stat].
 func Stat(name string) (info fs.FileInfo, err error) {
-	err = reach(name, func(near string) (err error) { info, err = os.Stat(near); return })
+	err = Do(name, func(near string) (err error) { info, err = os.Stat(near); return })
 	return info, err
 }
 
 // Readlink is [os.Readlink].
 func Readlink(name string) (target string, err error) {
-	err = reach(name, func(near string) (err error) { target, err = os.Readlink(near); return })
+	err = Do(name, func(near string) (err error) { target, err = os.Readlink(near); return })
 	return target, err
 }
 
 // ReadFile is [os.ReadFile].
 func ReadFile(name string) (content []byte, err error) {
-	err = reach(name, func(near string) (err error) { content, err = os.ReadFile(near); return })
+	err = Do(name, func(near string) (err error) { content, err = os.ReadFile(near); return })
 	return content, err
 }
 
 // OpenFile is [os.OpenFile].
 func OpenFile(name string, flag int, mode fs.FileMode) (f *os.File, err error) {
-	err = reach(name, func(near string) (err error) { f, err = os.OpenFile(near, flag, mode); return })
+	err = Do(name, func(near string) (err error) { f, err = os.OpenFile(near, flag, mode); return })
 	return f, err
 }
 
 // Symlink is [os.Symlink].
 func Symlink(target, name string) error {
-	return reach(name, func(near string) error { return os.Symlink(target, near) })
+	return Do(name, func(near string) error { return os.Symlink(target, near) })
 }
 
 // Remove is [os.Remove].
-func Remove(name string) error { return reach(name, os.Remove) }
+func Remove(name string) error { return Do(name, os.Remove) }
 
 // Chtimes is [os.Chtimes].
 func Chtimes(name string, access, change time.Time) error {
-	return reach(name, func(near string) error { return os.Chtimes(near, access, change) })
+	return Do(name, func(near string) error { return os.Chtimes(near, access, change) })
 }
 
 // Lchown is [os.Lchown].
 func Lchown(name string, uid, gid int) error {
-	return reach(name, func(near string) error { return os.Lchown(near, uid, gid) })
+	return Do(name, func(near string) error { return os.Lchown(near, uid, gid) })
 }
 
 // Rename is [os.Rename].
 func Rename(from, to string) error { return Both(from, to, os.Rename) }
 
-// Do calls do with a name for the same file that the system accepts. The name is valid during the call.
-func Do(name string, do func(near string) error) error { return reach(name, do) }
-
 // Both calls do with names for the same two files that the system accepts. The names are valid during the call.
 func Both(a, b string, do func(a, b string) error) error {
-	return reach(a, func(nearA string) error {
-		return reach(b, func(nearB string) error { return do(nearA, nearB) })
+	return Do(a, func(nearA string) error {
+		return Do(b, func(nearB string) error { return do(nearA, nearB) })
 	})
 }
 
@@ -84,7 +81,7 @@ func MkdirAll(name string, mode fs.FileMode) error {
 	if err := MkdirAll(filepath.Dir(name), mode); err != nil {
 		return err
 	}
-	err := reach(name, func(near string) error { return os.Mkdir(near, mode) })
+	err := Do(name, func(near string) error { return os.Mkdir(near, mode) })
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}

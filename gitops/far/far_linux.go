@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reach calls do with a name for the same file that the system accepts. For a long path it opens the folder in steps and names the file below
-// the entry that /proc has for the open folder.
-func reach(name string, do func(near string) error) error {
+// Do calls do with a name for the same file that the system accepts. The name is valid during the call. For a long path, Do opens the folder in
+// steps, and names the file below the entry that /proc has for the open folder.
+func Do(name string, do func(near string) error) error {
 	if len(name) <= nearLimit {
 		return do(name)
 	}

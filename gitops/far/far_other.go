@@ -2,5 +2,5 @@
 
 package far
 
-// reach calls do with the name. Git itself creates no longer paths there.
-func reach(name string, do func(near string) error) error { return do(name) }
+// Do calls do with the name. Git itself creates no longer paths there.
+func Do(name string, do func(near string) error) error { return do(name) }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,8 +16,8 @@ import (
 func TestFar(t *testing.T) {
 	for name, below := range map[string]string{"short": "d/e", "long": strings.Repeat(strings.Repeat("d", 200)+"/", 40) + "e", "short names": strings.Repeat("d/", 2100) + "e"} {
 		t.Run(name, func(t *testing.T) {
-			if name != "short" && reach(strings.Repeat("./", 4000), func(near string) error { return check(len(near) < 4000) }) != nil {
-				t.Skip("this system has no such paths")
+			if name != "short" && runtime.GOOS != "linux" {
+				t.Skip("SKIPPED: git creates no longer paths on this system")
 			}
 			folder := filepath.Join(t.TempDir(), below)
 			ok(t, MkdirAll(folder, 0o755))
@@ -56,13 +57,6 @@ func TestFar(t *testing.T) {
 			ok(t, Remove(folder))
 		})
 	}
-}
-
-func check(ok bool) error {
-	if ok {
-		return nil
-	}
-	return errors.ErrUnsupported
 }
 
 func ok(t *testing.T, err error) {
