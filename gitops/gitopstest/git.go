@@ -99,7 +99,7 @@ func Input(t testing.TB, dir string, env []string, stdin string, args ...string)
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-// ExitStatus runs a command, and returns its exit status, which is no error.
+// ExitStatus runs a command and returns its exit status. A status other than 0 is not an error.
 func ExitStatus(cmd *exec.Cmd) (int, error) {
 	err := cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// TestWanted asks whether another process waits for the lock, while this process starts others all the time.
+// TestWanted asks many times whether a process waits for the lock, while other goroutines start processes.
 func TestWanted(t *testing.T) {
 	t.Parallel()
 	s := Open(&gitops.Repository{CommonDir: t.TempDir()})

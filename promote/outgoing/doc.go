@@ -1,8 +1,8 @@
 // Package outgoing finds the commits of agents that a push would send, and the verdicts on them.
 //
 // A commit is an agent's if refs/notes/airlock has a note on it. One that was rejected, undone, dropped or built again has lost its
-// note, unless one of the user's refs had it. It is an agent's still: a verdict in refs/notes/airlock-review is about it, or a ref, an operation or a ledger of an airlock
-// here names it. If the user has amended or rebased such a commit, git
+// note, unless a ref of the user had it. A verdict in refs/notes/airlock-review, or a ref, an operation or a ledger of an
+// airlock here, still names it as an agent's. If the user has amended or rebased such a commit, git
 // keeps the note only with notes.rewriteRef, and its Airlock-Commit then names the original. Without the note, the
 // original is found by the author with date, which an amend, a rebase and a cherry-pick keep, together with tree and parents,
 // or else with the subject. A verdict on the original counts for the new commit: what the user changed since then is the

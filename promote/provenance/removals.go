@@ -10,8 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// Removals returns the removals of the notes of commits that the airlock takes back. A commit that one of the user's refs still reaches keeps its
-// note, because without the note it would look like the user's own. moves are updates of the user's refs in the same transaction.
+// Removals returns the changes that remove the notes of commits which the airlock takes back. If a ref of the user still reaches a commit, the
+// commit keeps its note. Without it, the commit would look like the user's own. moves are updates of the user's refs in the same transaction.
 func Removals(ctx context.Context, repo *gitops.Repository, back []ledger.Pair, moves ...gitops.RefUpdate) ([]quarantine.Note, error) {
 	if len(back) == 0 {
 		return nil, nil

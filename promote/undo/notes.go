@@ -15,7 +15,7 @@ import (
 // renoted describes how an operation changes the provenance notes. Notes that others have written since the reversed operation stay.
 type renoted struct {
 	from    []gitops.RefUpdate // the values of the notes refs before and after the operation that is reversed
-	without []ledger.Pair      // commits that lose their notes, unless one of the user's refs reaches them; also those that are not pending any more
+	without []ledger.Pair      // commits that lose their notes, unless a ref of the user reaches them; also those that are not pending any more
 	with    []ledger.Pair      // commits that get their notes back as they were before the reversed operation
 	like    []gitops.OID       // notes commits to use again if they have the wanted notes
 }
