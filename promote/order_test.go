@@ -225,9 +225,9 @@ func (m *remaker) again(args ...string) {
 	}
 }
 
-// line returns the agent's commits, oldest first.
+// line returns the agent's commits, oldest first, without those of a crowd.
 func (m *remaker) line() []string {
-	return strings.Fields(m.agent("rev-list", "--reverse", string(m.record.Root)+"..main"))
+	return strings.Fields(m.agent("rev-list", "--reverse", "--invert-grep", "--grep=^crowd", string(m.record.Root)+"..main"))
 }
 
 // decide records a verdict on each of the commits that have not landed with a probability of one in some number.

@@ -328,9 +328,7 @@ func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitop
 	}
 	empty := before == theirs
 	if !a.Side {
-		var conflicts []string
-		if before, theirs, conflicts, err = b.amongNewer(ctx, a, before, theirs); err != nil || conflicts != nil {
-			c.Paths = append(c.Paths, conflicts...)
+		if before, theirs, applies, err = b.amongNewer(ctx, a, c, before, theirs); err != nil || !applies {
 			return "", false, err
 		}
 	}

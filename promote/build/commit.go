@@ -56,8 +56,6 @@ type builder struct {
 	named   gitops.Set[gitops.OID]     // the commits that were set aside and that a pair names as left out
 	dropped []history.Aside            // the commits that the user leaves out; a later decision can bring them back
 	copied  gitops.OID                 // the synced commit of which the current commit is a copy, or empty
-	// reordered is the number of newer commits among which amongNewer has followed changes.
-	reordered int
 
 	// The answer.
 	fresh   []Fresh
@@ -69,10 +67,10 @@ type builder struct {
 	// What was read once.
 	trees  map[gitops.OID]gitops.OID // by commit; trees of inner commits are complete, and without dropped changes
 	synced map[string]gitops.OID     // synced commits by author and date; see copyOf
-	line   []quarantine.Link         // see readLine
+	line   []lineCommit              // see readLine
 	landed map[gitops.OID]bool       // the landed commits of line that onto has
 
-	followed map[gitops.OID]follow // the last answers of amongNewer
+	carried map[gitops.OID]carried // the last answers of amongNewer, by inner commit
 }
 
 // build builds links on top of the pending commits.
@@ -110,7 +108,7 @@ func (r Request) build(ctx context.Context, links []quarantine.Link, pending []l
 // newBuilder returns a builder that has built nothing yet. pending are the commits that stay as they are.
 func newBuilder(r Request, pending []ledger.Pair, onto gitops.OID, how treatment, now time.Time) *builder {
 	b := &builder{request: r, plan: r.Plan, onto: onto, on: onto, how: how, named: gitops.SetOf(r.Plan.Ledger.LeftOut()...), placed: map[gitops.OID]gitops.OID{}, now: now, done: map[gitops.OID]ledger.Pair{},
-		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]gitops.OID{}, former: map[gitops.OID]gitops.OID{}, outside: map[gitops.OID]bool{}, followed: map[gitops.OID]follow{}}
+		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]gitops.OID{}, former: map[gitops.OID]gitops.OID{}, outside: map[gitops.OID]bool{}, carried: map[gitops.OID]carried{}}
 	for _, t := range r.Plan.Ledger.Tail { // no other inner commit may get one of these outer commits, which have notes and verdicts
 		b.taken[t.Outer], b.former[t.Inner] = t.Inner, t.Outer
 	}

@@ -20,7 +20,7 @@
 // new commits, unless it conflicts there. If it conflicts, the cause is a dropped commit only if its change does not apply to the agent's own trees
 // without the dropped commits before it: see [Trees.Needs]. Otherwise the user can merge it.
 //
-// Newer commits of the agent can be on the branch before one that was set aside. If they change the same files, the change of the older
-// commit is the difference that it makes to the newest of them, in the agent's own trees. So a line that the older commit takes back, and that a newer one
-// has made again, stays.
+// Newer commits of the agent can be on the branch before one that was set aside. If they change lines that the older commit changes, its change is
+// the difference that it makes to the newest of them, in the agent's own trees. So a line that the older commit takes back, and that a newer one
+// has made again, stays. Newer commits that change other paths or lines cost no merge. If there are too many others, the older commit waits.
 package build

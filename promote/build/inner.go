@@ -24,6 +24,16 @@ type Trees struct {
 
 	takenBack int // by Needs
 	followed  int // the number of commits that before has read, with repetitions
+	newer
+}
+
+// newer is what was found out about commits that are newer than one that was set aside.
+type newer struct {
+	made          int                                  // the number of merges with their changes
+	listed        map[[2]gitops.OID]changes            // by trees
+	listedChanges int                                  // the number of changes in listed
+	lines         map[[2]gitops.OID]gitops.Set[string] // by files; see linesOf
+	linesKept     int                                  // the number of lines in lines
 }
 
 // NewTrees reads the trees of a plan's commits. If partial is set, the snapshot left files out (airlock.exclude). The
@@ -31,7 +41,8 @@ type Trees struct {
 // remove nor replace them. dir is the host state.
 func NewTrees(p *history.Plan, partial bool, dir string, bridge *quarantine.Bridge, across *quarantine.Inspector) *Trees {
 	return &Trees{bridge: bridge, across: across, plan: p, partial: partial, file: filepath.Join(dir, MergesFile),
-		trees: map[gitops.OID]gitops.OID{}, merges: map[quarantine.Merge]merge{}}
+		trees: map[gitops.OID]gitops.OID{}, merges: map[quarantine.Merge]merge{},
+		newer: newer{listed: map[[2]gitops.OID]changes{}, lines: map[[2]gitops.OID]gitops.Set[string]{}}}
 }
 
 // restore puts the files that the snapshot left out back into a tree.

@@ -2,115 +2,136 @@ package build
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// lineRead bounds the commits of the agent's first-parent history that are read. mostReordered bounds the newer commits among which all
-// calls of [builder.amongNewer] follow changes. Each needs up to two merges.
-const lineRead, mostReordered = 10_000, 1000
+// lineRead bounds the commits of the agent's first-parent history that are read. mostCarried bounds the merges with newer commits that one cycle
+// makes, which takes some seconds.
+const lineRead, mostCarried = 10_000, 1000
 
-// follow is the change of a commit that was set aside, after the changes of newer commits.
-type follow struct {
-	newer         []quarantine.Link
+// run is a part of the agent's first-parent history: the commits after from, up to to.
+type run struct{ from, to gitops.OID }
+
+// lineCommit is a commit of the agent's first-parent history. Its changes are nil until they are read.
+type lineCommit struct {
+	quarantine.Link
+	changed *changes
+}
+
+// carried is the change of a commit that was set aside, after the changes of newer commits.
+type carried struct {
+	runs          []run
 	before, after gitops.OID
 	conflicts     []string
 }
 
 // amongNewer returns the trees between which a commit that was set aside changes something, although newer commits of the agent are there
-// already. before and after are the trees without and with the commit's change, at its own place. amongNewer merges the changes of the newer
-// commits into both. So the change that is left has no line that a newer commit has made again after this commit had taken it back. If a
-// newer commit conflicts with the commit's change, amongNewer returns the paths. Each commit is tried several times, and its last answer is kept.
-func (b *builder) amongNewer(ctx context.Context, a history.Aside, before, after gitops.OID) (base, theirs gitops.OID, conflicts []string, err error) {
-	newer, err := b.newerThan(ctx, a.Commit)
-	if err != nil || len(newer) == 0 {
-		return before, after, nil, err
-	}
-	sameCommit := func(l, other quarantine.Link) bool { return l.Commit == other.Commit }
-	if f := b.followed[a.Commit]; slices.EqualFunc(f.newer, newer, sameCommit) {
-		return f.before, f.after, f.conflicts, nil
-	}
-	if b.reordered+len(newer) > mostReordered {
-		return before, after, nil, nil
-	}
-	if apart, err := b.apartFrom(ctx, a, newer[0].Commit); err != nil || apart {
-		return before, after, nil, err
-	}
-	b.reordered += len(newer)
-	f := follow{newer: newer, before: before, after: after}
-	for _, l := range slices.Backward(newer) {
-		for _, tree := range []*gitops.OID{&f.before, &f.after} {
-			if *tree, f.conflicts, err = b.request.Trees.apply(ctx, b.parentOf(l), *tree, l.Commit); err != nil {
-				return "", "", nil, err
-			}
-			if f.conflicts != nil {
-				b.followed[a.Commit] = f
-				return f.before, f.after, f.conflicts, nil
-			}
-		}
-	}
-	b.followed[a.Commit] = f
-	return f.before, f.after, nil, nil
-}
-
-// apply returns an inner tree with the change from one inner commit to another.
-func (t *Trees) apply(ctx context.Context, from, tree, to gitops.OID) (gitops.OID, []string, error) {
-	base, err := t.Tree(ctx, from)
+// already. before and after are the trees without and with the commit's change, at its own place. If newer commits change lines that the commit
+// changes, amongNewer merges their changes into both. So the change that is left has no line that a newer commit has made again after this
+// commit had taken it back. If a newer commit conflicts with the commit's change, or if there are too many merges to make, applies is false and c
+// has the reason. Such a commit waits: if it landed, it could take the changes of newer commits away.
+func (b *builder) amongNewer(ctx context.Context, a history.Aside, c *Conflict, before, after gitops.OID) (base, theirs gitops.OID, applies bool, err error) {
+	t := b.request.Trees
+	own, err := t.changes(ctx, before, after)
 	if err != nil {
-		return "", nil, err
+		return "", "", false, err
 	}
-	theirs, err := t.Tree(ctx, to)
-	switch {
-	case err != nil || tree == base || tree == theirs:
-		return theirs, nil, err
-	case base == theirs:
-		return tree, nil, nil
+	runs, err := b.newerThan(ctx, a.Commit, own)
+	if err != nil || len(runs) == 0 {
+		return before, after, true, err
 	}
-	return t.Merge(ctx, base, tree, theirs)
+	done, known := b.carried[a.Commit]
+	if !known || !slices.Equal(done.runs, runs) {
+		done = carried{runs: runs, before: before, after: after}
+		if c.Many, err = t.carry(ctx, &done); err != nil || c.Many {
+			return "", "", false, err
+		}
+		b.carried[a.Commit] = done
+	}
+	c.Paths = append(c.Paths, done.conflicts...)
+	return done.before, done.after, done.conflicts == nil, nil
 }
 
-// apartFrom reports whether the paths that a commit changes are the same in the commit and in a newer one.
-func (b *builder) apartFrom(ctx context.Context, a history.Aside, newest gitops.OID) (bool, error) {
-	paths, all, err := b.request.changed(ctx, b.request.Inside, b.parentOf(a.Link), a.Commit)
-	if err != nil || !all {
-		return false, err
-	}
-	later, all, err := b.request.changed(ctx, b.request.Inside, a.Commit, newest)
-	return all && !meet(paths, later), err
-}
-
-// newerThan returns the commits of the agent's first-parent history after one of its commits, as far as their images are below the commit that is
-// built next, newest first. It returns none if the history does not have that commit, and only those before the next synced commit.
-func (b *builder) newerThan(ctx context.Context, commit gitops.OID) ([]quarantine.Link, error) {
+// newerThan returns the runs of the agent's first-parent history after one of its commits whose changes must be merged into that commit's, oldest
+// first. own are the changes of the commit. Only newer commits are in runs whose images are below the commit that is built next. Each one that
+// changes a line of own is a run of its own: several together could make a line again and take it back. The others in the same paths are joined
+// and only matter before such a commit. newerThan returns none if the history does not have the commit, and only those before the next synced
+// commit: a synced commit also takes out what was left out before it, which only the agent's tree had.
+func (b *builder) newerThan(ctx context.Context, commit gitops.OID, own changes) ([]run, error) {
 	if b.line == nil {
 		if err := b.readLine(ctx); err != nil {
 			return nil, err
 		}
 	}
-	var newer []quarantine.Link
-	for _, l := range b.line {
-		if l.Commit == commit {
-			return newer, nil
-		}
-		p, built := b.done[l.Commit]
-		if !built {
-			p, _ = b.plan.Ledger.Image(l.Commit)
-		}
+	var runs []run
+	last, paths, joins, all := 0, own.paths(), false, own == nil
+	for at := slices.IndexFunc(b.line, func(l lineCommit) bool { return l.Commit == commit }) - 1; at >= 0; at-- {
+		l := &b.line[at]
+		p, built := b.pairOf(l.Commit)
 		if p.Synced || p.Copy != "" {
-			newer = nil // it also takes out what was left out before it, which only the agent's tree had
+			break
+		}
+		changed, err := b.changesOf(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		if !changed.meet(paths) {
 			continue
 		}
-		if b.placed[l.Commit] != "" || built && !b.plan.LeavesOut(l.Commit) || b.landed[l.Commit] {
-			newer = append(newer, l)
+		there := b.placed[l.Commit] != "" || built && !b.plan.LeavesOut(l.Commit) || b.landed[l.Commit]
+		if !there {
+			joins = false
+			continue
+		}
+		paths = changed.addTo(paths)
+		same, files, err := b.request.Trees.sameLines(ctx, own, changed)
+		if err != nil {
+			return nil, err
+		}
+		all = all || files // the lines may have moved to another path
+		if same = same || all; joins && !same {
+			runs[len(runs)-1].to = l.Commit
+		} else {
+			runs = append(runs, run{b.parentOf(l.Link), l.Commit})
+		}
+		if joins = !same; same {
+			last = len(runs)
 		}
 	}
-	return nil, nil
+	return runs[:last], nil
+}
+
+// changesOf returns the changes of a commit of line since its first parent, which it lists once.
+func (b *builder) changesOf(ctx context.Context, l *lineCommit) (changes, error) {
+	if l.changed == nil {
+		from, err := b.request.Inside.Commit(ctx, b.parentOf(l.Link))
+		if err != nil {
+			return nil, err
+		}
+		to, err := b.request.Inside.Commit(ctx, l.Commit)
+		if err != nil {
+			return nil, err
+		}
+		changed, err := b.request.Trees.changes(ctx, from.Tree, to.Tree)
+		if err != nil {
+			return nil, err
+		}
+		l.changed = &changed
+	}
+	return *l.changed, nil
+}
+
+// pairOf returns the pair of an inner commit that is built, or has landed. built reports the former.
+func (b *builder) pairOf(commit gitops.OID) (p ledger.Pair, built bool) {
+	if p, built = b.done[commit]; !built {
+		p, _ = b.plan.Ledger.Image(commit)
+	}
+	return p, built
 }
 
 // lacksOlder reports whether a commit before another one is left out.
@@ -129,14 +150,14 @@ func (b *builder) readLine(ctx context.Context) error {
 	for _, a := range b.plan.Aside {
 		aside[a.Commit] = true
 	}
-	b.line, b.landed = []quarantine.Link{}, map[gitops.OID]bool{}
+	b.line, b.landed = []lineCommit{}, map[gitops.OID]bool{}
 	var pairs []ledger.Pair
 	for id := b.plan.Tip; id != b.plan.Ledger.Base.Inner && !b.plan.Brought[id] && len(b.line) < lineRead && len(aside) > 0; {
 		c, err := b.request.Inside.Commit(ctx, id)
 		if err != nil {
 			return err
 		}
-		b.line = append(b.line, quarantine.Link{Commit: id, Parents: c.Parents})
+		b.line = append(b.line, lineCommit{Link: quarantine.Link{Commit: id, Parents: c.Parents}})
 		if p, there := b.plan.Ledger.Image(id); there {
 			pairs = append(pairs, p)
 		}
@@ -179,37 +200,6 @@ func (b *builder) findLanded(ctx context.Context, pairs []ledger.Pair) error {
 		b.landed[p.Inner] = rewritten[changeOf(c)] != ""
 	}
 	return nil
-}
-
-// changed returns the paths in which two commits differ. all is false if there are too many.
-func (r Request) changed(ctx context.Context, in *quarantine.Inspector, from, to gitops.OID) (paths gitops.Set[string], all bool, err error) {
-	before, err := in.Commit(ctx, from)
-	if err != nil {
-		return nil, false, err
-	}
-	after, err := in.Commit(ctx, to)
-	if err != nil {
-		return nil, false, err
-	}
-	changes, err := in.Diff(ctx, before.Tree, after.Tree, inner.DefaultLimits)
-	if errors.As(err, new(*inner.Invalid)) {
-		return nil, false, nil
-	}
-	paths = gitops.Set[string]{}
-	for _, change := range changes {
-		paths[change.Path] = true
-	}
-	return paths, true, err
-}
-
-// meet reports whether two sets have a path in common.
-func meet(one, other gitops.Set[string]) bool {
-	for path := range one {
-		if other[path] {
-			return true
-		}
-	}
-	return false
 }
 
 // reached returns those of some commits that another one reaches.
