@@ -109,6 +109,73 @@ func TestTakenBackAgainStays(t *testing.T) {
 	}
 }
 
+// TestRewrittenNewerCommitStays lets the user rewrite the newer commit that has made a change again, after it has landed. The older commit that takes
+// the change back must not land on top of the rewritten one, as long as the change is there.
+func TestRewrittenNewerCommitStays(t *testing.T) {
+	t.Parallel()
+	amend := func(w *world) { w.git("commit", "-q", "--amend", "-m", "amended") }
+	squash := func(w *world) {
+		w.git("reset", "-q", "--soft", "HEAD~2")
+		w.git("commit", "-q", "-m", "squashed")
+	}
+	for name, c := range map[string]struct {
+		after   bool // a commit of another file lands after N
+		rewrite func(*world)
+		five    string // in the end
+		fifteen bool
+	}{
+		"amended":  {false, amend, "FIVE", true},
+		"squashed": {true, squash, "FIVE", true},
+		"amended without a file": {false, func(w *world) {
+			w.git("rm", "-q", "--cached", "n")
+			amend(w)
+		}, "FIVE", true},
+		"amended with another change of a line": {false, func(w *world) {
+			plain(strings.Replace(w.git("show", "HEAD:f"), "FIFTEEN", "FIFTEEN of mine", 1)+"\n").write(w.t, w.Top+"/f")
+			w.git("add", "f")
+			amend(w)
+		}, "FIVE", true},
+		"reverted": {false, func(w *world) { w.git("revert", "--no-edit", "HEAD") }, "5", false},
+		"reset":    {false, func(w *world) { w.git("reset", "-q", "--hard", "HEAD~1") }, "5", false},
+	} {
+		for _, more := range []bool{false, true} { // R also changes another line, and waits for another reason
+			t.Run(fmt.Sprint(name, more), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, "sha1", tree{"f": plain(list(nil))})
+				w.commits("D", "f", list(map[int]string{5: "FIVE"}))
+				w.leave("undo", "D")
+				lines := map[int]string{}
+				if more {
+					lines[10] = "TEN"
+					plain("held\n").write(t, w.inner+"/"+recipe)
+				}
+				w.commits("R", "f", list(lines))
+				lines[5], lines[15] = "FIVE", "FIFTEEN"
+				plain("n\n").write(t, w.inner+"/n")
+				w.commits("N", "f", list(lines))
+				landed := "N"
+				if c.after {
+					w.commits("Z", "z", "z\n")
+					landed = "Z N"
+				}
+				w.cycle()
+				w.wantLanded(landed)
+				c.rewrite(w)
+				w.cycle()
+				w.git("config", "airlock.policy.recipe", "off")
+				for range 2 {
+					w.cycle()
+				}
+				got := strings.Split(w.git("show", "HEAD:f"), "\n")
+				if got[4] != c.five || strings.HasPrefix(got[14], "FIFTEEN") != c.fifteen || more != (got[9] == "TEN") {
+					t.Errorf("the branch has %q\n%s\n%s", got, w.git("log", "-p", "-U0"), w.states())
+				}
+				w.nothingLeft()
+			})
+		}
+	}
+}
+
 // TestMoreNewerCommitsThanOneCycleMerges holds commits and lands newer ones of the same file and of equal lines. There are more merges to make with them
 // than one cycle makes. The commits that are left wait, and land in a later cycle.
 func TestMoreNewerCommitsThanOneCycleMerges(t *testing.T) {

@@ -69,6 +69,7 @@ type builder struct {
 	synced map[string]gitops.OID     // synced commits by author and date; see copyOf
 	line   []lineCommit              // see readLine
 	landed map[gitops.OID]bool       // the landed commits of line that onto has
+	off    map[gitops.OID]bool       // the other landed commits of line
 
 	carried map[gitops.OID]carried // the last answers of amongNewer, by inner commit
 }

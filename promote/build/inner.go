@@ -30,6 +30,7 @@ type Trees struct {
 // newer is what was found out about commits that are newer than one that was set aside.
 type newer struct {
 	made          int                                  // the number of merges with their changes
+	rewritten     map[quarantine.Merge]gitops.OID      // the merges of isRewritten; no tree means a conflict
 	listed        map[[2]gitops.OID]changes            // by trees
 	listedChanges int                                  // the number of changes in listed
 	lines         map[[2]gitops.OID]gitops.Set[string] // by files; see linesOf
@@ -42,7 +43,7 @@ type newer struct {
 func NewTrees(p *history.Plan, partial bool, dir string, bridge *quarantine.Bridge, across *quarantine.Inspector) *Trees {
 	return &Trees{bridge: bridge, across: across, plan: p, partial: partial, file: filepath.Join(dir, MergesFile),
 		trees: map[gitops.OID]gitops.OID{}, merges: map[quarantine.Merge]merge{},
-		newer: newer{listed: map[[2]gitops.OID]changes{}, lines: map[[2]gitops.OID]gitops.Set[string]{}}}
+		newer: newer{rewritten: map[quarantine.Merge]gitops.OID{}, listed: map[[2]gitops.OID]changes{}, lines: map[[2]gitops.OID]gitops.Set[string]{}}}
 }
 
 // restore puts the files that the snapshot left out back into a tree.

@@ -84,6 +84,12 @@ func (b *builder) newerThan(ctx context.Context, commit gitops.OID, own changes)
 			continue
 		}
 		there := b.placed[l.Commit] != "" || built && !b.plan.LeavesOut(l.Commit) || b.landed[l.Commit]
+		if !there && b.off[l.Commit] && b.onto == b.request.Onto {
+			there, err = b.isRewritten(ctx, *l, own)
+		}
+		if err != nil {
+			return nil, err
+		}
 		if !there {
 			joins = false
 			continue
@@ -134,6 +140,37 @@ func (b *builder) pairOf(commit gitops.OID) (p ledger.Pair, built bool) {
 	return p, built
 }
 
+// isRewritten reports whether the branch has the change of a landed commit in the paths of own, although it has neither that commit nor one that
+// stands for it. Then the user has amended or squashed the commit, and has not taken its change back. If the branch has other lines there, the user
+// may have changed the commit's, which counts as the same.
+func (b *builder) isRewritten(ctx context.Context, l lineCommit, own changes) (bool, error) {
+	t := b.request.Trees
+	m, err := t.Change(ctx, b.parentOf(l.Link), l.Commit)
+	if err != nil {
+		return false, err
+	}
+	if m.Ours, err = b.treeOf(ctx, b.onto); err != nil {
+		return false, err
+	}
+	m.Own = true
+	tree, known := t.rewritten[m]
+	if !known {
+		if t.made >= mostCarried {
+			return true, nil
+		}
+		t.made++
+		if tree, _, err = b.mergeOn(ctx, m); err != nil {
+			return false, err
+		}
+		t.rewritten[m] = tree
+	}
+	if tree == "" {
+		return true, nil
+	}
+	left, err := t.changes(ctx, m.Ours, tree)
+	return !left.meet(own.paths()), err
+}
+
 // lacksOlder reports whether a commit before another one is left out.
 func (b *builder) lacksOlder(ctx context.Context, commit gitops.OID) (bool, error) {
 	left := gitops.SetOf(b.plan.Ledger.LeftOut()...)
@@ -150,7 +187,7 @@ func (b *builder) readLine(ctx context.Context) error {
 	for _, a := range b.plan.Aside {
 		aside[a.Commit] = true
 	}
-	b.line, b.landed = []lineCommit{}, map[gitops.OID]bool{}
+	b.line, b.landed, b.off = []lineCommit{}, map[gitops.OID]bool{}, map[gitops.OID]bool{}
 	var pairs []ledger.Pair
 	for id := b.plan.Tip; id != b.plan.Ledger.Base.Inner && !b.plan.Brought[id] && len(b.line) < lineRead && len(aside) > 0; {
 		c, err := b.request.Inside.Commit(ctx, id)
@@ -174,7 +211,8 @@ func (b *builder) readLine(ctx context.Context) error {
 	return b.findLanded(ctx, pairs)
 }
 
-// findLanded finds out which landed commits the commit that is built on has, or has in another form after a rebase of the user.
+// findLanded finds out which landed commits the commit that is built on has, or has in another form after a rebase of the user. The others are
+// off: it may have their changes all the same.
 func (b *builder) findLanded(ctx context.Context, pairs []ledger.Pair) error {
 	if len(pairs) == 0 {
 		return nil
@@ -198,6 +236,7 @@ func (b *builder) findLanded(ctx context.Context, pairs []ledger.Pair) error {
 			return err
 		}
 		b.landed[p.Inner] = rewritten[changeOf(c)] != ""
+		b.off[p.Inner] = !b.landed[p.Inner]
 	}
 	return nil
 }
