@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops/busy"
 	"github.com/git-airlock/git-airlock/gitops/confighook"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
@@ -56,16 +57,17 @@ func Status(err error) int {
 }
 
 // Crashed reports whether a git command ended by a signal that nobody sends to end a program, or because it got no memory. The same command
-// would end in the same way again: git has a fault, or not enough memory for it.
+// would end in the same way again: git has a fault, or not enough memory or time for it.
 func Crashed(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && OutOfMemory(e) || ok && e.signal > 0 && !slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, e.signal)
+	return Spent(err) || ok && OutOfMemory(e) || ok && e.signal > 0 && !slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, e.signal)
 }
 
-// Spent reports whether a git command ended because it used all of its processor time (see [Git.WithProcessor]).
+// Spent reports whether a git command ended, or did not start, because of its processor time (see [Git.WithProcessor] and [busy.Budget]).
 func Spent(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.signal == syscall.SIGXCPU
+	_, over := errors.AsType[*busy.Error](err)
+	return over || ok && e.signal == syscall.SIGXCPU
 }
 
 // Git runs git in one folder with one environment.
@@ -76,7 +78,7 @@ type Git struct {
 	config []string        // "-c key=value" pairs given to every command
 	users  bool            // the user's configuration is read
 	memory int64           // bytes that a command may allocate; 0: no limit
-	busy   time.Duration   // processor time that a command may use; 0: no limit
+	turn   *busy.Turn      // processor time that a command may use; nil: no limit
 	Dry    bool
 }
 
@@ -203,9 +205,12 @@ func (g *Git) WithMemory(memory int64) *Git {
 
 // WithProcessor returns a Git whose commands may use at most this much processor time, on Linux. Programs that git starts, such as
 // filters, do not count, since they are the user's.
-func (g *Git) WithProcessor(busy time.Duration) *Git {
+func (g *Git) WithProcessor(most time.Duration) *Git { return g.InTurn(&busy.Turn{Most: most}) }
+
+// InTurn returns a Git whose commands use the processor time of a turn.
+func (g *Git) InTurn(t *busy.Turn) *Git {
 	c := *g
-	c.busy = busy
+	c.turn = t
 	return &c
 }
 
@@ -303,7 +308,9 @@ func (g *Git) run(ctx context.Context, c Call) (err error) {
 			}
 		}()
 	}
-	return callError(ctx, c, g.feed(cmd, c.Stdin), &stderr)
+	err = g.feed(cmd, c.Stdin)
+	g.turn.Ended(cmd.ProcessState)
+	return callError(ctx, c, err, &stderr)
 }
 
 // start starts a command, limits its memory before the command gets any input, and watches its processor time.
@@ -312,8 +319,8 @@ func (g *Git) start(cmd *exec.Cmd) error {
 	if err == nil && g.memory > 0 {
 		limitMemory(cmd.Process.Pid, g.memory)
 	}
-	if err == nil && g.busy > 0 {
-		go endBusy(cmd.Process, g.busy)
+	if err == nil {
+		g.turn.Start(cmd.Process)
 	}
 	return err
 }

@@ -2,8 +2,6 @@ package gitops
 
 import (
 	"fmt"
-	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,24 +11,6 @@ import (
 func limitMemory(pid int, bytes int64) {
 	limit := unix.Rlimit{Cur: uint64(bytes), Max: uint64(bytes)}
 	_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil)
-}
-
-// busyTick is the interval for reading the processor time of a command.
-const busyTick = 200 * time.Millisecond
-
-// endBusy ends a process once it has used more than some processor time. It returns when the process has ended. setrlimit(2)
-// would pass the limit on to the user's filters.
-func endBusy(p *os.Process, most time.Duration) {
-	clock := int32(^p.Pid<<3 | 2) // as from clock_getcpuclockid(3)
-	for p.Signal(unix.Signal(0)) == nil {
-		time.Sleep(busyTick)
-		var used unix.Timespec
-		if err := unix.ClockGettime(clock, &used); err != nil || time.Duration(used.Nano()) <= most {
-			continue
-		}
-		_ = unix.Prlimit(p.Pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil) // the signal would write a core file
-		_ = p.Signal(unix.SIGXCPU)
-	}
 }
 
 // identityOf returns a string that distinguishes a folder from every other, including its copies, and that stays the same when the folder is moved

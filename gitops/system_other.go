@@ -6,14 +6,10 @@ import (
 	"os"
 	"strconv"
 	"syscall"
-	"time"
 )
 
 // limitMemory does nothing: it needs Linux, as a prison does.
 func limitMemory(int, int64) {}
-
-// endBusy does nothing: it needs the clock of another process, as on Linux.
-func endBusy(*os.Process, time.Duration) {}
 
 // identityOf returns a string that distinguishes a folder from every other on its file system.
 func identityOf(dir string) string {

@@ -131,7 +131,7 @@ var doors = map[string][]string{
 	"plugin":                            nil,
 	"C":                                 nil,
 	"github.com/containerd/errdefs":     {"prison/docker/dialect"},
-	"golang.org/x/sys/":                 {"gitops", "gitops/durable", "gitops/far", "prison/egress", "prison/egress/frames", "prison/egress/route", "prison/hosttree", "prison/native", "prison/native/inside", "prison/native/inotify", "prison/native/usernet", "prison/native/walls", "prison/native/wire", "prison/prisontest", "prison/selftest", "prison/watch", "prison/watch/containers", "prison/watch/execs", "promote", "promote/airlock", "promote/checks", "promote/daemon", "promote/disk", "promote/events", "snapshot/checkpoint/files", uiRoom, runsRoom},
+	"golang.org/x/sys/":                 {"gitops", "gitops/busy", "gitops/durable", "gitops/far", "prison/egress", "prison/egress/frames", "prison/egress/route", "prison/hosttree", "prison/native", "prison/native/inside", "prison/native/inotify", "prison/native/usernet", "prison/native/walls", "prison/native/wire", "prison/prisontest", "prison/selftest", "prison/watch", "prison/watch/containers", "prison/watch/execs", "promote", "promote/airlock", "promote/checks", "promote/daemon", "promote/disk", "promote/events", "snapshot/checkpoint/files", uiRoom, runsRoom},
 	"golang.org/x/term":                 {cmdlineRoom, lifecycleRoom, uiRoom},
 	"github.com/urfave/cli/":            {command, cmdlineRoom, requestRoom, commandsRoom + "/"},
 	"github.com/fsnotify/fsnotify":      {"promote/daemon"},
