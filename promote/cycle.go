@@ -100,7 +100,7 @@ func (e *Engine) promote(ctx context.Context, options Options, before ledger.Out
 	}
 	defer func() { err = errors.Join(err, e.release()) }() // refs now reach the delivered objects
 	options.Known = options.Known && before.Inner != "" && before.Failure == "" && !before.Held(ledger.InnerInvalid) && !before.Held(ledger.InnerMain)
-	facts, err := e.survey(ctx, options, before, now, read)
+	facts, err := e.survey(ctx, options, before.Retried(options.Unchecked), now, read)
 	defer facts.close()
 	if err != nil {
 		return outcome, err
@@ -109,7 +109,7 @@ func (e *Engine) promote(ctx context.Context, options Options, before ledger.Out
 	if e.noRoom(err) {
 		outcome = outcome.With(e.heldBesides(ctx, facts, outcome)...)
 	}
-	outcome.Pending, outcome.Total = len(facts.ledger.Tail), len(facts.ledger.Landed)
+	outcome.Pending, outcome.Total, outcome.Hasty = len(facts.ledger.Tail), len(facts.ledger.Landed), e.merges.Hasty() || outcome.Hasty && options.Unchecked
 	outcome.Spent = slices.DeleteFunc(slices.Clone(e.spent), func(id gitops.OID) bool { return len(facts.ledger.WaitingFor(id)) == 0 })
 	e.ledgers.Keep(facts.ledger) // for the next cycle
 	return outcome, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/busy"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
@@ -57,6 +58,7 @@ type Engine struct {
 	recovery  pause.Filter    // after a recovery for which git used up its processor time
 	blocker   pause.Blocker   // the paths in the way of the last landing
 	uncreated hold.Uncreated  // found by the landings of this engine
+	merges    busy.Memory     // the ones for which git had not enough time
 	spent     []gitops.OID    // see [ledger.Outcome]; what it will be after this cycle
 	unwritten []ledger.Hold   // the holds of the last outcome, if it could not be written
 	command   pause.Command   // the user's git command that the last landing waited for
@@ -96,7 +98,7 @@ type Options struct {
 	// user changes something.
 	Spared bool
 
-	// Unchecked runs no check. Commits that need one without a stored result wait.
+	// Unchecked runs no check, and gives a merge a few seconds. Commits that need a check without a stored result, or more time, wait.
 	Unchecked bool
 	// CheckFailure is the reason why the last check that a cycle asked for has no result. May be nil.
 	CheckFailure error

@@ -34,7 +34,7 @@ func (e *Engine) Resolve(ctx context.Context) (step gitops.OID, merging bool, er
 	request := land.Landing{Branch: e.Record.Branch, Old: f.refs.tip, New: step, Message: "merge: bring back commits of airlock " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: f.config}
 	switch merging = !e.Repo.IsAncestor(ctx, f.refs.tip, step); {
 	case merging:
-		err = hold.CheckMerge(ctx, e.Repo, request, f.settings.Limits.Memory)
+		err = hold.CheckMerge(ctx, e.Repo, request, f.settings.Limits)
 	case e.Repo.Dry:
 		err = land.Check(ctx, e.Repo, request)
 	default:

@@ -13,7 +13,7 @@ type Limits struct {
 	Component int64         // bytes of a component of a path
 	Commit    int64         // bytes of one commit object
 	Blob      int64         // bytes of one file; the policy gate decides what is too large for a repository
-	Time      time.Duration // for one export
+	Time      time.Duration // for one export; processor time for one merge
 	Paths     int64         // changed paths of one commit
 	Depth     int64         // of a tree
 	Entries   int64         // files in the tree of a commit; 0: trees are not checked

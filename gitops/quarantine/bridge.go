@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/busy"
 	"github.com/git-airlock/git-airlock/gitops/packing"
 )
 
@@ -20,7 +21,8 @@ import (
 // ones to the outer repository, and Close removes the others. So neither store gets an object that it must not have.
 type Bridge struct {
 	*gitops.Git
-	Memory     int64 // bytes that git may allocate for a merge; 0: no limit
+	Memory     int64       // bytes that git may allocate for a merge; 0: no limit
+	Time       busy.Budget // of the merges
 	dir        string
 	quarantine string
 	outer      *gitops.Repository
@@ -187,6 +189,8 @@ type Merge struct {
 	// Own reports that both sides are the agent's. Then a file that one side adds stays in its folder, even if the other side has renamed all
 	// other files of this folder. Without Own, git reports a conflict in this case, and the user must decide.
 	Own bool
+	// Change is the tree of the commit that is merged, if Base or Theirs differ each time. It only names the commit, see [busy.Work].
+	Change gitops.OID
 }
 
 // Merge merges trees. It uses no configuration, attributes or drivers, and changes no working tree. If paths
@@ -236,12 +240,19 @@ func (b *Bridge) mergeByGit(ctx context.Context, m Merge) (tree gitops.OID, conf
 	if err != nil {
 		return "", nil, err
 	}
-	git := b.WithMemory(b.Memory)
-	if m.Own {
-		git = git.Configured("merge.directoryRenames=false")
-	}
-	tree, unmerged, err := git.MergeTree(ctx, ours, theirs)
-	if err != nil {
+	var unmerged []gitops.Unmerged
+	err = b.inTime("trees", m, func(t *busy.Turn) (err error) {
+		git := b.WithMemory(b.Memory).InTurn(t)
+		if m.Own {
+			git = git.Configured("merge.directoryRenames=false")
+		}
+		tree, unmerged, err = git.MergeTree(ctx, ours, theirs)
+		return err
+	})
+	switch {
+	case gitops.Spent(err):
+		return "", nil, err
+	case err != nil:
 		return "", nil, fmt.Errorf("merge %s and %s: %w", m.Ours, m.Theirs, err)
 	}
 	if unmerged != nil {
@@ -253,6 +264,11 @@ func (b *Bridge) mergeByGit(ctx context.Context, m Merge) (tree gitops.OID, conf
 		conflicts = append(conflicts, conflict{path, u.Path, u.Stages})
 	}
 	return tree, conflicts, nil
+}
+
+// inTime merges objects of a kind in limited processor time.
+func (b *Bridge) inTime(kind string, m Merge, merge func(*busy.Turn) error) error {
+	return b.Time.Do(busy.Work{Kind: kind, From: string(m.Base), To: string(m.Theirs), Onto: string(m.Ours), Change: string(m.Change)}, merge)
 }
 
 // merger merges trees without a git process. git merge-tree is the reference: a merger returns the same tree, or

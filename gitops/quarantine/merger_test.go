@@ -219,7 +219,7 @@ func TestMergeOnAMerge(t *testing.T) {
 	}
 	again, _, err := b.Merge(t.Context(), Merge{Base: first.Base, Ours: ours, Theirs: f.tree(t, on, gitopstest.Files{"e/e": "e\n"})})
 	gitopstest.Check(t, err)
-	patched, err := b.Patch(t.Context(), first.Base, theirs, again)
+	patched, err := b.Patch(t.Context(), Merge{Base: first.Base, Ours: again, Theirs: theirs})
 	gitopstest.Check(t, err)
 	if want := f.tree(t, on, gitopstest.Files{"a": "2\n", "b": "2\n", "d/n": "n\n", "e/e": "e\n", "d/lines": "first\n" + mergeLines + "last\n"}); patched != want {
 		t.Errorf("the patch made %s, want %s", patched, want)

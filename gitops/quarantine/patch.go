@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/busy"
 )
 
 // RefusedPatch is the message with which git am refused a patch.
@@ -27,10 +28,10 @@ var (
 		"--whitespace=nowarn", "--quoted-cr=nowarn", "--no-gpg-sign"}
 )
 
-// Patch applies the change between two trees to a third tree with git format-patch and git am. It uses its own
+// Patch merges trees with git format-patch and git am, which apply the change from Base to Theirs to Ours. It uses its own
 // repository and working tree, in which only changed files are written. If the patch does not apply, the error is a
 // *[RefusedPatch].
-func (b *Bridge) Patch(ctx context.Context, from, to, onto gitops.OID) (tree gitops.OID, err error) {
+func (b *Bridge) Patch(ctx context.Context, m Merge) (tree gitops.OID, err error) {
 	dir := b.dir + ".patch"
 	if err := os.RemoveAll(dir); err != nil { // from before a crash
 		return "", err
@@ -41,13 +42,13 @@ func (b *Bridge) Patch(ctx context.Context, from, to, onto gitops.OID) (tree git
 		return "", err
 	}
 	var commits [3]gitops.OID
-	if commits[0], err = b.synthetic(from); err != nil {
+	if commits[0], err = b.synthetic(m.Base); err != nil {
 		return "", err
 	}
-	if commits[1], err = b.synthetic(to, commits[0]); err != nil {
+	if commits[1], err = b.synthetic(m.Theirs, commits[0]); err != nil {
 		return "", err
 	}
-	if commits[2], err = b.synthetic(onto); err != nil {
+	if commits[2], err = b.synthetic(m.Ours); err != nil {
 		return "", err
 	}
 	err = errors.Join(g.Change(ctx, gitops.Call{Args: []string{"update-ref", "HEAD", string(commits[2])}}),
@@ -55,7 +56,8 @@ func (b *Bridge) Patch(ctx context.Context, from, to, onto gitops.OID) (tree git
 	if err != nil {
 		return "", err
 	}
-	if err := mail(ctx, g, commits[1]); err != nil {
+	err = b.inTime("mail", m, func(t *busy.Turn) error { return mail(ctx, g.InTurn(t), commits[1]) })
+	if err != nil {
 		return "", err
 	}
 	return g.Tree(ctx, "HEAD")

@@ -37,7 +37,7 @@ func TestPatch(t *testing.T) {
 				if len(c.want) > 0 {
 					want = f.tree(t, f.base, c.want)
 				}
-				tree, err := b.Patch(t.Context(), f.tree(t, f.base, nil), f.tree(t, f.base, c.change), f.tree(t, f.base, c.onto))
+				tree, err := b.Patch(t.Context(), Merge{Base: f.tree(t, f.base, nil), Theirs: f.tree(t, f.base, c.change), Ours: f.tree(t, f.base, c.onto)})
 				var refused *RefusedPatch
 				if c.want == nil {
 					if !errors.As(err, &refused) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/busy"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 
 // MergeTheirs merges trees as [Bridge.Merge] does. Where both sides change the same lines, it takes those of Theirs, as git merge -X theirs does.
 // If a conflict is not one of lines, it takes the file of Theirs, or none if Theirs has none. byLines is false if it took a whole file that both
-// sides have changed: a binary or large one, or one after the first mostByLines. inspector must be one of the bridge.
+// sides have changed: a binary or large one, one after the first mostByLines, or one for which git had no time. inspector must be one of the bridge.
 func (b *Bridge) MergeTheirs(ctx context.Context, inspector *Inspector, m Merge) (tree gitops.OID, byLines bool, err error) {
 	tree, conflicts, err := b.mergeByGit(ctx, m)
 	if err != nil || len(conflicts) == 0 {
@@ -30,7 +31,7 @@ func (b *Bridge) MergeTheirs(ctx context.Context, inspector *Inspector, m Merge)
 	for i, c := range conflicts {
 		files := regular(c.stages)
 		entry, merged := c.stages[2], false
-		if files && i < mostByLines {
+		if files && i < mostByLines && b.Time.Left() {
 			if entry, merged, err = b.mergeFile(ctx, inspector, c.stages); err != nil {
 				return "", false, err
 			}
@@ -77,8 +78,11 @@ func (b *Bridge) mergeFile(ctx context.Context, inspector *Inspector, stages [3]
 		}
 	}
 	var out bytes.Buffer
-	if err = b.Git.WithMemory(b.Memory).Look(ctx, gitops.Call{Args: args, Stdout: &out}); gitops.Status(err) > 0 {
-		return theirs, false, nil // a binary file
+	err = b.inTime("lines", Merge{Base: base.OID, Ours: ours.OID, Theirs: theirs.OID}, func(t *busy.Turn) error {
+		return b.WithMemory(b.Memory).InTurn(t).Look(ctx, gitops.Call{Args: args, Stdout: &out})
+	})
+	if gitops.Status(err) > 0 || gitops.Crashed(err) {
+		return theirs, false, nil // a binary file, or one that git cannot merge
 	}
 	if err != nil {
 		return theirs, false, err

@@ -326,13 +326,13 @@ func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitop
 	if err != nil {
 		return "", false, err
 	}
-	empty := before == theirs
+	empty, own := before == theirs, theirs
 	if !a.Side {
 		if before, theirs, applies, err = b.amongNewer(ctx, a, c, before, theirs); err != nil || !applies {
 			return "", false, err
 		}
 	}
-	m := quarantine.Merge{Base: before, Ours: ours, Theirs: theirs}
+	m := quarantine.Merge{Base: before, Ours: ours, Theirs: theirs, Change: own}
 	tree, conflicts, err := b.mergeOn(ctx, m)
 	if conflicts != nil {
 		if m.Own, err = b.agentsOnly(ctx, parents[0]); m.Own && err == nil {

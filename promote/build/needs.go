@@ -71,7 +71,7 @@ func (b *builder) checkOwn(ctx context.Context, l quarantine.Link, c gitops.Comm
 	if err != nil {
 		return err
 	}
-	m.Ours, m.Own = ours, true
+	m.Ours, m.Own, m.Change = ours, true, m.Theirs
 	_, conflicts, err := b.mergeOn(ctx, m)
 	if conflicts != nil {
 		b.stopped = &Conflict{Commit: l.Commit, Paths: conflicts, Crash: b.crash, Lacking: &ledger.Dropped{Commit: l.Commit, Subject: c.Subject()}}

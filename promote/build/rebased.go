@@ -93,7 +93,7 @@ func (t *Trees) wouldBe(ctx context.Context, repo *gitops.Repository, before led
 	m.Ours = onto.Tree
 	tree, conflicts, err := t.bridge.Merge(ctx, m)
 	if gitops.Crashed(err) {
-		return "", nil // it is built as usual, which reports the crash
+		return "", nil // it is built as usual, which reports the crash or the time
 	}
 	if err != nil || conflicts != nil || tree != outer.Tree {
 		return "", err

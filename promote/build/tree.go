@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // tree returns the tree of an outer commit: the three-way merge of the agent's changes since the first parent with
@@ -30,7 +31,11 @@ func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID
 		return ours, nil
 	}
 	b.merging = true
-	return b.mergeOrStop(ctx, l.Commit, quarantine.Merge{Base: base, Ours: ours, Theirs: theirs})
+	m := quarantine.Merge{Base: base, Ours: ours, Theirs: theirs}
+	if m.Change, err = b.request.Trees.Tree(ctx, l.Commit); err != nil {
+		return "", err
+	}
+	return b.mergeOrStop(ctx, l.Commit, m)
 }
 
 // mergeOrStop merges trees for a commit, and stops the building if they conflict.
@@ -58,8 +63,12 @@ func (b *builder) overrule(ctx context.Context, commit gitops.OID, m quarantine.
 		return "", err
 	}
 	tree, byLines, err := b.request.Bridge.MergeTheirs(ctx, b.request.Across, m)
-	if err != nil && b.request.Fetch(ctx) {
+	if err != nil && !gitops.Crashed(err) && b.request.Fetch(ctx) {
 		tree, byLines, err = b.request.Bridge.MergeTheirs(ctx, b.request.Across, m)
+	}
+	if gitops.Crashed(err) {
+		b.crash = err
+		return "", nil
 	}
 	if err != nil || byLines {
 		return tree, err
@@ -70,11 +79,11 @@ func (b *builder) overrule(ctx context.Context, commit gitops.OID, m quarantine.
 	return tree, nil
 }
 
-// mergeOn merges trees, of which ours is the user's. It fetches objects that a partial clone lacks. If git crashes, mergeOn returns a conflict
-// without paths and sets crash: other commits may land, and the user must decide about this one.
+// mergeOn merges trees, of which ours is the user's. It fetches objects that a partial clone lacks. If git crashes or has not enough time, mergeOn
+// returns a conflict without paths and sets crash: other commits may land, and the user must decide about this one.
 func (b *builder) mergeOn(ctx context.Context, m quarantine.Merge) (gitops.OID, []string, error) {
 	tree, conflicts, err := b.request.Bridge.Merge(ctx, m)
-	if err != nil && b.request.Fetch(ctx) {
+	if err != nil && !gitops.Crashed(err) && b.request.Fetch(ctx) {
 		tree, conflicts, err = b.request.Bridge.Merge(ctx, m)
 	}
 	if b.crash = nil; gitops.Crashed(err) {
@@ -175,7 +184,11 @@ func (b *builder) patch(ctx context.Context, l quarantine.Link, theirs gitops.OI
 	if err != nil {
 		return err
 	}
-	refused, err := b.refusal(ctx, l.Commit, quarantine.Merge{Base: base, Ours: ours, Theirs: theirs}, want)
+	m := quarantine.Merge{Base: base, Ours: ours, Theirs: theirs}
+	if m.Change, err = b.request.Trees.Tree(ctx, l.Commit); err != nil {
+		return err
+	}
+	refused, err := b.refusal(ctx, l.Commit, m, want)
 	if refused != "" {
 		b.stopped = &Conflict{Commit: l.Commit, Paths: []string{}, Refused: refused}
 	}
@@ -185,11 +198,13 @@ func (b *builder) patch(ctx context.Context, l quarantine.Link, theirs gitops.OI
 // refusal lets the patch engine apply a commit's change from base to theirs. It returns the engine's message if the result is not the tree want,
 // and empty otherwise.
 func (b *builder) refusal(ctx context.Context, commit gitops.OID, m quarantine.Merge, want gitops.OID) (string, error) {
-	tree, err := b.request.Bridge.Patch(ctx, m.Base, m.Theirs, m.Ours)
+	tree, err := b.request.Bridge.Patch(ctx, m)
 	var refused *quarantine.RefusedPatch
 	switch {
 	case errors.As(err, &refused):
 		return fmt.Sprintf("git am does not apply commit %.12s: %s", commit, refused.Said), nil
+	case gitops.Crashed(err):
+		return fmt.Sprintf("git am does not apply commit %.12s: %s", commit, words.OneLine(err)), nil
 	case err != nil:
 		return "", err
 	case tree != want:

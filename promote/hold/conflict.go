@@ -1,10 +1,12 @@
 package hold
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/busy"
 	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/words"
@@ -26,7 +28,7 @@ func Conflict(c build.Conflict, branch gitops.Text, landed bool, refused func(gi
 	switch {
 	case c.Crash != nil:
 		h.Message = unmerged(c.Commit, c.Crash)
-		h.Next = []string{"git airlock visit", "git airlock promote --engine tree  # tries again", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
+		h.Next = unmergedNext(c.Commit, c.Crash, "git airlock promote --engine tree")
 	case c.Many && c.Lacking == nil:
 		h.Message = fmt.Sprintf("more newer commits on %s than can be compared with commit %.12s change the same lines; it waits, because it could take back what they change", branch, c.Commit)
 		h.Next = []string{"git airlock review", "git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
@@ -71,13 +73,27 @@ func unmerged(commit gitops.OID, crash error) string {
 	return fmt.Sprintf("git cannot merge commit %.12s: %s", commit, gitops.Text(words.OneLine(crash)))
 }
 
+// unmergedNext returns the next commands for a commit that git cannot merge. again is the one that tries again.
+func unmergedNext(commit gitops.OID, crash error, again string) []string {
+	next := append([]string{"git airlock visit"}, MoreTime(crash)...)
+	return append(next, again+"  # tries again", fmt.Sprintf("git airlock promote --drop %.12s", commit))
+}
+
+// MoreTime returns the command that gives git more time to merge, if the error of a merge is that it had not enough.
+func MoreTime(crash error) []string {
+	if slow, ok := errors.AsType[*busy.Error](crash); ok && slow.More() != "" {
+		return []string{slow.More()}
+	}
+	return nil
+}
+
 // Crashed returns an [Error] if err is a crash of git that was to start the merge of a conflicting commit, and otherwise err.
 func Crashed(commit gitops.OID, err error) error {
 	if !gitops.Crashed(err) {
 		return err
 	}
 	return &Error{Hold: ledger.Hold{Reason: ledger.Conflict, Message: unmerged(commit, err),
-		Next: []string{"git airlock visit", Resolve + "  # tries again", fmt.Sprintf("git airlock promote --drop %.12s", commit)}}}
+		Next: unmergedNext(commit, err, Resolve)}}
 }
 
 // Behind returns the hold of a conflict that cannot be merged yet, with the next commands of the one that keeps other commits from landing

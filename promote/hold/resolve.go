@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/busy"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -19,8 +21,8 @@ const stagedNamed = 10
 
 // CheckMerge returns an error if git merge would not merge the commit New of a request into the checked-out Old, or would overwrite files of the
 // user: an [Error] for staged changes, or a *[land.CollisionError]. Git itself does not refuse to overwrite ignored files. CheckMerge changes
-// nothing, and can be used in a dry run. Merging may use memory bytes.
-func CheckMerge(ctx context.Context, repo *gitops.Repository, request land.Landing, memory int64) error {
+// nothing, and can be used in a dry run. Merging may use the limits of memory and time.
+func CheckMerge(ctx context.Context, repo *gitops.Repository, request land.Landing, limits inner.Limits) error {
 	if err := staged(ctx, repo, request.Dir, request.Old); err != nil {
 		return err
 	}
@@ -33,7 +35,12 @@ func CheckMerge(ctx context.Context, repo *gitops.Repository, request land.Landi
 	apart := *repo
 	apart.Git = repo.With(writing...)
 	apart.Dry = false
-	if request.New, _, err = apart.Bare().With(writing...).WithMemory(memory).MergeTree(ctx, request.Old, request.New); err != nil {
+	budget := new(busy.Memory).Budget(limits.Time, false)
+	err = budget.Do(busy.Work{}, func(t *busy.Turn) (err error) {
+		request.New, _, err = apart.Bare().With(writing...).WithMemory(limits.Memory).InTurn(t).MergeTree(ctx, request.Old, request.New)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	return land.Check(ctx, &apart, request)

@@ -30,6 +30,8 @@ type Outcome struct {
 	Lacking []gitops.OID `json:"lacking,omitempty"`
 	// Spent are the inner commits up to which no landing came to its end, because git used up its processor time.
 	Spent []gitops.OID `json:"spent,omitempty"`
+	// Hasty reports that merges had less time than usual, because the command that made the cycle should end soon, and that one needs more.
+	Hasty bool `json:"hasty,omitempty"`
 	// Rebased are the newest commits of the agent's history that have landed in another form, oldest first.
 	Rebased      []Rebased  `json:"rebased,omitempty"`
 	LastLandedAt *time.Time `json:"last_landed_at"`
@@ -55,6 +57,15 @@ func ReadOutcome(dir string) (Outcome, error) {
 	o := Outcome{Version: version}
 	err := readFile(outcomeFile(dir), &o, &o.Version)
 	return o, err
+}
+
+// Retried returns the outcome for the next cycle. If merges had less time than usual and will have more, they are made again, as after a commit of
+// the user's.
+func (o Outcome) Retried(hasty bool) Outcome {
+	if o.Hasty && !hasty {
+		o.Onto = ""
+	}
+	return o
 }
 
 // RefError reports that the ref of the last landed commit is gone, or names a commit that the airlock has not landed: another program, such as

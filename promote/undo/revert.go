@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/words"
@@ -62,7 +63,7 @@ func (s *standing) without(ctx context.Context, o operation.Operation, tip gitop
 	byHand := fmt.Sprintf("git revert --no-commit %s..%s", o.Before, o.After)
 	if gitops.Crashed(err) {
 		return "", &Refused{fmt.Sprintf("git cannot revert operation %d: %s", o.Number, gitops.Text(words.OneLine(err))),
-			[]string{fmt.Sprintf("git airlock undo --revert %d  # tries again", o.Number), byHand}}
+			append(hold.MoreTime(err), fmt.Sprintf("git airlock undo --revert %d  # tries again", o.Number), byHand)}
 	}
 	if err != nil {
 		return "", err

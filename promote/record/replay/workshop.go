@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/busy"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
@@ -45,7 +46,7 @@ func openWorkshop(ctx context.Context, r *gitops.Repository) (*workshop, error) 
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	w.bridge.Memory = limits().Memory
+	w.bridge.Memory, w.bridge.Time = limits().Memory, new(busy.Memory).Budget(limits().Time, false)
 	w.across = w.bridge.Inspect(ctx, nil)
 	return w, nil
 }
