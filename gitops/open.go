@@ -232,7 +232,7 @@ func OwnedBy(info os.FileInfo, uid int) bool {
 
 func reason(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
-		return strings.TrimPrefix(e.Stderr, "fatal: ")
+		return strings.TrimPrefix(e.Said(), "fatal: ")
 	}
 	return err.Error()
 }

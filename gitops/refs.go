@@ -315,7 +315,7 @@ func (t *Transaction) say(words, answer string) error {
 func (t *Transaction) end(cause error) error {
 	t.in.Close()
 	if exit, ok := errors.AsType[*exec.ExitError](t.Cmd.Wait()); ok && t.stderr.String() != "" {
-		return &Error{Args: []string{"update-ref"}, Status: exit.ExitCode(), Stderr: t.stderr.String()}
+		return &Error{Args: []string{"update-ref"}, Status: exit.ExitCode(), Lines: t.stderr.Lines()}
 	}
 	return cause
 }

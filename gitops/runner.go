@@ -27,8 +27,7 @@ var ErrDryRun = errors.New("not done in a dry run")
 type Error struct {
 	Args   []string
 	Status int
-	Stderr string   // head and tail of standard error, escaped, in one line
-	Lines  []string // the same as separate lines
+	Lines  []string // the first and last lines of standard error, escaped
 
 	signal syscall.Signal // that ended it, or -1; SIGINT is ^C, which all processes of the terminal receive
 }
@@ -45,7 +44,12 @@ func (e *Error) Error() string {
 	case e.signal > 0:
 		ended = e.signal.String()
 	}
-	return fmt.Sprintf("%s: %s", verb, cmp.Or(e.Stderr, ended))
+	return fmt.Sprintf("%s: %s", verb, cmp.Or(e.Said(), ended))
+}
+
+// Said returns what git wrote to standard error, in one line.
+func (e *Error) Said() string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(e.Lines), func(line string) bool { return line == "" }), "; ")
 }
 
 // Status returns the exit status in the error of a git command, or -1 for any other error.
@@ -379,7 +383,7 @@ func callError(ctx context.Context, c Call, err error, stderr *Stderr) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("git %s: %w", c.Args[0], ctx.Err())
 	case exit != nil:
-		return &Error{c.Args, exit.ExitCode(), stderr.String(), stderr.lines(), signalOf(exit)}
+		return &Error{c.Args, exit.ExitCode(), stderr.Lines(), signalOf(exit)}
 	}
 	return fmt.Errorf("git %s: %w", c.Args[0], err)
 }
@@ -475,12 +479,10 @@ func (h *Stderr) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// lines returns the lines, escaped.
-func (h *Stderr) lines() []string {
+// Lines returns the lines, escaped.
+func (h *Stderr) Lines() []string {
 	return Escaped(strings.Split(strings.TrimSpace(string(h.head)+string(h.tail)), "\n"))
 }
 
 // String returns the lines that are not empty, joined into one.
-func (h *Stderr) String() string {
-	return strings.Join(slices.DeleteFunc(h.lines(), func(line string) bool { return line == "" }), "; ")
-}
+func (h *Stderr) String() string { return (&Error{Lines: h.Lines()}).Said() }

@@ -13,14 +13,32 @@ import (
 // Some of git's failures can be recognised only by their messages. All such messages are in this file. They are in
 // English, since git runs in the C locale.
 
+// An agent chooses names of files and refs, and git's messages contain these. So a text counts only where git puts no such name: an error of the
+// machine at the end of a line, and any other message at its beginning.
+
 // ofMachine are git's messages for errors of the machine. Git reports them in no other way.
 var ofMachine = map[syscall.Errno][]string{
 	// the latter two are for a short write
-	syscall.ENOSPC: {"No space left on device", "write error. Out of diskspace", "disk full?"},
-	syscall.EDQUOT: {"Disk quota exceeded"},
-	syscall.EROFS:  {"Read-only file system"},
-	syscall.EACCES: {"Permission denied"},
-	syscall.EIO:    {"Input/output error"},
+	syscall.ENOSPC: {": No space left on device", " write error. Out of diskspace", "disk full?"},
+	syscall.EDQUOT: {": Disk quota exceeded"},
+	syscall.EROFS:  {": Read-only file system"},
+	syscall.EACCES: {": Permission denied"},
+	syscall.EIO:    {": Input/output error"},
+}
+
+// ends reports whether a line that git wrote ends with one of the texts.
+func (e *Error) ends(texts ...string) bool {
+	return slices.ContainsFunc(e.Lines, func(line string) bool {
+		return slices.ContainsFunc(texts, func(text string) bool { return strings.HasSuffix(line, text) })
+	})
+}
+
+// begins reports whether a message of git begins with one of the texts. The one about a filter begins with a file.
+func (e *Error) begins(texts ...string) bool {
+	return slices.ContainsFunc(e.Lines, func(line string) bool {
+		message := strings.TrimPrefix(strings.TrimPrefix(line, "fatal: "), "error: ")
+		return !smudgeFailed().MatchString(line) && slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(message, text) })
+	})
 }
 
 // Is reports whether git failed because of one of those errors, or was interrupted before this process noticed the interrupt.
@@ -29,7 +47,7 @@ func (e *Error) Is(target error) bool {
 		return e.signal == syscall.SIGINT
 	}
 	errno, ok := target.(syscall.Errno)
-	return ok && slices.ContainsFunc(ofMachine[errno], func(text string) bool { return strings.Contains(e.Stderr, text) })
+	return ok && e.ends(ofMachine[errno]...)
 }
 
 // NoRoom reports whether the cause of an error is a full file system or an exhausted quota.
@@ -41,19 +59,17 @@ func Uncreated(err error) bool {
 	for errno := range ofMachine {
 		ok = ok && !errors.Is(err, errno)
 	}
-	said := []string{"unable to create file ", "unable to create symlink ", "cannot create directory at ", "nvalid path '"}
-	return ok && slices.ContainsFunc(said, func(text string) bool { return strings.Contains(e.Stderr, text) })
+	return ok && e.begins("unable to create file ", "unable to create symlink ", "cannot create directory at ", "invalid path '", "Invalid path '")
 }
 
 // OutOfMemory reports whether a command could not allocate memory: git reports that, or a signal ends git in a library that does not.
 func OutOfMemory(e *Error) bool {
-	said := []string{"ut of memory", "annot allocate memory", "unable to create thread", "malloc failed"}
-	return slices.ContainsFunc(said, func(text string) bool { return strings.Contains(e.Stderr, text) })
+	return e.ends(": Cannot allocate memory", ": out of memory") || e.begins("Out of memory", "inflateInit: out of memory", "deflateInit: out of memory", "unable to create thread", "cannot create async thread")
 }
 
 // lockInTheWay returns the lock that git could not take because it exists already. It is empty if git failed for another reason.
 func lockInTheWay(e *Error) string {
-	_, rest, _ := strings.Cut(e.Stderr, "Unable to create '")
+	_, rest, _ := strings.Cut(e.Said(), "Unable to create '")
 	file, _, there := strings.Cut(rest, ".lock': File exists")
 	if !there {
 		return ""
@@ -80,7 +96,7 @@ func SmudgeFailure(err error) (file, filter, text string) {
 }
 
 // TooLarge reports whether the input of index-pack was larger than allowed.
-func TooLarge(e *Error) bool { return strings.Contains(e.Stderr, "exceeds maximum allowed size") }
+func TooLarge(e *Error) bool { return e.begins("pack exceeds maximum allowed size") }
 
 // Unless returns err, or nil if err is the expected error.
 func Unless(err, expected error) error {

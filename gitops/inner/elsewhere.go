@@ -71,7 +71,7 @@ func (w Workspace) CountElsewhere(ctx context.Context, p *Place, home Workspace,
 		p.hide(tried, closed)
 		return nil
 	case code != 0:
-		return &gitops.Error{Args: []string{"status"}, Status: code, Stderr: stderr.String()}
+		return &gitops.Error{Args: []string{"status"}, Status: code, Lines: stderr.Lines()}
 	}
 
 	if err := w.git(ctx, nil, gitops.CapOutput(&names, lookLimit), "diff-index", "--cached", "--name-only", "-z", "--no-renames", "HEAD", "--"); err != nil {

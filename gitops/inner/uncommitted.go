@@ -145,7 +145,7 @@ func (w Workspace) countChanges(ctx context.Context, from, config string, paths 
 	case code == 78:
 		return 0, 0, Beyondf("the commit of HEAD has %s bytes, too many for git status in the workspace", stderr.String())
 	case code != 0:
-		return counter.n, code, &gitops.Error{Args: []string{"status"}, Status: code, Stderr: stderr.String()}
+		return counter.n, code, &gitops.Error{Args: []string{"status"}, Status: code, Lines: stderr.Lines()}
 	}
 	return counter.n, 0, nil
 }

@@ -117,7 +117,7 @@ func (w Workspace) git(ctx context.Context, stdin io.Reader, stdout io.Writer, a
 		return Beyondf("an object in the history has %s bytes, too many for git %s in the workspace", needs[1], args[0])
 	}
 	if code != 0 {
-		return &gitops.Error{Args: args, Status: code, Stderr: stderr.String()}
+		return &gitops.Error{Args: args, Status: code, Lines: stderr.Lines()}
 	}
 	return nil
 }
@@ -129,10 +129,10 @@ func (w Workspace) query(ctx context.Context, args ...string) (string, error) {
 	err := w.git(ctx, nil, gitops.CapOutput(&out, lookLimit), args...)
 	var failed *gitops.Error
 	switch {
-	case errors.As(err, &failed) && failed.Status == 1 && failed.Stderr == "":
+	case errors.As(err, &failed) && failed.Status == 1 && failed.Said() == "":
 		return "", errNothing
 	case errors.As(err, &failed):
-		return "", Invalidf("git %s in the workspace: %s", args[0], failed.Stderr)
+		return "", Invalidf("git %s in the workspace: %s", args[0], failed.Said())
 	case errors.Is(err, context.DeadlineExceeded):
 		return "", &Invalid{Stalled: true, Reason: fmt.Sprintf(
 			"git %s in the workspace did not answer within %s (an endless file or very large objects in .git?)", args[0], lookTime)}
@@ -261,9 +261,9 @@ func (w Workspace) Pack(ctx context.Context, want gitops.OID, have []gitops.OID,
 	var failed *gitops.Error
 	switch {
 	case errors.As(err, &failed) && gitops.OutOfMemory(failed):
-		return Beyondf("%s cannot be exported within the memory that airlock.limit.memory allows: %s", want, failed.Stderr)
+		return Beyondf("%s cannot be exported within the memory that airlock.limit.memory allows: %s", want, failed.Said())
 	case errors.As(err, &failed):
-		return Invalidf("%s cannot be exported: %s", want, failed.Stderr)
+		return Invalidf("%s cannot be exported: %s", want, failed.Said())
 	}
 	return err
 }

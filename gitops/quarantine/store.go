@@ -177,7 +177,7 @@ func (q *Store) Receive(ctx context.Context, pack io.Reader, limits inner.Limits
 		if gitops.TooLarge(failed) {
 			return inner.Beyondf("the new commits and files take more than airlock.limit.pack allows (%d bytes)", limits.Pack)
 		}
-		return inner.Invalidf("the exported objects are refused: %s", failed.Stderr)
+		return inner.Invalidf("the exported objects are refused: %s", failed.Said())
 	}
 	return err
 }
@@ -227,7 +227,7 @@ func (q *Store) Connected(ctx context.Context, tip gitops.OID, known []gitops.OI
 	args := append([]string{"rev-list", "--objects", "--quiet", string(tip), "--not"}, gitops.Names(known)...)
 	err := q.WithMemory(limits.Memory).Look(ctx, gitops.Call{Args: args, For: limits.Time})
 	if failed, ok := errors.AsType[*gitops.Error](err); ok {
-		return inner.Invalidf("history of %s is not complete: %s", tip, failed.Stderr)
+		return inner.Invalidf("history of %s is not complete: %s", tip, failed.Said())
 	}
 	return err
 }

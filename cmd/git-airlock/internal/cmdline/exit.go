@@ -172,7 +172,7 @@ func (e gitSaid) Unwrap() error { return e.error }
 
 // linesOf returns the lines of an error: one line, except for messages of git.
 func linesOf(err error) []string {
-	if git, ok := errors.AsType[*gitops.Error](err); ok && is[gitSaid](err) && git.Stderr != "" {
+	if git, ok := errors.AsType[*gitops.Error](err); ok && is[gitSaid](err) && git.Said() != "" {
 		return append([]string{strings.TrimPrefix(git.Lines[0], "fatal: ")}, git.Lines[1:]...)
 	}
 	if errors.Is(err, context.Canceled) {
