@@ -219,7 +219,7 @@ func (q Request) waiting(ctx context.Context, w *incoming.Waiting) error {
 	}
 	hold := state.Holds[0]
 	refusal.Text += fmt.Sprintf(": held (%s): %s", hold.Reason, hold.Message)
-	if len(hold.Paths) > 0 {
+	if len(hold.Paths) > 0 && !strings.HasSuffix(hold.Message, ": "+hold.Paths[0]) { // the message of some holds ends with a single path
 		refusal.Text += ": " + strings.Join(hold.Paths[:min(len(hold.Paths), pathsShown)], ", ")
 	}
 	refusal.Next = ledger.WithStart(hold.Next, q.Record.Phase == airlock.Running)

@@ -125,11 +125,11 @@ func (p *statusText) promotion(d Document) {
 	} else if d.Pending > 0 && len(d.Holds) == 0 && !d.Daemon.Running {
 		p.next("git airlock promote") // no daemon is running to do it
 	}
-	if d.Syncing {
+	if d.Syncing && !d.SyncWaits { // while one waits, the daemon tries it all the time
 		p.alarm("sync", "not finished; the agent may have a part of your files")
 		p.next("git airlock sync  # finishes it, as the daemon does")
 	}
-	if d.SyncWaits { // also in a moment in which the daemon tries it
+	if d.SyncWaits {
 		p.line("sync", "your newer commits come when no work of the agent is in the way: git airlock sync")
 	}
 }
