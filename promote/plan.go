@@ -37,7 +37,7 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 	waiting, asked := f.verdicts().Waiting(append(quarantine.Commits(links), f.ledger.LeftOut()...))
 	maps.Copy(waiting, held)
 	maps.Copy(asked, held)
-	left, err := e.leftOut(ctx, f, t.tip, links, waiting)
+	left, err := e.leftOut(ctx, f, t.tip, links, waiting, brought)
 	if err != nil {
 		return planned{}, err
 	}
@@ -52,8 +52,8 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 }
 
 // leftOut returns the commits that were left out when later ones landed and that the inner commit tip still reaches, and the commits that landed
-// commits lack.
-func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []quarantine.Link, held map[gitops.OID]bool) (left history.Left, err error) {
+// commits lack. It adds the commits of the user's branch that these have as parents to brought.
+func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []quarantine.Link, held, brought map[gitops.OID]bool) (left history.Left, err error) {
 	out := history.LeftOut{Tip: tip, Commits: map[gitops.OID]bool{}, Held: held, Landed: f.ledger.Has,
 		Drops: func(id gitops.OID) bool { return f.rules.decisions.DropOf(id) != nil }}
 	last := f.ledger.Last().Inner
@@ -69,16 +69,15 @@ func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []q
 	if !waits {
 		return left, nil
 	}
-	out.History, err = f.inside.History(ctx, tip, func(id gitops.OID) bool {
-		return id == f.ledger.Base.Inner || id == f.ledger.Base.Outer || f.ledger.HasOuter(id)
-	}, f.settings.Limits)
+	outside := f.outside(brought)
+	out.History, err = f.inside.History(ctx, tip, func(id gitops.OID) bool { return id == f.ledger.Base.Inner || outside(id) }, f.settings.Limits)
 	if errors.Is(err, quarantine.ErrMany) {
 		out.History, err = f.quarantine.History(ctx, tip, []gitops.OID{f.ledger.Base.Inner})
 	}
-	if err != nil {
-		return left, err
+	if err == nil {
+		left, err = out.Left(), e.addBrought(ctx, f, out.History, brought)
 	}
-	return out.Left(), nil
+	return left, err
 }
 
 // walk sets the held commits of a plan aside, with the commits that do not stand without them, if other commits can land before them.
@@ -138,16 +137,8 @@ func (e *Engine) unlanded(ctx context.Context, f facts, tip gitops.OID) ([]quara
 
 func (e *Engine) reach(ctx context.Context, f facts, tip gitops.OID) (reached, error) {
 	brought := map[gitops.OID]bool{}
-	links, err := f.inside.History(ctx, tip, func(id gitops.OID) bool {
-		if f.ledger.Has(id) {
-			return true
-		}
-		outside := id == f.ledger.Base.Outer || f.ledger.HasOuter(id)
-		if outside {
-			brought[id] = true
-		}
-		return outside
-	}, f.settings.Limits)
+	outside := f.outside(brought)
+	links, err := f.inside.History(ctx, tip, func(id gitops.OID) bool { return f.ledger.Has(id) || outside(id) }, f.settings.Limits)
 	if errors.Is(err, quarantine.ErrMany) {
 		links, err = f.quarantine.History(ctx, tip, []gitops.OID{f.ledger.Base.Inner, f.ledger.Last().Inner})
 		links = slices.DeleteFunc(links, func(l quarantine.Link) bool { return f.ledger.Has(l.Commit) })
@@ -156,6 +147,17 @@ func (e *Engine) reach(ctx context.Context, f facts, tip gitops.OID) (reached, e
 		err = e.addBrought(ctx, f, links, brought)
 	}
 	return reached{slices.DeleteFunc(links, func(l quarantine.Link) bool { return brought[l.Commit] }), brought}, err
+}
+
+// outside returns a function that reports whether a commit is the airlock's base or a landed commit, and then adds it to brought.
+func (f facts) outside(brought map[gitops.OID]bool) func(gitops.OID) bool {
+	return func(id gitops.OID) bool {
+		if id != f.ledger.Base.Outer && !f.ledger.HasOuter(id) {
+			return false
+		}
+		brought[id] = true
+		return true
+	}
 }
 
 // addBrought adds the links that are commits of the user's branch. Any such history ends in the base, in a landed

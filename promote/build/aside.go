@@ -95,7 +95,8 @@ func (r Request) isNew(a history.Aside, pending []ledger.Pair) bool {
 func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict) (Built, error) {
 	remote := ""
 	b, err := r.asideOnPlace(ctx, unbuilt[0])
-	if err == nil && b == nil && r.Plan.Aside[0].Commit == unbuilt[0].Commit {
+	oldest := slices.IndexFunc(r.Plan.Aside, func(a history.Aside) bool { return !a.Side })
+	if err == nil && b == nil && r.Plan.Aside[oldest].Commit == unbuilt[0].Commit {
 		var onto gitops.OID
 		if onto, err = r.apart(ctx); err == nil {
 			if b, _, err = r.asideOn(ctx, onto, unbuilt[0].Commit, unbuilt[0].Commit); r.unreadable(ctx, err) {
@@ -132,6 +133,9 @@ func (r Request) asideOnPlace(ctx context.Context, first Conflict) (*builder, er
 func (r Request) asideOn(ctx context.Context, onto, first, apart gitops.OID) (*builder, *Conflict, error) {
 	b := newBuilder(r, nil, onto, merged, time.Now())
 	b.apart = apart
+	if err := b.findReplacements(ctx, nil); err != nil {
+		return nil, nil, err
+	}
 	left, err := b.aside(ctx, onto)
 	if err == nil && len(left) > 0 && left[0].Commit == first {
 		return nil, &left[0], nil
@@ -226,6 +230,7 @@ func (b *builder) tryAside(ctx context.Context, s *beside, wanted func(a history
 			continue
 		}
 		before := len(b.fresh)
+		b.overrules = a.Commit == b.apart
 		var c *Conflict
 		for _, n := range append(sides, i) {
 			var err error
@@ -339,7 +344,7 @@ func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitop
 			tree, conflicts, err = b.mergeOn(ctx, m)
 		}
 	}
-	if conflicts != nil && b.apart == a.Commit && err == nil {
+	if conflicts != nil && b.overrules && err == nil {
 		if tree, err = b.overrule(ctx, a.Commit, m); tree != "" {
 			conflicts = nil
 		}

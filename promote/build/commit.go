@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -39,7 +40,8 @@ type builder struct {
 	onto    gitops.OID // the branch's tip, or another commit to build on
 	how     treatment
 	now     time.Time
-	apart   gitops.OID // the only commit of those set aside that is built with the agent's lines where it conflicts, or empty
+	// apart is the only commit of those set aside that is built with the agent's lines where it conflicts, or empty. What it merges is built so, too.
+	apart gitops.OID
 	// keepsEmpty reports that commits are built whose change the branch has already.
 	keepsEmpty bool
 	// replaced maps inner commits whose images are no longer on the branch to the commits that the branch has instead.
@@ -55,7 +57,9 @@ type builder struct {
 	outside map[gitops.OID]bool        // parents that are not built here
 	named   gitops.Set[gitops.OID]     // the commits that were set aside and that a pair names as left out
 	dropped []history.Aside            // the commits that the user leaves out; a later decision can bring them back
-	copied  gitops.OID                 // the synced commit of which the current commit is a copy, or empty
+	// overrules reports that the current commit is the one of apart, or comes with it.
+	overrules bool
+	copied    gitops.OID // the synced commit of which the current commit is a copy, or empty
 
 	// The answer.
 	fresh   []Fresh
@@ -263,7 +267,7 @@ func (b *builder) image(inner gitops.OID) (p ledger.Pair, ok bool) {
 			return p, true
 		}
 		if b.plan.Brought[inner] {
-			return ledger.Pair{Inner: inner, Outer: inner}, true
+			return ledger.Pair{Inner: inner, Outer: cmp.Or(b.replaced[inner], inner)}, true
 		}
 		if p, ok = b.plan.Ledger.Image(inner); ok {
 			if inner == b.plan.Last.Inner {

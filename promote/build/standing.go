@@ -11,21 +11,15 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// findReplacements finds replacements for landed commits that are parents of the links, but that the branch does not contain any more, because
-// the user has rebased or removed them. The replacement is the user's rebased commit, or else the image of the parent. A commit that builds on
-// a removed commit must not make it an ancestor of the branch again: otherwise a secret that the user has removed would be pushed.
+// findReplacements finds replacements for landed commits that are parents of the links or of commits set aside, but that the branch does not contain
+// any more, because the user has rebased or removed them. The replacement is the user's rebased commit, or else the image of the parent. A commit that
+// builds on a removed commit must not make it an ancestor of the branch again: otherwise a secret that the user has removed would be pushed.
+//
+// On an older commit of the branch, it also replaces those that only newer commits of the branch reach, among them the user's. If a commit that is
+// built there had them as parents, the user's merge of it would remove what the branch has gained until then.
 func (b *builder) findReplacements(ctx context.Context, links []quarantine.Link) error {
-	var inner, outer []gitops.OID
-	for _, l := range links {
-		for _, parent := range l.Parents {
-			for !b.plan.Ledger.Has(parent) && b.plan.ParentOf(parent) != "" {
-				parent = b.plan.ParentOf(parent)
-			}
-			if p, landed := b.plan.Ledger.Image(parent); landed && parent != b.plan.Ledger.Base.Inner && parent != b.plan.Last.Inner {
-				inner, outer = append(inner, parent), append(outer, p.Outer)
-			}
-		}
-	}
+	parents := b.knownParents(links)
+	outer := ledger.Outers(parents)
 	if len(outer) == 0 {
 		return nil
 	}
@@ -40,11 +34,7 @@ func (b *builder) findReplacements(ctx context.Context, links []quarantine.Link)
 	undone := func(p ledger.Pair) bool {
 		return slices.Contains(off, p.Outer) || slices.Contains(outer, p.Outer) && !slices.Contains(there, p.Outer)
 	}
-	image := func(id gitops.OID) ledger.Pair {
-		p, _ := b.plan.Ledger.Image(id)
-		return p
-	}
-	if !slices.ContainsFunc(inner, func(id gitops.OID) bool { return undone(image(id)) }) {
+	if !slices.ContainsFunc(parents, undone) {
 		return nil
 	}
 	rewritten, err := b.rewritten(ctx)
@@ -52,14 +42,43 @@ func (b *builder) findReplacements(ctx context.Context, links []quarantine.Link)
 		return err
 	}
 	b.replaced = map[gitops.OID]gitops.OID{}
-	for _, id := range inner {
-		if undone(image(id)) {
-			if b.replaced[id], err = b.replacement(ctx, id, undone, rewritten); err != nil {
-				return err
-			}
+	for _, p := range parents {
+		switch {
+		case !undone(p):
+		case b.plan.Brought[p.Inner]:
+			b.replaced[p.Inner], err = b.request.Repo.MergeBase(ctx, p.Inner, b.onto)
+		default:
+			b.replaced[p.Inner], err = b.replacement(ctx, p.Inner, undone, rewritten)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// knownParents returns the parents of the links and of commits set aside that have landed, and on an older commit of the branch also those that are
+// commits of the branch. The outer commit of the last landed one is known, and so it is not among them.
+func (b *builder) knownParents(links []quarantine.Link) (known []ledger.Pair) {
+	for _, a := range b.plan.Aside {
+		if !a.Side { // it is built on top of others
+			a.Parents = a.Parents[min(1, len(a.Parents)):]
+		}
+		links = append(slices.Clip(links), a.Link)
+	}
+	for _, l := range links {
+		for _, parent := range l.Parents {
+			for !b.plan.Ledger.Has(parent) && b.plan.ParentOf(parent) != "" {
+				parent = b.plan.ParentOf(parent)
+			}
+			if p, landed := b.plan.Ledger.Image(parent); landed && parent != b.plan.Ledger.Base.Inner && parent != b.plan.Last.Inner {
+				known = append(known, ledger.Pair{Inner: parent, Outer: p.Outer})
+			} else if b.plan.Brought[parent] && b.onto != b.request.Onto {
+				known = append(known, ledger.Pair{Inner: parent, Outer: parent})
+			}
+		}
+	}
+	return known
 }
 
 // sameChange holds the parts of a commit that a rebase does not change.
