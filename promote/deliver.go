@@ -71,7 +71,7 @@ func (e *Engine) draft(ctx context.Context, f facts, j judged, w *lazyBridge) (d
 	windows := j.windows
 	if e.Egress != nil && len(j.notes) > 0 {
 		if windows == nil {
-			windows, err = ledger.ReadWindows(e.Dir(), f.ledger, j.pending, e.Egress)
+			windows, err = ledger.ReadWindows(ctx, e.Dir(), f.ledger, j.pending, e.Egress, false)
 		}
 		if err == nil {
 			notes[EgressRef] = windows.Notes(j.notes, f.refs.named[EgressRef] != "")

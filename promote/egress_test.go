@@ -1,6 +1,7 @@
 package promote_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,7 +20,9 @@ func (*numbers) Placeholders() []string { return nil }
 
 func (*numbers) Note(after, upTo uint64) string { return fmt.Sprintf("%d-%d\n", after+1, upTo) }
 
-func (*numbers) Fetched(after, upTo uint64) (found []string) {
+func (*numbers) Open(context.Context, bool) ([]ledger.Connection, error) { return nil, nil }
+
+func (*numbers) Fetched(after, upTo uint64, _ []ledger.Connection) (found []string) {
 	if after < 10 && upTo >= 10 {
 		found = append(found, "entry 10")
 	}

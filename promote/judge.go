@@ -51,7 +51,7 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 	}
 	var windows *ledger.Windows
 	if e.Egress != nil && len(unknown) > 0 && f.rules.settings.Action(policy.Fetched) != policy.Off {
-		if windows, err = ledger.ReadWindows(e.Dir(), f.ledger, b.Pending, e.Egress); err != nil {
+		if windows, err = ledger.ReadWindows(ctx, e.Dir(), f.ledger, b.Pending, e.Egress, true); err != nil {
 			return judged{}, err
 		}
 		f.rules.fetched = windows.Fetched(unknown)

@@ -196,7 +196,7 @@ func (f *flow) last() control.Record {
 	return f.record(control.KindFlow, control.VerdictAllow, "")
 }
 
-// live describes a flow for people; ok is false if it was not allowed.
+// live describes a flow for the state; ok is false if it was not allowed. A flow that the rules have ended may have brought something.
 func (f *flow) live() (l control.Flow, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -207,5 +207,6 @@ func (f *flow) live() (l control.Flow, ok bool) {
 	if f.address.IsValid() {
 		l.Address = f.address.String()
 	}
-	return l, f.decision.Allowed && !f.ended && f.address.IsValid()
+	l.Ended = f.ended
+	return l, (f.decision.Allowed || f.ended) && f.address.IsValid()
 }

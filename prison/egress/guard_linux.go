@@ -242,7 +242,8 @@ func (e *Engine) greet(f *flow, near, far net.Conn, first []byte) error {
 	return nil
 }
 
-// finish writes the last record of a connection, or gives back the record's room if the connection was refused.
+// finish writes the last record of a connection, or gives back the record's room if the connection was refused. The state has the connection
+// all the time: see [Engine.state].
 func (e *Engine) finish(f *flow, refused bool) {
 	if refused {
 		e.journal.Release()
@@ -267,6 +268,12 @@ func (e *Engine) obey(o control.Order) {
 	}
 	if o.Written != nil {
 		e.journal.Written(o.Written.Records, o.Written.Error == "")
+		e.changed() // the state does not have the connections of these records any more
+	}
+	if o.Asked > 0 {
+		e.asked.Store(o.Asked)
+		e.changed()
+		wakeUp(e.counted)
 	}
 }
 
@@ -318,17 +325,24 @@ func (e *Engine) lastRules() control.Rules {
 
 // changed makes reportState send the state again.
 func (e *Engine) changed() {
+	wakeUp(e.dirty)
+}
+
+// wakeUp sends a value over a channel that buffers one.
+func wakeUp(c chan<- struct{}) {
 	select {
-	case e.dirty <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-// state describes the network, as far as this process knows it.
+// state describes the network, as far as this process knows it. It reads the number of the question first, and the connections that have
+// ended last, so that none is missing that ends meanwhile.
 func (e *Engine) state() control.State {
+	asked := e.asked.Load()
 	e.mu.Lock()
 	s := control.State{
-		Generation: e.policy.Load().Generation, Closed: e.closed, Error: e.failed, Admitted: e.admitted, Refused: e.refused, Authorities: e.trusted.PEM(),
+		Asked: asked, Generation: e.policy.Load().Generation, Closed: e.closed, Error: e.failed, Admitted: e.admitted, Refused: e.refused, Authorities: e.trusted.PEM(),
 	}
 	flows := slices.Collect(maps.Keys(e.flows))
 	e.mu.Unlock()
@@ -337,6 +351,7 @@ func (e *Engine) state() control.State {
 			s.Flows = append(s.Flows, l)
 		}
 	}
+	s.Flows = append(s.Flows, e.journal.Ended()...)
 	slices.SortFunc(s.Flows, func(a, b control.Flow) int { return int(a.ID) - int(b.ID) })
 	s.Names, s.Proxy = e.known.count()+e.others.count(), e.proxy.Failed(e.current().proxy)
 	for _, c := range e.current().credentials {

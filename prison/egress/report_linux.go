@@ -72,10 +72,7 @@ func (e *Engine) report(h holder) {
 			}
 		}
 		if o.Stated {
-			select {
-			case stated <- struct{}{}:
-			default:
-			}
+			wakeUp(stated)
 		}
 	}
 }
@@ -102,10 +99,7 @@ func (e *Engine) awaitState(changed bool, urgent chan<- struct{}) {
 		e.waiting--
 	}()
 	e.changed()
-	select {
-	case urgent <- struct{}{}:
-	default:
-	}
+	wakeUp(urgent)
 	select {
 	case <-done:
 	case <-time.After(statePatience):

@@ -104,3 +104,47 @@ func TestLimitIsKnownBeforeTheRequest(t *testing.T) {
 	close(holder.ends)
 	<-ended
 }
+
+// TestStateHasUnwritten closes a connection while many records wait to be written. Every state has the connection until its record is
+// written, and an answer to a question has it, too.
+func TestStateHasUnwritten(t *testing.T) {
+	e, s := join(t, Settings{World: &fakeWorld{serve: echo}, First: writable(control.Rules{Generation: 1, Learn: true})})
+	const others = 1000
+	for range others {
+		e.journal.Add(control.Record{Kind: control.KindRequest, Name: "api.test"})
+	}
+	c := mustDial(t, s, "evil.test", 22)
+	if _, err := c.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	want := func(ended bool) (found bool) {
+		t.Helper()
+		for _, f := range e.state().Flows {
+			found = found || f.Name == "evil.test" && f.Got == 1 && f.Rule == "" && f.Ended == ended
+		}
+		return found
+	}
+	for begun := time.Now(); !want(true); time.Sleep(time.Millisecond) {
+		if !want(false) && !want(true) {
+			t.Fatal("the connection is neither in the state nor in the ledger")
+		}
+		if time.Since(begun) > patience {
+			t.Fatal("the connection does not end")
+		}
+	}
+	e.obey(control.Order{Asked: 7})
+	e.obey(control.Order{Written: &control.Written{Records: others}}) // but one, since the rules have a record
+	if s := e.state(); !want(true) || s.Asked != 7 {
+		t.Errorf("before the record is written: %+v", s)
+	}
+	for records, _ := e.journal.Unwritten(); len(records) > 0; records, _ = e.journal.Unwritten() {
+		e.obey(control.Order{Written: &control.Written{Records: len(records)}})
+	}
+	if s := e.state(); len(s.Flows) > 0 {
+		t.Errorf("after the record is written: %+v", s.Flows)
+	}
+}

@@ -82,7 +82,8 @@ type Engine struct {
 	journal *pending.Queue
 	dirty   chan struct{} // buffers one value: the state has changed
 	urgent  chan struct{} // buffers one value: a refusal waits for the state
-	counted chan struct{} // buffers one value: a request that a limit counts waits for the state
+	counted chan struct{} // buffers one value: a request that a limit counts, or a question of the holder, waits for the state
+	asked   atomic.Uint64 // the last question of the holder
 	known   *names        // that rules allow
 	others  *names        // that no rule allows
 	stack   *stack.Stack

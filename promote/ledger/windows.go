@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 
@@ -15,11 +16,23 @@ type Egress interface {
 	Newest() uint64
 	// Note returns a note's text about the entries after one number up to another.
 	Note(after, upTo uint64) string
-	// Fetched lists the hosts that sent something and that no rule names, from the entries after one number up to another. It
-	// also lists entries that cannot be read, and connections that are open now.
-	Fetched(after, upTo uint64) []string
+	// Open returns the connections that have no entry yet, with the most bytes first. With asked, it asks the network first, so that it knows
+	// every connection that began before the call.
+	Open(ctx context.Context, asked bool) ([]Connection, error)
+	// Fetched lists the hosts that sent something and that no rule names, from the entries after one number up to another, and from connections
+	// without an entry. It also lists entries that cannot be read.
+	Fetched(after, upTo uint64, open []Connection) []string
 	// Placeholders returns the texts that programs inside have in place of keys.
 	Placeholders() []string
+}
+
+// Connection is a connection that has no entry yet: it is open, or its entry is not written.
+type Connection struct {
+	Host     string // with its port, escaped for a note
+	Sent     int64
+	Received int64
+	Named    bool // by a rule
+	Ended    bool
 }
 
 // Window is the part of the record of a prison's network that belongs to an inner commit: the entries after one number
@@ -38,6 +51,8 @@ type Windows struct {
 	Pending []Window `json:"pending"`
 
 	record Egress
+	open   []Connection
+	unread error // why open may lack some
 	newest uint64
 	end    uint64                    // the last entry that belonged to a commit when the windows were read
 	inner  map[gitops.OID]gitops.OID // by outer commit
@@ -48,10 +63,11 @@ type Windows struct {
 func windowsFile(dir string) string { return filepath.Join(dir, "windows.json") }
 
 // ReadWindows reads the windows of the commits that are still pending in a ledger. The window of a commit that the agent
-// has removed becomes part of the next one.
-func ReadWindows(dir string, l *Ledger, pending []Pair, record Egress) (*Windows, error) {
-	w := &Windows{Version: version, record: record, newest: record.Newest(), inner: map[gitops.OID]gitops.OID{},
-		known: map[gitops.OID]Window{}, texts: map[[2]uint64]string{}}
+// has removed becomes part of the next one. asked is as in [Egress.Open].
+func ReadWindows(ctx context.Context, dir string, l *Ledger, pending []Pair, record Egress, asked bool) (*Windows, error) {
+	w := &Windows{Version: version, record: record, inner: map[gitops.OID]gitops.OID{}, known: map[gitops.OID]Window{}, texts: map[[2]uint64]string{}}
+	w.open, w.unread = record.Open(ctx, asked)
+	w.newest = record.Newest() // after the connections: one that ends meanwhile is in both, or in either
 	if err := readFile(windowsFile(dir), w, &w.Version); err != nil {
 		return w, err
 	}
@@ -93,7 +109,10 @@ func (w *Windows) Fetched(pairs []Pair) map[gitops.OID][]string {
 		window := w.of(p.Inner)
 		part := Window{After: window.After, UpTo: window.UpTo}
 		if _, known := of[part]; !known {
-			of[part] = w.record.Fetched(part.After, part.UpTo)
+			of[part] = w.record.Fetched(part.After, part.UpTo, w.open)
+			if w.unread != nil {
+				of[part] = append(of[part], "the open connections are not known: "+w.unread.Error())
+			}
 		}
 		fetched[p.Inner] = of[part]
 	}

@@ -11,6 +11,8 @@
 //   - [StateFile] contains [State]. Only the holder writes the file, only after a change and at most twice a second, and
 //     also before the agent learns that a credential was refused.
 //     [State.Generation] acknowledges the rules that are in force. [State.Error] is the reason why newer ones are not.
+//     A connection that has ended stays in [State.Flows] until the ledger has its record. A command that must know all
+//     connections calls [Ask] and waits for a state with this number in [State.Asked].
 //   - [LedgerFile] contains one [Record] a line. Only the holder appends to it. A network whose records cannot be written
 //     makes no connection.
 //
@@ -33,6 +35,7 @@ const (
 	RulesFile  = "network.json"
 	StateFile  = "network-state.json"
 	LedgerFile = "egress.jsonl"
+	AskedFile  = "network-asked.json" // the number of the last question of [Ask]
 	// usesFile is the last state of a network that has ended.
 	usesFile = "network-ended.json"
 )
@@ -131,7 +134,9 @@ type State struct {
 	PID    int       `json:"pid"`
 	Since  time.Time `json:"since,omitzero"`
 	Starts int       `json:"starts"`
-	// Flows are the connections at this moment, oldest first.
+	// Asked is the number of the last question of [Ask] that this state answers. A holder of an earlier version answers none: 0.
+	Asked uint64 `json:"asked,omitempty"`
+	// Flows are the connections at this moment, oldest first, and before them those that have ended and that the ledger has no record of.
 	Flows []Flow `json:"flows,omitempty"`
 	// Names is how many names have an address inside.
 	Names int `json:"names"`
@@ -187,6 +192,8 @@ type Flow struct {
 	Source  string    `json:"source,omitempty"` // of the rule
 	Sent    int64     `json:"sent"`             // bytes from inside
 	Got     int64     `json:"received"`         // bytes from outside
+	// Ended reports that the connection has ended, and that its record is not in the ledger yet.
+	Ended bool `json:"ended,omitempty"`
 }
 
 // ReadState reads the state in a prison's folder. Without the file, the network has not run.
@@ -199,6 +206,19 @@ func ReadState(dir string) (s State, err error) {
 func WriteState(dir string, s State) error {
 	s.V = Version
 	return hostfile.WriteRunning(filepath.Join(dir, StateFile), s)
+}
+
+// Ask asks the network in a prison's folder for its state, and returns the number of the question. A state with at least this number in
+// [State.Asked] has all connections that had begun before and that the ledger has no record of. last is the present state.
+func Ask(dir string, last State) (asked uint64, err error) {
+	asked = max(uint64(time.Now().UnixNano()), last.Asked+1) //nolint:gosec // after 1970
+	return asked, hostfile.WriteRunning(filepath.Join(dir, AskedFile), asked)
+}
+
+// ReadAsked returns the number of the last question, 0 without one.
+func ReadAsked(dir string) (asked uint64) {
+	hostfile.ReadRunning(filepath.Join(dir, AskedFile), &asked) //nolint:errcheck // who asks notices that there is no answer
+	return asked
 }
 
 // IsBad reports whether a server says with a status that a value is not valid, may not do this, or was used too often, or that the server itself

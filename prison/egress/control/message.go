@@ -29,6 +29,8 @@ type Order struct {
 	Written *Written `json:",omitempty"`
 	// Stated is the answer to [Report.Answer].
 	Stated bool `json:",omitempty"`
+	// Asked is the number of a question that the next state answers, see [Ask].
+	Asked uint64 `json:",omitempty"`
 	// Authorities are those that the network's predecessor has reported last, if there was one.
 	Authorities *Authorities `json:",omitempty"`
 	// Uses are the uses of credentials that the network's predecessor has reported last. The network continues these counts.

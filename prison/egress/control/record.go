@@ -103,6 +103,12 @@ type Record struct {
 	Prev       string `json:"prev"`               // SHA-256 of the line before, in hexadecimal
 }
 
+// Flow describes the connection of a record that is not in the ledger yet. ok is false unless the record is of the end of a connection.
+func (r Record) Flow() (f Flow, ok bool) {
+	return Flow{Begun: r.Time.Add(-time.Duration(r.Millis) * time.Millisecond), Proto: r.Proto, Name: r.Name, Port: r.Port, Address: r.Address, Rule: r.Rule,
+		Sent: r.Sent, Got: r.Received, Ended: true}, r.Kind == KindFlow && r.Verdict != VerdictBegun
+}
+
 // Denied reports whether the record is of a refusal by a rule that denies.
 func (r Record) Denied() bool {
 	return r.Kind == KindRefusal && (r.Reason == ReasonDenied || r.Reason == ReasonDeniedRequest)

@@ -209,6 +209,18 @@ func (q *Queue) Unwritten() (records []control.Record, unwritable bool) {
 	return append([]control.Record(nil), q.pending[:min(len(q.pending), maxBatch)]...), q.unwritable
 }
 
+// Ended returns the connections whose last records are not in the ledger yet.
+func (q *Queue) Ended() (flows []control.Flow) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range q.pending {
+		if f, ok := r.Flow(); ok {
+			flows = append(flows, f)
+		}
+	}
+	return flows
+}
+
 // Counted reports whether refusals wait to be flushed.
 func (q *Queue) Counted() bool {
 	q.mu.Lock()

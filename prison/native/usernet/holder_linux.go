@@ -35,6 +35,8 @@ type holder struct {
 	linked bool      // link is open
 	rules  control.Rules
 	seen   fileID         // the version of the rules file that was read last
+	heard  fileID         // the version of the file with the last question
+	asked  uint64         // that question
 	fault  string         // the error of reading that file, or empty
 	ledger *ledger.Writer // nil if it is not open
 	state  control.State
@@ -47,7 +49,7 @@ type holder struct {
 
 // newHolder returns the holder of a network. It goes on counting the uses of credentials where an earlier network ended.
 func newHolder(dir, session string, secrets []secret.Secret) *holder {
-	h := &holder{dir: dir, session: session, secrets: secrets, state: control.State{Credentials: control.EarlierUses(dir)}}
+	h := &holder{dir: dir, session: session, secrets: secrets, state: control.State{Asked: 1, Credentials: control.EarlierUses(dir)}}
 	control.EndState(dir) //nolint:errcheck // an earlier holder that was not killed has done this
 	h.know()
 	return h
@@ -73,7 +75,7 @@ func (h *holder) first() control.Order {
 	defer h.mu.Unlock()
 	h.read()
 	rules, written := h.rules, h.write(nil)
-	return control.Order{Rules: &rules, Written: &written, Authorities: h.authorities, Uses: h.state.Credentials, Values: h.values()}
+	return control.Order{Rules: &rules, Written: &written, Asked: h.asked, Authorities: h.authorities, Uses: h.state.Credentials, Values: h.values()}
 }
 
 // values returns the known values of the credentials, by name.
@@ -183,7 +185,7 @@ func (h *holder) read() {
 func (h *holder) serve(c carrier) {
 	h.mu.Lock()
 	h.link, h.linked = c.link, true
-	h.state = control.State{PID: c.process.Pid, Since: time.Now().UTC(), Starts: h.state.Starts + 1, Generation: h.rules.Generation, Authorities: h.state.Authorities, Credentials: h.state.Credentials}
+	h.state = control.State{PID: c.process.Pid, Since: time.Now().UTC(), Starts: h.state.Starts + 1, Asked: h.state.Asked, Generation: h.rules.Generation, Authorities: h.state.Authorities, Credentials: h.state.Credentials}
 	h.save()
 	h.mu.Unlock()
 	for {
@@ -203,6 +205,7 @@ func (h *holder) handle(link wire.Conn, r control.Report) {
 	defer h.mu.Unlock()
 	if r.State != nil {
 		s := *r.State
+		s.Asked = max(s.Asked, h.state.Asked)
 		s.PID, s.Since, s.Starts, s.Ledger = h.state.PID, h.state.Since, h.state.Starts, h.state.Ledger
 		h.state = s
 		h.know() // a report can be older than the values that were sent since
@@ -271,17 +274,18 @@ func (h *holder) alarm(reason string) {
 	h.write([]control.Record{{Kind: control.KindAlarm, Time: time.Now().UTC(), Reason: reason}})
 }
 
-// watch sends changed rules to the process, until done is closed.
+// watch sends changed rules and new questions to the process, until done is closed.
 func (h *holder) watch(done <-chan struct{}) {
 	for range ticks.Each(done, rulesPoll) {
 		h.refresh()
 	}
 }
 
-// refresh sends the rules to the process if they have changed.
+// refresh sends the rules to the process if they have changed, and a new question.
 func (h *holder) refresh() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.hear()
 	if identify(filepath.Join(h.dir, control.RulesFile)) == h.seen {
 		return
 	}
@@ -291,6 +295,18 @@ func (h *holder) refresh() {
 		h.link.Send(control.Order{Rules: &rules}) // a successor gets the rules from [holder.first]
 	}
 	h.save()
+}
+
+// hear passes a new question on to the process. A successor gets the question from [holder.first].
+func (h *holder) hear() {
+	at := identify(filepath.Join(h.dir, control.AskedFile))
+	if at == h.heard {
+		return
+	}
+	h.heard, h.asked = at, control.ReadAsked(h.dir)
+	if h.linked {
+		h.link.Send(control.Order{Asked: h.asked})
+	}
 }
 
 // end closes the ledger and ends the state, so that no network counts as running.

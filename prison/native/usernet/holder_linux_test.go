@@ -112,6 +112,34 @@ func TestHolderPassesRulesOn(t *testing.T) {
 	}
 }
 
+// TestHolderPassesQuestionsOn checks that a question reaches the process, and that the answer stays in the state when a successor begins.
+func TestHolderPassesQuestionsOn(t *testing.T) {
+	dir := t.TempDir()
+	h, network := linkedHolder(t, dir)
+	asked, err := control.Ask(dir, control.State{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.refresh()
+	if o := receive(t, network); o.Asked != asked {
+		t.Errorf("%+v, want the question %d", o, asked)
+	}
+	for _, r := range []control.State{{Asked: asked}, {}} { // the second one is of a successor before it has the question
+		h.handle(h.link, control.Report{State: &r})
+		if s, err := control.ReadState(dir); err != nil || s.Asked != asked {
+			t.Errorf("%+v, %v", s, err)
+		}
+	}
+	if o := h.first(); o.Asked != asked {
+		t.Errorf("the question of a successor is %d", o.Asked)
+	}
+	next, err := control.Ask(dir, control.State{Asked: asked})
+	if h.refresh(); err != nil || next <= asked || receive(t, network).Asked != next {
+		t.Errorf("%d after %d, %v", next, asked, err)
+	}
+	h.end()
+}
+
 // TestHolderReadsAgain checks that a value that a server has refused is read again from its source, if it has one.
 func TestHolderReadsAgain(t *testing.T) {
 	h, network := linkedHolder(t, t.TempDir())

@@ -2,6 +2,7 @@ package network
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	promoted "github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -55,9 +57,50 @@ func (n Notes) Note(after, upTo uint64) string {
 	return w.text(n, after, upTo, err)
 }
 
-// Fetched lists the hosts that sent something and that no rule names, from the records after one number up to another. It also lists
-// records that cannot be read, because they may be about such a host, and open connections, because they have no record until their end.
-func (n Notes) Fetched(after, upTo uint64) (found []string) {
+// Open returns the connections that have no record yet, as [ledger.Egress] describes it. There are none without a running network.
+func (n Notes) Open(ctx context.Context, asked bool) (open []promoted.Connection, err error) {
+	state, err := control.ReadState(n.Dir)
+	if err == nil && asked && state.Asked > 0 {
+		state, err = n.ask(ctx, state)
+	}
+	for _, f := range state.Flows {
+		host := noteHost(control.Record{Name: f.Name, Address: f.Address, Port: f.Port})
+		open = append(open, promoted.Connection{Host: host, Sent: f.Sent, Received: f.Got, Named: f.Rule != "", Ended: f.Ended})
+	}
+	slices.SortStableFunc(open, func(a, b promoted.Connection) int { return cmp.Compare(b.Sent+b.Received, a.Sent+a.Received) })
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return open, err
+}
+
+// ask returns a state of the network that is newer than the call.
+func (n Notes) ask(ctx context.Context, last control.State) (control.State, error) {
+	number, err := control.Ask(n.Dir, last)
+	if err != nil {
+		return last, fmt.Errorf("ask the network: %w", err)
+	}
+	var ended error
+	err = await(ctx, func() (bool, error) {
+		state, err := control.ReadState(n.Dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			last, ended = state, err
+			return true, nil
+		}
+		if err == nil {
+			last = state
+		}
+		return last.Asked >= number, err
+	})
+	if err != nil {
+		return last, fmt.Errorf("the network does not answer: %w", err)
+	}
+	return last, ended
+}
+
+// Fetched lists the hosts that sent something and that no rule names, from the records after one number up to another, and from connections
+// that have no record until their end. It also lists records that cannot be read, because they may be about such a host.
+func (n Notes) Fetched(after, upTo uint64, open []promoted.Connection) (found []string) {
 	all, unnamed := uint64(0), window{reached: map[string]*noted{}}
 	add := func(r control.Record) {
 		if all++; r.Rule == "" && r.Received > 0 && r.Kind != control.KindRefusal {
@@ -70,17 +113,17 @@ func (n Notes) Fetched(after, upTo uint64) (found []string) {
 	if lost := upTo - after - all; lost > 0 {
 		found = append(found, fmt.Sprintf("%d records of the network are lost", lost))
 	}
+	for _, c := range open {
+		if c.Ended && !c.Named && c.Received > 0 && unnamed.reached[c.Host] == nil {
+			unnamed.reached[c.Host] = &noted{host: c.Host, received: c.Received}
+		}
+	}
 	for _, h := range first(unnamed.reached) {
 		found = append(found, "something came from "+h.host+", which no rule names")
 	}
-	state, err := control.ReadState(n.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		found = append(found, "the open connections are not known: "+err.Error())
-	}
-	for _, f := range state.Flows {
-		if f.Rule == "" {
-			t := TargetOf(control.Record{Name: f.Name, Address: f.Address, Port: f.Port})
-			found = append(found, "a connection to "+words.Clip(t.String(), longestHost)+" is open, which no rule names")
+	for _, c := range open {
+		if !c.Ended && !c.Named {
+			found = append(found, "a connection to "+c.Host+" is open, which no rule names")
 		}
 	}
 	return found
@@ -143,11 +186,16 @@ func counted(hosts map[string]*noted, r control.Record) *noted {
 	if t.Host == "" {
 		return nil
 	}
-	host := gitops.Text(words.Clip(t.String(), longestHost)).String()
+	host := noteHost(r)
 	if hosts[host] == nil && len(hosts) < countedHosts {
 		hosts[host] = &noted{host: host}
 	}
 	return hosts[host]
+}
+
+// noteHost returns the host of a record as notes have it.
+func noteHost(r control.Record) string {
+	return gitops.Text(words.Clip(TargetOf(r).String(), longestHost)).String()
 }
 
 func (w window) text(n Notes, after, upTo uint64, unread error) string {

@@ -1,12 +1,14 @@
 package network
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
@@ -95,7 +97,13 @@ func TestFetched(t *testing.T) {
 	if err := w.Append(named, silent, failed, control.Record{Kind: control.KindPolicy, Rule: "generation 2"}, unnamed, address, unnamed); err != nil {
 		t.Fatal(err)
 	}
-	if err := control.WriteState(dir, control.State{Flows: []control.Flow{{Name: "files.test", Port: 443, Rule: "files.test"}, {Name: "open.test", Port: 80}}}); err != nil {
+	flows := []control.Flow{{Name: "files.test", Port: 443, Rule: "files.test"}, {Name: "open.test", Port: 80},
+		{Name: "silent.test", Port: 22, Ended: true}, {Name: "files.test", Port: 22, Rule: "files.test", Got: 3, Ended: true}}
+	if err := control.WriteState(dir, control.State{Flows: flows}); err != nil {
+		t.Fatal(err)
+	}
+	connections, err := n.Open(t.Context(), true)
+	if err != nil {
 		t.Fatal(err)
 	}
 	open := "a connection to open.test:80 is open, which no rule names"
@@ -107,8 +115,38 @@ func TestFetched(t *testing.T) {
 		{0, 7, []string{"something came from wide.test:443, which no rule names", "something came from 192.0.2.7:443, which no rule names", open}},
 		{7, 9, []string{"2 records of the network are lost", open}},
 	} {
-		if got := n.Fetched(c.after, c.upTo); !slices.Equal(got, c.want) {
+		if got := n.Fetched(c.after, c.upTo, connections); !slices.Equal(got, c.want) {
 			t.Errorf("%d-%d: %q, want %q", c.after, c.upTo, got, c.want)
 		}
+	}
+}
+
+// TestFetchedUnwritten asks a network whose state is old. A connection that has ended meanwhile, and whose record waits to be written, counts.
+func TestFetchedUnwritten(t *testing.T) {
+	dir := t.TempDir()
+	n := Notes{Airlock: "7f3a", Session: "s", Dir: dir}
+	if err := control.WriteState(dir, control.State{Asked: 1}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // the holder
+		for control.ReadAsked(dir) == 0 && t.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		control.WriteState(dir, control.State{Asked: control.ReadAsked(dir), Flows: []control.Flow{{Name: "evil.test", Port: 22, Got: 18, Ended: true}}})
+	}()
+	open, err := n.Open(t.Context(), true)
+	if got, want := n.Fetched(0, 0, open), []string{"something came from evil.test:22, which no rule names"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+	silent, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer end()
+	if _, err := n.Open(silent, true); err == nil {
+		t.Error("a network that does not answer is without an error")
+	}
+	if err := control.EndState(dir); err != nil {
+		t.Fatal(err)
+	}
+	if open, err := n.Open(t.Context(), true); len(open) > 0 || err != nil {
+		t.Errorf("without a network: %v, %v", open, err)
 	}
 }

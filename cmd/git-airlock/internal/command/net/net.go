@@ -78,6 +78,9 @@ func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused)
 		d.Failure = n.State.Ledger
 	}
 	for _, f := range n.State.Flows {
+		if f.Ended {
+			continue
+		}
 		d.Flows = append(d.Flows, ui.NetworkFlow{Name: gitops.Text(f.Name).String(), Address: f.Address, Port: f.Port, Proto: f.Proto, Rule: f.Rule, Since: f.Begun, Sent: f.Sent, Received: f.Got})
 	}
 	return d
