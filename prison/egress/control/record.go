@@ -99,7 +99,7 @@ type Record struct {
 	Sent       int64  `json:"sent,omitempty"`     // bytes from inside
 	Received   int64  `json:"received,omitempty"` // bytes from outside
 	Millis     int64  `json:"ms,omitempty"`       // duration in milliseconds
-	Count      int    `json:"count,omitempty"`    // how many refusals this record stands for, 0 means 1
+	Count      int    `json:"count,omitempty"`    // how many refusals, alarms or changes of rules this record stands for, 0 means 1
 	Prev       string `json:"prev"`               // SHA-256 of the line before, in hexadecimal
 }
 

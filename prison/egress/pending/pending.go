@@ -22,6 +22,8 @@ const (
 	SameRefusal = time.Second
 	maxRefusals = 64
 	maxPaths    = maxRefusals / 2
+	// maxRare is how many rare records may wait beyond maxPending.
+	maxRare = 64
 )
 
 // ErrUnrecorded is the error for a connection that cannot be recorded.
@@ -36,12 +38,24 @@ type Queue struct {
 	unwritable bool // the ledger cannot be written, or Written was not called yet
 	pending    []control.Record
 	reserved   int // connections whose last record is not yet pending
+	// rare is how many of the pending records are rare. Beyond maxRare, more has one record for all of a kind.
+	rare int
+	more map[kind]control.Record
 	// freed is closed when there may be room again, or the ledger cannot be written any more.
 	freed chan struct{}
 	// refusals has the kinds of refusals since the last flush. Count is how often a kind came again after its record. The empty key counts
 	// all kinds beyond maxRefusals.
 	refusals map[refusal]*control.Record
 	since    time.Time // the last flush
+}
+
+// kind has the common fields of rare records of which one can count the others.
+type kind struct{ kind, credential string }
+
+// isRare reports whether the agent does not cause records like this one in numbers. They have room of their own, so that a queue full of
+// requests does not hide them.
+func isRare(r control.Record) bool {
+	return r.Kind == control.KindAlarm || r.Kind == control.KindPolicy
 }
 
 // refusal has the common fields of refusals that count as one.
@@ -52,7 +66,7 @@ type refusal struct {
 
 // New returns a queue that admits nothing until [Queue.Written] reports that the ledger can be written.
 func New(now func() time.Time) *Queue {
-	return &Queue{now: now, wake: make(chan struct{}, 1), unwritable: true, freed: make(chan struct{}), refusals: map[refusal]*control.Record{}}
+	return &Queue{now: now, wake: make(chan struct{}, 1), unwritable: true, freed: make(chan struct{}), refusals: map[refusal]*control.Record{}, more: map[kind]control.Record{}}
 }
 
 // Admit reserves room for the record of a connection, and waits while there is none: on a busy machine the ledger is written late. The
@@ -84,7 +98,7 @@ func (q *Queue) tryAdmit() (freed <-chan struct{}, err error) {
 	switch {
 	case q.unwritable:
 		return nil, ErrUnrecorded
-	case len(q.pending)+q.reserved >= maxPending:
+	case q.full():
 		return q.freed, nil
 	}
 	q.reserved++
@@ -114,14 +128,40 @@ func (q *Queue) free() {
 	q.freed = make(chan struct{})
 }
 
-// Add adds a record without reserved room. The record is lost if the queue is full.
+// full reports whether there is no room for a further record that is not rare. The caller has the lock.
+func (q *Queue) full() bool { return len(q.pending)-q.rare+q.reserved >= maxPending }
+
+// Add adds a record without reserved room. The record is lost if the queue is full, unless it is an alarm or about rules. Of many of these, one
+// record counts the others.
 func (q *Queue) Add(r control.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.pending)+q.reserved < maxPending {
+	if isRare(r) {
+		q.addRare(r)
+	} else if !q.full() {
 		q.pending = append(q.pending, r)
 	}
 	q.signal()
+}
+
+// addRare is Add for a rare record. The caller has the lock.
+func (q *Queue) addRare(r control.Record) {
+	key := kind{r.Kind, r.Credential}
+	if earlier, ok := q.more[key]; ok {
+		r.Count = max(1, earlier.Count) + 1
+	}
+	q.more[key] = r
+	q.admitRare()
+}
+
+// admitRare makes the records in more pending, as far as there is room. The caller has the lock.
+func (q *Queue) admitRare() {
+	for key, r := range q.more {
+		if q.rare < maxRare {
+			q.pending, q.rare = append(q.pending, r), q.rare+1
+			delete(q.more, key)
+		}
+	}
 }
 
 // Wake returns a channel that gets a value when there are records to hand over.
@@ -163,7 +203,7 @@ func (q *Queue) Refuse(r control.Record) {
 		again.Count = 1
 		return
 	}
-	if len(q.pending)+q.reserved < maxPending {
+	if !q.full() {
 		q.pending = append(q.pending, r)
 	} else {
 		again.Count = 1
@@ -188,7 +228,7 @@ func (q *Queue) flush() {
 		if r.Count == 0 {
 			continue
 		}
-		if len(q.pending)+q.reserved >= maxPending {
+		if q.full() {
 			kept[key] = r // its count goes on until there is room
 			continue
 		}
@@ -232,10 +272,17 @@ func (q *Queue) Counted() bool {
 func (q *Queue) Written(n int, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.pending = q.pending[min(n, len(q.pending)):]
+	n = min(n, len(q.pending))
+	for _, r := range q.pending[:n] {
+		if isRare(r) {
+			q.rare--
+		}
+	}
+	q.pending = q.pending[n:]
 	if len(q.pending) == 0 {
 		q.pending = nil
 	}
+	q.admitRare()
 	q.unwritable = !more
 	q.free()
 }

@@ -112,6 +112,37 @@ func TestRefusalsOfAFullJournal(t *testing.T) {
 	}
 }
 
+// TestAlarmsOfAFullJournal adds alarms and records of rules while requests fill the queue. None is lost, and memory is bounded.
+func TestAlarmsOfAFullJournal(t *testing.T) {
+	q := New(time.Now)
+	q.Written(0, true)
+	for range maxPending {
+		q.Add(control.Record{Kind: control.KindRequest})
+	}
+	const alarms = 3 * maxRare
+	for range alarms {
+		q.Add(control.Record{Kind: control.KindAlarm, Credential: "one"})
+	}
+	q.Add(control.Record{Kind: control.KindAlarm, Credential: "other"})
+	q.Add(control.Record{Kind: control.KindPolicy})
+	if n := len(q.pending); n != maxPending+maxRare {
+		t.Errorf("%d records wait", n)
+	}
+	counts := map[string]int{}
+	for records, _ := q.Unwritten(); len(records) > 0; records, _ = q.Unwritten() {
+		for _, r := range records {
+			counts[r.Kind+r.Credential] += max(1, r.Count)
+		}
+		q.Written(len(records), true)
+	}
+	if counts["request"] != maxPending || counts["alarmone"] != alarms || counts["alarmother"] != 1 || counts["policy"] != 1 {
+		t.Errorf("%v", counts)
+	}
+	if q.rare != 0 || len(q.more) > 0 || q.Admit(t.Context()) != nil {
+		t.Errorf("%d rare records wait, %v", q.rare, q.more)
+	}
+}
+
 // TestAdmissionWaits lets a connection wait while the ledger is written late, until there is room.
 func TestAdmissionWaits(t *testing.T) {
 	q := New(time.Now)

@@ -149,9 +149,9 @@ func (w *window) add(r control.Record) {
 	w.records++
 	switch r.Kind {
 	case control.KindPolicy:
-		w.rules++
+		w.rules += max(1, r.Count)
 	case control.KindAlarm:
-		w.alarms++
+		w.alarms += max(1, r.Count)
 	case control.KindRefusal:
 		if h := counted(w.refused, r); h != nil {
 			h.ended += max(1, r.Count)

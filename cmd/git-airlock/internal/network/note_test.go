@@ -31,7 +31,7 @@ func TestNote(t *testing.T) {
 	request.Kind, request.Name, request.Port = control.KindRequest, "plain.test", 80
 	refused.Kind, refused.Name, refused.Reason, refused.Count = control.KindRefusal, "evil\x1b[2J\n.test", "no rule\nallows it", 7
 	if err := w.Append(flow, control.Record{Kind: control.KindPolicy}, flow, begun, failed, request, refused,
-		control.Record{Kind: control.KindAlarm, Reason: "x"}); err != nil {
+		control.Record{Kind: control.KindAlarm, Reason: "x", Count: 3}); err != nil {
 		t.Fatal(err)
 	}
 	want := `network of airlock 7f3a: 2 hosts reached, 1 refused
@@ -44,7 +44,7 @@ Airlock-Reached: down.test:443 count=0 failed=1
 Airlock-Reached: plain.test:80 count=0 requests=1
 Airlock-Refused: evil\u001b[2J\n.test:443 count=7 reason=no rule\nallows it
 Airlock-Rule-Changes: 1
-Airlock-Alarms: 1
+Airlock-Alarms: 3
 `
 	if got := n.Note(1, n.Newest()); got != want {
 		t.Errorf("%s\nwant %s", got, want)
