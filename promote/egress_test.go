@@ -18,9 +18,21 @@ func (n *numbers) Newest() uint64 { return uint64(*n) }
 
 func (*numbers) Placeholders() []string { return nil }
 
-func (*numbers) Note(after, upTo uint64) string { return fmt.Sprintf("%d-%d\n", after+1, upTo) }
+func (*numbers) Note(after, upTo uint64, open []ledger.Connection) string {
+	text := fmt.Sprintf("%d-%d", after+1, upTo)
+	for _, c := range open {
+		text += "+" + c.Host
+	}
+	return text + "\n"
+}
 
-func (*numbers) Open(context.Context, bool) ([]ledger.Connection, error) { return nil, nil }
+// Open returns a connection while the number of entries is 8.
+func (n *numbers) Open(context.Context, bool) (open []ledger.Connection, err error) {
+	if *n == 8 {
+		open = append(open, ledger.Connection{Host: "open.test:22"})
+	}
+	return open, nil
+}
 
 func (*numbers) Fetched(after, upTo uint64, _ []ledger.Connection) (found []string) {
 	if after < 10 && upTo >= 10 {
@@ -68,7 +80,7 @@ func TestEgressNotes(t *testing.T) {
 	w.cycle()
 	want("1-3 4-5 4-5 6-5")
 
-	// A commit that waits is built again on the user's commit, and keeps its window.
+	// A commit that waits is built again on the user's commit, and keeps its window, with the connection that was open at its end.
 	w.git("config", "airlock.autoLand", "false")
 	record = 8
 	w.commits("five", "five", "5")
@@ -86,7 +98,7 @@ func TestEgressNotes(t *testing.T) {
 	w.cycle()
 	w.git("config", "airlock.autoLand", "true")
 	w.cycle()
-	want("1-3 4-5 4-5 6-5 none 6-8 9-15")
+	want("1-3 4-5 4-5 6-5 none 6-8+open.test:22 9-15")
 	if n := len(strings.Fields(w.git("notes", "--ref="+promote.EgressRef, "list"))); n != 2*6 {
 		t.Errorf("%d fields for six notes", n)
 	}

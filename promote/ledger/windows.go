@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -14,8 +15,8 @@ import (
 type Egress interface {
 	// Newest returns the number of the newest entry, 0 if there is none.
 	Newest() uint64
-	// Note returns a note's text about the entries after one number up to another.
-	Note(after, upTo uint64) string
+	// Note returns a note's text about the entries after one number up to another, and about connections without an entry.
+	Note(after, upTo uint64, open []Connection) string
 	// Open returns the connections that have no entry yet, with the most bytes first. With asked, it asks the network first, so that it knows
 	// every connection that began before the call.
 	Open(ctx context.Context, asked bool) ([]Connection, error)
@@ -28,12 +29,15 @@ type Egress interface {
 
 // Connection is a connection that has no entry yet: it is open, or its entry is not written.
 type Connection struct {
-	Host     string // with its port, escaped for a note
-	Sent     int64
-	Received int64
-	Named    bool // by a rule
-	Ended    bool
+	Host     string `json:"host"` // with its port, escaped for a note
+	Sent     int64  `json:"sent,omitempty"`
+	Received int64  `json:"received,omitempty"`
+	Named    bool   `json:"named,omitempty"` // by a rule
+	Ended    bool   `json:"ended,omitempty"`
 }
+
+// keptOpen bounds the connections that are kept for each part of the record.
+const keptOpen = 100
 
 // Window is the part of the record of a prison's network that belongs to an inner commit: the entries after one number
 // up to another. The host decides it when a cycle takes the commit over, so commits of one cycle share a window.
@@ -49,6 +53,8 @@ type Windows struct {
 	// Landed is the last entry that belongs to a landed commit.
 	Landed  uint64   `json:"landed"`
 	Pending []Window `json:"pending"`
+	// Open has the connections without an entry when a window was made, for each part of the record that is the window of a pending commit.
+	Open map[string][]Connection `json:"open,omitempty"`
 
 	record Egress
 	open   []Connection
@@ -82,11 +88,19 @@ func ReadWindows(ctx context.Context, dir string, l *Ledger, pending []Pair, rec
 		return !waits[k.Inner]
 	})
 	w.end = w.Landed
+	earlier := w.Open
+	w.Open = map[string][]Connection{}
 	for _, k := range w.Pending {
 		w.end, w.known[k.Inner] = max(w.end, k.UpTo), k
+		if open := earlier[k.part()]; len(open) > 0 {
+			w.Open[k.part()] = open
+		}
 	}
 	return w, nil
 }
+
+// part returns the key of a window's part of the record in [Windows.Open].
+func (w Window) part() string { return fmt.Sprintf("%d-%d", w.After, w.UpTo) }
 
 // Notes returns the changes of the notes about the network that belong to changes of provenance notes. If removals is false, it leaves out the
 // removals, because there are no notes about the network yet.
@@ -125,7 +139,7 @@ func (w *Windows) text(outer gitops.OID) string {
 	window := w.of(w.inner[outer])
 	part := [2]uint64{window.After, window.UpTo}
 	if w.texts[part] == "" {
-		w.texts[part] = w.record.Note(window.After, window.UpTo)
+		w.texts[part] = w.record.Note(window.After, window.UpTo, w.Open[window.part()])
 	}
 	return w.texts[part]
 }
@@ -135,6 +149,9 @@ func (w *Windows) of(inner gitops.OID) Window {
 	if !known {
 		window = Window{Inner: inner, After: w.end, UpTo: max(w.end, w.newest)}
 		w.Pending, w.known[inner] = append(w.Pending, window), window
+		if len(w.open) > 0 {
+			w.Open[window.part()] = w.open[:min(len(w.open), keptOpen)]
+		}
 	}
 	return window
 }

@@ -46,14 +46,15 @@ func (n Notes) Placeholders() (all []string) {
 	return all
 }
 
-// Note returns the text of a note about the records after one number up to another. The text has the form of the notes on
+// Note returns the text of a note about the records after one number up to another, and about connections without a record. The text has the form of the notes on
 // provenance: a subject, an empty line, and trailers. A host is a name or an address with a port.
-func (n Notes) Note(after, upTo uint64) string {
+func (n Notes) Note(after, upTo uint64, open []promoted.Connection) string {
 	w := window{reached: map[string]*noted{}, refused: map[string]*noted{}}
 	_, err := ledger.Newest(n.Dir)
 	if err == nil {
 		err = ledger.Range(n.Dir, after, upTo, w.add)
 	}
+	w.addOpen(open)
 	return w.text(n, after, upTo, err)
 }
 
@@ -139,10 +140,10 @@ type window struct {
 
 // noted counts the records about one host.
 type noted struct {
-	host                           string
-	ended, begun, failed, requests int
-	sent, received                 int64
-	reason                         string // of the last refusal
+	host                                 string
+	ended, begun, open, failed, requests int
+	sent, received                       int64
+	reason                               string // of the last refusal
 }
 
 func (w *window) add(r control.Record) {
@@ -177,6 +178,23 @@ func (w *window) add(r control.Record) {
 			h.sent += r.Sent
 			h.received += r.Received
 		}
+	}
+}
+
+// addOpen adds connections without a record. One that has ended may have got its record meanwhile, so it counts only if its host has none.
+func (w *window) addOpen(open []promoted.Connection) {
+	for _, c := range open {
+		h := w.reached[c.Host]
+		if h == nil {
+			h = &noted{host: c.Host}
+			w.reached[c.Host] = h
+		}
+		if c.Ended && h.ended > 0 {
+			continue
+		}
+		h.open++
+		h.sent += c.Sent
+		h.received += c.Received
 	}
 }
 
@@ -236,7 +254,7 @@ func (w window) text(n Notes, after, upTo uint64, unread error) string {
 // connected returns the number of hosts to which a connection was made.
 func (w window) connected() (hosts int) {
 	for _, h := range w.reached {
-		if h.ended+h.begun+h.requests > 0 {
+		if h.ended+h.begun+h.open+h.requests > 0 {
 			hosts++
 		}
 	}
@@ -250,7 +268,7 @@ func (h noted) line() string {
 		key   string
 		count int64
 	}{
-		{"begun", int64(h.begun)}, {"failed", int64(h.failed)}, {"requests", int64(h.requests)}, {"sent", h.sent}, {"received", h.received},
+		{"begun", int64(h.begun)}, {"open", int64(h.open)}, {"failed", int64(h.failed)}, {"requests", int64(h.requests)}, {"sent", h.sent}, {"received", h.received},
 	} {
 		if about.count > 0 {
 			text += fmt.Sprintf(" %s=%d", about.key, about.count)

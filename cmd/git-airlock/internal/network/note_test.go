@@ -12,12 +12,13 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	promoted "github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 func TestNote(t *testing.T) {
 	dir := t.TempDir()
 	n := Notes{Airlock: "7f3a", Session: "s", Dir: dir}
-	if got, want := n.Note(0, n.Newest()), "network of airlock 7f3a: 0 hosts reached, 0 refused\n\nAirlock-Version: 1\nAirlock-Session: s\n"; got != want {
+	if got, want := n.Note(0, n.Newest(), nil), "network of airlock 7f3a: 0 hosts reached, 0 refused\n\nAirlock-Version: 1\nAirlock-Session: s\n"; got != want {
 		t.Errorf("without a ledger: %q", got)
 	}
 	w, err := ledger.Open(dir, "7f3a")
@@ -46,8 +47,19 @@ Airlock-Refused: evil\u001b[2J\n.test:443 count=7 reason=no rule\nallows it
 Airlock-Rule-Changes: 1
 Airlock-Alarms: 3
 `
-	if got := n.Note(1, n.Newest()); got != want {
+	if got := n.Note(1, n.Newest(), nil); got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+	open := []promoted.Connection{{Host: "api.test:22", Sent: 4, Received: 5000}, {Host: "files.test:443", Received: 7}, {Host: "files.test:443", Received: 200, Ended: true},
+		{Host: "late.test:22", Received: 3, Ended: true}}
+	for _, change := range [][2]string{
+		{"2 hosts", "4 hosts"}, {"2-8\n", "2-8\nAirlock-Reached: api.test:22 count=0 open=1 sent=4 received=5000\n"},
+		{"begun=1 sent=10 received=200\n", "begun=1 open=1 sent=10 received=207\nAirlock-Reached: late.test:22 count=0 open=1 received=3\n"},
+	} {
+		want = strings.Replace(want, change[0], change[1], 1)
+	}
+	if got := n.Note(1, n.Newest(), open); got != want {
+		t.Errorf("with open connections: %s\nwant %s", got, want)
 	}
 }
 
@@ -66,14 +78,14 @@ func TestNoteIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text := Notes{Dir: dir}.Note(0, hosts)
+	text := Notes{Dir: dir}.Note(0, hosts, nil)
 	if strings.Count(text, "Airlock-Refused: ") != notedHosts || !strings.Contains(text, "Airlock-More-Refused: 200\n") || len(text) > 400<<10 {
 		t.Errorf("%d bytes", len(text))
 	}
 	if err := os.Rename(filepath.Join(dir, control.LedgerFile), filepath.Join(dir, "gone")); err != nil {
 		t.Fatal(err)
 	}
-	if text := (Notes{Dir: dir}).Note(0, hosts); !strings.Contains(text, "Airlock-Lost-Records: 300\n") {
+	if text := (Notes{Dir: dir}).Note(0, hosts, nil); !strings.Contains(text, "Airlock-Lost-Records: 300\n") {
 		t.Errorf("records that are gone: %q", text)
 	}
 }
