@@ -82,7 +82,7 @@ type Git struct {
 	config []string        // "-c key=value" pairs given to every command
 	users  bool            // the user's configuration is read
 	memory int64           // bytes that a command may allocate; 0: no limit
-	turn   *busy.Turn      // processor time that a command may use; nil: no limit
+	meter  *busy.Meter     // processor time that a command may use; nil: no limit
 	Dry    bool
 }
 
@@ -209,12 +209,12 @@ func (g *Git) WithMemory(memory int64) *Git {
 
 // WithProcessor returns a Git whose commands may use at most this much processor time, on Linux. Programs that git starts, such as
 // filters, do not count, since they are the user's.
-func (g *Git) WithProcessor(most time.Duration) *Git { return g.InTurn(&busy.Turn{Most: most}) }
+func (g *Git) WithProcessor(most time.Duration) *Git { return g.Metered(&busy.Meter{Most: most}) }
 
-// InTurn returns a Git whose commands use the processor time of a turn.
-func (g *Git) InTurn(t *busy.Turn) *Git {
+// Metered returns a Git whose commands use a meter.
+func (g *Git) Metered(t *busy.Meter) *Git {
 	c := *g
-	c.turn = t
+	c.meter = t
 	return &c
 }
 
@@ -313,7 +313,7 @@ func (g *Git) run(ctx context.Context, c Call) (err error) {
 		}()
 	}
 	err = g.feed(cmd, c.Stdin)
-	g.turn.Ended(cmd.ProcessState)
+	g.meter.Ended(cmd.ProcessState)
 	return callError(ctx, c, err, &stderr)
 }
 
@@ -324,7 +324,7 @@ func (g *Git) start(cmd *exec.Cmd) error {
 		limitMemory(cmd.Process.Pid, g.memory)
 	}
 	if err == nil {
-		g.turn.Start(cmd.Process)
+		g.meter.Start(cmd.Process)
 	}
 	return err
 }

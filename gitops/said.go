@@ -67,7 +67,7 @@ func OutOfMemory(e *Error) bool {
 	return e.ends(": Cannot allocate memory", ": out of memory") || e.begins("Out of memory", "inflateInit: out of memory", "deflateInit: out of memory", "unable to create thread", "cannot create async thread")
 }
 
-// lockInTheWay returns the lock that git could not take because it exists already. It is empty if git failed for another reason.
+// lockInTheWay returns the lock that git could not take because it exists already, or nothing. Git names only a ref before it, which has no space.
 func lockInTheWay(e *Error) string {
 	_, rest, _ := strings.Cut(e.Said(), "Unable to create '")
 	file, _, there := strings.Cut(rest, ".lock': File exists")

@@ -96,7 +96,7 @@ func newLazyBridge(e *Engine, f facts) *lazyBridge {
 	return &lazyBridge{inside: f.inside, open: func() (*quarantine.Bridge, error) {
 		b, err := f.quarantine.Bridge(e.Repo, f.config, e.bridgeDir())
 		if err == nil {
-			b.Memory, b.Time = f.settings.Limits.Memory, e.merges.Budget(f.settings.Limits.Time, f.options.Unchecked)
+			b.Memory, b.Time = f.settings.Limits.Memory, e.slow.Budget(f.settings.Limits.Time, f.options.Unchecked)
 		}
 		return b, err
 	}}

@@ -58,7 +58,7 @@ type Engine struct {
 	recovery  pause.Filter    // after a recovery for which git used up its processor time
 	blocker   pause.Blocker   // the paths in the way of the last landing
 	uncreated hold.Uncreated  // found by the landings of this engine
-	merges    busy.Memory     // the ones for which git had not enough time
+	slow      busy.Slow       // the ones for which git had not enough time
 	spent     []gitops.OID    // see [ledger.Outcome]; what it will be after this cycle
 	unwritten []ledger.Hold   // the holds of the last outcome, if it could not be written
 	command   pause.Command   // the user's git command that the last landing waited for

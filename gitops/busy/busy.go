@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// Turn is the processor time of some commands.
-type Turn struct {
+// Meter counts the processor time of some commands, and bounds that of each.
+type Meter struct {
 	Most time.Duration // for each of them; 0: no limit
 	used atomic.Int64  // by all of them, in nanoseconds
 	over atomic.Bool   // one has used more than Most
 }
 
 // Start watches a command that has just started. On another system than Linux, a command has no limit.
-func (t *Turn) Start(p *os.Process) {
+func (t *Meter) Start(p *os.Process) {
 	if t != nil && t.Most > 0 {
 		go t.watch(p)
 	}
 }
 
 // Ended counts the time of a command that has ended. p is nil for one that did not start.
-func (t *Turn) Ended(p *os.ProcessState) {
+func (t *Meter) Ended(p *os.ProcessState) {
 	if t != nil && p != nil {
 		t.used.Add(int64(p.UserTime() + p.SystemTime()))
 	}
@@ -45,24 +45,24 @@ func (w Work) change() Work {
 	return Work{Kind: w.Kind, From: w.From, To: w.To}
 }
 
-// Memory remembers the merges that did not end in their time. The zero value is ready for use.
-type Memory struct {
+// Slow remembers the merges that did not end in their time. The zero value is ready for use.
+type Slow struct {
 	given map[Work]time.Duration // the time that they had
 	hasty bool                   // see Hasty
 }
 
-// mostRemembered bounds the merges in a Memory. Each has taken some time.
+// mostRemembered bounds the merges in a [Slow]. Each has taken some time.
 const mostRemembered = 10_000
 
 const (
-	hastyTime = 3 * time.Second
-	moments   = 60 // in the limit
-	mostVain  = 5  // bounds the merges with a change that is known to take long, and that take long again
+	hastyTime   = 3 * time.Second
+	moments     = 60 // in the limit
+	mostRetried = 5  // bounds the merges with a change that is known to take long, and that take long again
 )
 
 // Budget returns the processor time for the merges of a build. Each can have limit, which is airlock.limit.time, or a few seconds if the build is
-// hasty: for a command that should end soon.
-func (m *Memory) Budget(limit time.Duration, hasty bool) Budget {
+// hasty, because a command that must end soon waits for it.
+func (m *Slow) Budget(limit time.Duration, hasty bool) Budget {
 	b := Budget{limit: limit, memory: m}
 	if m.hasty = false; hasty && limit > hastyTime {
 		b.limit, b.hasty = hastyTime, true
@@ -71,10 +71,10 @@ func (m *Memory) Budget(limit time.Duration, hasty bool) Budget {
 }
 
 // Hasty reports whether the last build was hasty, and a merge had not enough time.
-func (m *Memory) Hasty() bool { return m.hasty }
+func (m *Slow) Hasty() bool { return m.hasty }
 
 // add remembers that a merge did not end in the time that it was given.
-func (m *Memory) add(w Work, given time.Duration) {
+func (m *Slow) add(w Work, given time.Duration) {
 	if m.given == nil || len(m.given) > mostRemembered {
 		m.given = map[Work]time.Duration{}
 	}
@@ -85,34 +85,34 @@ func (m *Memory) add(w Work, given time.Duration) {
 // the same change, have used that much. Then it has only a moment, which is enough for most merges, and after twice the limit it has no time. The
 // zero value has no limit.
 type Budget struct {
-	limit  time.Duration // for one merge; 0: none
-	hasty  bool          // limit is shorter than the setting
-	memory *Memory       // of former builds; nil without a limit
-	used   time.Duration
-	vain   int // see mostVain
+	limit   time.Duration // for one merge; 0: none
+	hasty   bool          // limit is shorter than the setting
+	memory  *Slow         // of former builds; nil without a limit
+	used    time.Duration
+	retried int // see mostRetried
 }
 
 // Left reports whether the merges so far have not used the limit.
 func (b *Budget) Left() bool { return b.memory == nil || b.used < b.limit }
 
-// Do makes a merge with the commands of a turn. The error is an *[Error] if there is not enough time, or was not when the same merge was tried.
-func (b *Budget) Do(w Work, merge func(*Turn) error) error {
+// Do makes a merge, whose commands use the meter. The error is an *[Error] if there is not enough time, or was not when the same merge was tried.
+func (b *Budget) Do(w Work, merge func(*Meter) error) error {
 	if b.memory == nil {
 		return merge(nil)
 	}
-	t, known := &Turn{Most: b.limit}, b.memory.given[w.change()] >= b.limit
+	t, known := &Meter{Most: b.limit}, b.memory.given[w.change()] >= b.limit
 	if known || !b.Left() {
 		t.Most = b.limit / moments
 	}
 	over := &Error{limit: b.limit, hasty: b.hasty, all: !known && !b.Left()}
-	if b.used < 2*b.limit && b.memory.given[w] < t.Most && (!known || b.vain < mostVain) {
+	if b.used < 2*b.limit && b.memory.given[w] < t.Most && (!known || b.retried < mostRetried) {
 		err := merge(t)
 		b.used += time.Duration(t.used.Load())
 		if err == nil || !t.over.Load() {
 			return err
 		}
 		if known {
-			b.vain++
+			b.retried++
 		}
 		b.memory.add(w, t.Most)
 		b.memory.add(w.change(), t.Most)

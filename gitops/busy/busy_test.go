@@ -8,7 +8,7 @@ import (
 
 // try makes a merge that needs some time, and returns the time that it was given, 0 if it was not tried.
 func try(b *Budget, change, onto string, needs time.Duration) (given time.Duration, err error) {
-	err = b.Do(Work{From: "base", To: change, Onto: onto}, func(t *Turn) error {
+	err = b.Do(Work{From: "base", To: change, Onto: onto}, func(t *Meter) error {
 		given = t.Most
 		t.used.Store(int64(min(needs, t.Most)))
 		if needs <= t.Most {
@@ -31,7 +31,7 @@ func TestBudget(t *testing.T) {
 		needs, given time.Duration
 		fails        string
 	}
-	var m Memory
+	var m Slow
 	for _, build := range []struct {
 		title  string
 		limit  time.Duration

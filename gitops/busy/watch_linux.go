@@ -12,7 +12,7 @@ const tick = 200 * time.Millisecond
 
 // watch ends a process once it has used more than its processor time. It returns when the process has ended. setrlimit(2)
 // would pass the limit on to the user's filters.
-func (t *Turn) watch(p *os.Process) {
+func (t *Meter) watch(p *os.Process) {
 	clock := int32(^p.Pid<<3 | 2) // as from clock_getcpuclockid(3)
 	for p.Signal(unix.Signal(0)) == nil {
 		time.Sleep(tick)

@@ -5,4 +5,4 @@ package busy
 import "os"
 
 // watch does nothing: it needs the clock of another process, as on Linux.
-func (t *Turn) watch(*os.Process) {}
+func (t *Meter) watch(*os.Process) {}

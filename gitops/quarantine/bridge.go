@@ -241,8 +241,8 @@ func (b *Bridge) mergeByGit(ctx context.Context, m Merge) (tree gitops.OID, conf
 		return "", nil, err
 	}
 	var unmerged []gitops.Unmerged
-	err = b.inTime("trees", m, func(t *busy.Turn) (err error) {
-		git := b.WithMemory(b.Memory).InTurn(t)
+	err = b.inTime("trees", m, func(t *busy.Meter) (err error) {
+		git := b.WithMemory(b.Memory).Metered(t)
 		if m.Own {
 			git = git.Configured("merge.directoryRenames=false")
 		}
@@ -267,7 +267,7 @@ func (b *Bridge) mergeByGit(ctx context.Context, m Merge) (tree gitops.OID, conf
 }
 
 // inTime merges objects of a kind in limited processor time.
-func (b *Bridge) inTime(kind string, m Merge, merge func(*busy.Turn) error) error {
+func (b *Bridge) inTime(kind string, m Merge, merge func(*busy.Meter) error) error {
 	return b.Time.Do(busy.Work{Kind: kind, From: string(m.Base), To: string(m.Theirs), Onto: string(m.Ours), Change: string(m.Change)}, merge)
 }
 

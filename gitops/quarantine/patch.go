@@ -56,7 +56,7 @@ func (b *Bridge) Patch(ctx context.Context, m Merge) (tree gitops.OID, err error
 	if err != nil {
 		return "", err
 	}
-	err = b.inTime("mail", m, func(t *busy.Turn) error { return mail(ctx, g.InTurn(t), commits[1]) })
+	err = b.inTime("mail", m, func(t *busy.Meter) error { return mail(ctx, g.Metered(t), commits[1]) })
 	if err != nil {
 		return "", err
 	}

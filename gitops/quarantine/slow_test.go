@@ -32,7 +32,7 @@ func TestSlowMerge(t *testing.T) {
 	f := &mergeFixture{newInner(t, gitopstest.Files{"lines": mergeLines})}
 	base, ours, theirs := slowLines(1), slowLines(2), slowLines(3)
 	b := f.bridges(t)["merger"]
-	b.Time = new(busy.Memory).Budget(time.Second, false)
+	b.Time = new(busy.Slow).Budget(time.Second, false)
 	merge := func(base, ours, theirs string) Merge {
 		of := func(text string) gitops.OID { return f.tree(t, f.base, gitopstest.Files{"lines": text}) }
 		return Merge{Base: of(base), Ours: of(ours), Theirs: of(theirs)}
@@ -55,11 +55,11 @@ func TestSlowMerge(t *testing.T) {
 		t.Errorf("conflicts %q, tree %s, by lines: %t; want the file of theirs", conflicts, tree, byLines)
 	}
 
-	b.Time = new(busy.Memory).Budget(time.Second, false)
+	b.Time = new(busy.Slow).Budget(time.Second, false)
 	if _, err := b.Patch(t.Context(), Merge{Base: slow.Base, Ours: slow.Base, Theirs: slow.Theirs}); !gitops.Spent(err) {
 		t.Errorf("git makes a patch of a slow file: %v", err)
 	}
-	b.Time = new(busy.Memory).Budget(time.Minute, false)
+	b.Time = new(busy.Slow).Budget(time.Minute, false)
 	if _, byLines, err := b.MergeTheirs(t.Context(), inspector, small); err != nil || !byLines {
 		t.Errorf("small files, by lines: %t, %v", byLines, err)
 	}

@@ -78,8 +78,8 @@ func (b *Bridge) mergeFile(ctx context.Context, inspector *Inspector, stages [3]
 		}
 	}
 	var out bytes.Buffer
-	err = b.inTime("lines", Merge{Base: base.OID, Ours: ours.OID, Theirs: theirs.OID}, func(t *busy.Turn) error {
-		return b.WithMemory(b.Memory).InTurn(t).Look(ctx, gitops.Call{Args: args, Stdout: &out})
+	err = b.inTime("lines", Merge{Base: base.OID, Ours: ours.OID, Theirs: theirs.OID}, func(t *busy.Meter) error {
+		return b.WithMemory(b.Memory).Metered(t).Look(ctx, gitops.Call{Args: args, Stdout: &out})
 	})
 	if gitops.Status(err) > 0 || gitops.Crashed(err) {
 		return theirs, false, nil // a binary file, or one that git cannot merge

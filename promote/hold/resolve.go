@@ -35,9 +35,9 @@ func CheckMerge(ctx context.Context, repo *gitops.Repository, request land.Landi
 	apart := *repo
 	apart.Git = repo.With(writing...)
 	apart.Dry = false
-	budget := new(busy.Memory).Budget(limits.Time, false)
-	err = budget.Do(busy.Work{}, func(t *busy.Turn) (err error) {
-		request.New, _, err = apart.Bare().With(writing...).WithMemory(limits.Memory).InTurn(t).MergeTree(ctx, request.Old, request.New)
+	budget := new(busy.Slow).Budget(limits.Time, false)
+	err = budget.Do(busy.Work{}, func(t *busy.Meter) (err error) {
+		request.New, _, err = apart.Bare().With(writing...).WithMemory(limits.Memory).Metered(t).MergeTree(ctx, request.Old, request.New)
 		return err
 	})
 	if err != nil {

@@ -46,7 +46,7 @@ func openWorkshop(ctx context.Context, r *gitops.Repository) (*workshop, error) 
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	w.bridge.Memory, w.bridge.Time = limits().Memory, new(busy.Memory).Budget(limits().Time, false)
+	w.bridge.Memory, w.bridge.Time = limits().Memory, new(busy.Slow).Budget(limits().Time, false)
 	w.across = w.bridge.Inspect(ctx, nil)
 	return w, nil
 }
