@@ -77,7 +77,7 @@ type Conflict struct {
 	Remote  string          // set if a partial clone lacks files without which it cannot be pending: the remote that has them
 	Refused string          // the patch engine's message, in place of Paths
 	Crash   error           // git ended by a signal, or had not enough time, when it merged the commit, in place of Paths
-	Many    bool            // more newer commits than a cycle merges change the same lines, in place of Paths
+	TooMany bool            // more newer commits than a cycle merges change the same lines, in place of Paths
 	Lacking *ledger.Dropped // set if the commit does not apply without commits that are left out
 	Landed  bool            // the conflict is with landed commits of the agent, and not with the user's commits
 	Gone    bool            // the branch does not have the commits that changed Paths: the user took them off

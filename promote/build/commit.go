@@ -69,11 +69,11 @@ type builder struct {
 	late    bool      // merging took too long: the commits built so far are complete, the rest is left out
 
 	// What was read once.
-	trees  map[gitops.OID]gitops.OID // by commit; trees of inner commits are complete, and without dropped changes
-	synced map[string]gitops.OID     // synced commits by author and date; see copyOf
-	line   []lineCommit              // see readLine
-	landed map[gitops.OID]bool       // the landed commits of line that onto has
-	off    map[gitops.OID]bool       // the other landed commits of line
+	trees   map[gitops.OID]gitops.OID // by commit; trees of inner commits are complete, and without dropped changes
+	synced  map[string]gitops.OID     // synced commits by author and date; see copyOf
+	line    []lineCommit              // see readLine
+	landed  map[gitops.OID]bool       // the landed commits of line that onto has
+	missing map[gitops.OID]bool       // the other landed commits of line
 
 	carried map[gitops.OID]carried // the last answers of amongNewer, by inner commit
 }

@@ -27,7 +27,7 @@ type Trees struct {
 	newer
 }
 
-// newer is what was found out about commits that are newer than one that was set aside.
+// newer keeps what comparisons with commits found that are newer than one that was set aside.
 type newer struct {
 	made          int                                  // the number of merges with their changes
 	rewritten     map[quarantine.Merge]gitops.OID      // the merges of isRewritten; no tree means a conflict

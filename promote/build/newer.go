@@ -48,7 +48,7 @@ func (b *builder) amongNewer(ctx context.Context, a history.Aside, c *Conflict, 
 	done, known := b.carried[a.Commit]
 	if !known || !slices.Equal(done.runs, runs) {
 		done = carried{runs: runs, before: before, after: after}
-		if c.Many, err = t.carry(ctx, &done); err != nil || c.Many {
+		if c.TooMany, err = t.carry(ctx, &done); err != nil || c.TooMany {
 			return "", "", false, err
 		}
 		b.carried[a.Commit] = done
@@ -84,7 +84,7 @@ func (b *builder) newerThan(ctx context.Context, commit gitops.OID, own changes)
 			continue
 		}
 		there := b.placed[l.Commit] != "" || built && !b.plan.LeavesOut(l.Commit) || b.landed[l.Commit]
-		if !there && b.off[l.Commit] && b.onto == b.request.Onto {
+		if !there && b.missing[l.Commit] && b.onto == b.request.Onto {
 			there, err = b.isRewritten(ctx, *l, own)
 		}
 		if err != nil {
@@ -187,7 +187,7 @@ func (b *builder) readLine(ctx context.Context) error {
 	for _, a := range b.plan.Aside {
 		aside[a.Commit] = true
 	}
-	b.line, b.landed, b.off = []lineCommit{}, map[gitops.OID]bool{}, map[gitops.OID]bool{}
+	b.line, b.landed, b.missing = []lineCommit{}, map[gitops.OID]bool{}, map[gitops.OID]bool{}
 	var pairs []ledger.Pair
 	for id := b.plan.Tip; id != b.plan.Ledger.Base.Inner && !b.plan.Brought[id] && len(b.line) < lineRead && len(aside) > 0; {
 		c, err := b.request.Inside.Commit(ctx, id)
@@ -212,7 +212,7 @@ func (b *builder) readLine(ctx context.Context) error {
 }
 
 // findLanded finds out which landed commits the commit that is built on has, or has in another form after a rebase of the user. The others are
-// off: it may have their changes all the same.
+// missing: it may have their changes all the same.
 func (b *builder) findLanded(ctx context.Context, pairs []ledger.Pair) error {
 	if len(pairs) == 0 {
 		return nil
@@ -236,7 +236,7 @@ func (b *builder) findLanded(ctx context.Context, pairs []ledger.Pair) error {
 			return err
 		}
 		b.landed[p.Inner] = rewritten[changeOf(c)] != ""
-		b.off[p.Inner] = !b.landed[p.Inner]
+		b.missing[p.Inner] = !b.landed[p.Inner]
 	}
 	return nil
 }

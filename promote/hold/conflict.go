@@ -29,7 +29,7 @@ func Conflict(c build.Conflict, branch gitops.Text, landed bool, refused func(gi
 	case c.Crash != nil:
 		h.Message = unmerged(c.Commit, c.Crash)
 		h.Next = unmergedNext(c.Commit, c.Crash, "git airlock promote --engine tree")
-	case c.Many && c.Lacking == nil:
+	case c.TooMany && c.Lacking == nil:
 		h.Message = fmt.Sprintf("more newer commits on %s than can be compared with commit %.12s change the same lines; it waits, because it could take back what they change", branch, c.Commit)
 		h.Next = []string{"git airlock review", "git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
 		if !c.Behind {
