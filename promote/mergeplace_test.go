@@ -7,8 +7,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// TestPlaceOfMerge lets a merge of the agent conflict by its own change with a commit of the user. What the merge brings begins at a commit that
-// landed on top of the user's commit, or has that commit itself. The merge waits on an older commit of the branch, and the user's merge removes no file.
+// TestPlaceOfMerge lets a merge of the agent conflict by its own change with a commit of the user. The side branch of
+// that merge begins at the user's commit, or at a commit that landed on top of it. The merge waits on an older commit of the branch. When the user
+// merges it, no file is removed.
 func TestPlaceOfMerge(t *testing.T) {
 	t.Parallel()
 	side := func(w *world, name, at string) {

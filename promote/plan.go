@@ -52,7 +52,7 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 }
 
 // leftOut returns the commits that were left out when later ones landed and that the inner commit tip still reaches, and the commits that landed
-// commits lack. It adds the commits of the user's branch that these have as parents to brought.
+// commits lack. Some of these have commits of the user's branch as parents, which leftOut adds to brought.
 func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []quarantine.Link, held, brought map[gitops.OID]bool) (left history.Left, err error) {
 	out := history.LeftOut{Tip: tip, Commits: map[gitops.OID]bool{}, Held: held, Landed: f.ledger.Has,
 		Drops: func(id gitops.OID) bool { return f.rules.decisions.DropOf(id) != nil }}

@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// TestWanted asks many times whether a process waits for the lock, while other goroutines start processes.
+// TestWanted calls wanted many times, while other goroutines start processes, and then while another caller waits for the lock.
 func TestWanted(t *testing.T) {
 	t.Parallel()
 	s := Open(&gitops.Repository{CommonDir: t.TempDir()})

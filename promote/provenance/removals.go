@@ -11,7 +11,7 @@ import (
 )
 
 // Removals returns the changes that remove the notes of commits which the airlock takes back. If a ref of the user still reaches a commit, the
-// commit keeps its note. Without it, the commit would look like the user's own. moves are updates of the user's refs in the same transaction.
+// commit keeps its note. A landed commit without a note would look like the user's own. moves are updates of the user's refs in the same transaction.
 func Removals(ctx context.Context, repo *gitops.Repository, back []ledger.Pair, moves ...gitops.RefUpdate) ([]quarantine.Note, error) {
 	if len(back) == 0 {
 		return nil, nil

@@ -208,8 +208,9 @@ func WriteState(dir string, s State) error {
 	return hostfile.WriteRunning(filepath.Join(dir, StateFile), s)
 }
 
-// Ask asks the network in a prison's folder for its state, and returns the number of the question. A state with at least this number in
-// [State.Asked] has all connections that had begun before and that the ledger has no record of. last is the present state.
+// Ask writes a question to the network into a prison's folder, and returns the number of the question. last is the present state. The network
+// answers with a state that has this number, or a higher one, in [State.Asked]. That state has all connections that began before the question and
+// have no record in the ledger.
 func Ask(dir string, last State) (asked uint64, err error) {
 	asked = max(uint64(time.Now().UnixNano()), last.Asked+1) //nolint:gosec // after 1970
 	return asked, hostfile.WriteRunning(filepath.Join(dir, AskedFile), asked)
@@ -217,7 +218,7 @@ func Ask(dir string, last State) (asked uint64, err error) {
 
 // ReadAsked returns the number of the last question, 0 without one.
 func ReadAsked(dir string) (asked uint64) {
-	hostfile.ReadRunning(filepath.Join(dir, AskedFile), &asked) //nolint:errcheck // who asks notices that there is no answer
+	hostfile.ReadRunning(filepath.Join(dir, AskedFile), &asked) //nolint:errcheck // the caller of Ask then gets no answer
 	return asked
 }
 

@@ -128,7 +128,7 @@ func (q *Queue) free() {
 	q.freed = make(chan struct{})
 }
 
-// full reports whether there is no room for a further record that is not rare. The caller has the lock.
+// full reports whether the queue has no room for another ordinary record. The caller has the lock.
 func (q *Queue) full() bool { return len(q.pending)-q.rare+q.reserved >= maxPending }
 
 // Add adds a record without reserved room. The record is lost if the queue is full, unless it is an alarm or about rules. Of many of these, one

@@ -46,8 +46,8 @@ func (n Notes) Placeholders() (all []string) {
 	return all
 }
 
-// Note returns the text of a note about the records after one number up to another, and about connections without a record. The text has the form of the notes on
-// provenance: a subject, an empty line, and trailers. A host is a name or an address with a port.
+// Note returns the text of a note about the records after one number up to another, and about connections without a record. The text has the
+// form of the notes on provenance: a subject, an empty line, and trailers. A host is a name or an address with a port.
 func (n Notes) Note(after, upTo uint64, open []promoted.Connection) string {
 	w := window{reached: map[string]*noted{}, refused: map[string]*noted{}}
 	_, err := ledger.Newest(n.Dir)

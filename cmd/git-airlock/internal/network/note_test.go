@@ -133,7 +133,7 @@ func TestFetched(t *testing.T) {
 	}
 }
 
-// TestFetchedUnwritten asks a network whose state is old. A connection that has ended meanwhile, and whose record waits to be written, counts.
+// TestFetchedUnwritten reads a state that is old, and then a newer one. The newer one has a connection that has ended and that has no record yet.
 func TestFetchedUnwritten(t *testing.T) {
 	dir := t.TempDir()
 	n := Notes{Airlock: "7f3a", Session: "s", Dir: dir}
