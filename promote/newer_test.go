@@ -246,12 +246,6 @@ func TestRandomOrdersAmongMany(t *testing.T) {
 			w.cycle()
 			m.newestStays()
 		}
-		for range 2 {
-			m.decide(review.Approve, 1)
-			w.cycle()
-			m.newestStays()
-		}
-		w.nothingLeft()
-		t.Logf("%d commits, %d have landed, %d of them after a newer one of the same slot", len(m.line()), len(m.landed()), m.older)
+		m.settle(2)
 	})
 }

@@ -162,14 +162,19 @@ func TestRandomOrdersKeepTheNewest(t *testing.T) {
 			w.cycle()
 			m.newestStays()
 		}
-		for range 3 {
-			m.decide(review.Approve, 1)
-			w.cycle()
-			m.newestStays()
-		}
-		w.nothingLeft()
-		t.Logf("%d commits, %d have landed, %d of them after a newer one of the same slot", len(m.line()), len(m.landed()), m.older)
+		m.settle(3)
 	})
+}
+
+// settle approves the waiting commits and lets them land, some times. Then nothing may be left.
+func (m *remaker) settle(times int) {
+	for range times {
+		m.decide(review.Approve, 1)
+		m.world.cycle()
+		m.newestStays()
+	}
+	m.world.nothingLeft()
+	m.world.t.Logf("%d commits, %d have landed, %d of them after a newer one of the same slot", len(m.line()), len(m.landed()), m.older)
 }
 
 func (m *remaker) step() {
