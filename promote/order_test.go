@@ -170,11 +170,11 @@ func TestRandomOrdersKeepTheNewest(t *testing.T) {
 func (m *remaker) settle(times int) {
 	for range times {
 		m.decide(review.Approve, 1)
-		m.world.cycle()
+		m.cycle()
 		m.newestStays()
 	}
-	m.world.nothingLeft()
-	m.world.t.Logf("%d commits, %d have landed, %d of them after a newer one of the same slot", len(m.line()), len(m.landed()), m.older)
+	m.nothingLeft()
+	m.t.Logf("%d commits, %d have landed, %d of them after a newer one of the same slot", len(m.line()), len(m.landed()), m.older)
 }
 
 func (m *remaker) step() {
