@@ -11,6 +11,8 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/hold"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -119,17 +121,31 @@ func TestRemadeFileStays(t *testing.T) {
 	}
 }
 
-// resolves merges the first conflicting commit, as the user does with the agent's form of the files that conflict, which it returns.
-func (w *world) resolves() string {
+// resolves merges the first conflicting commit, as the user does with the agent's form of the files that conflict, which it returns. With the holds, the
+// user takes the agent's newest form of these files, and of those that the message names.
+func (w *world) resolves(holds ...ledger.Hold) string {
 	w.t.Helper()
-	_, merging, err := w.engine.Resolve(w.t.Context())
+	commit, merging, err := w.engine.Resolve(w.t.Context())
 	if check(w.t, err); !merging {
 		return ""
 	}
 	files := w.git("diff", "--name-only", "--diff-filter=U")
+	text, _ := hold.Merging(w.t.Context(), w.engine.Repo, commit, "main", holds)
 	for file := range strings.FieldsSeq(files) {
 		w.git("checkout", "-q", "--theirs", file)
 		w.git("add", file)
+	}
+	if len(holds) > 0 {
+		named := func(after, before string) string {
+			_, list, _ := strings.Cut(text, after)
+			list, _, _ = strings.Cut(list, before)
+			list, _, _ = strings.Cut(list, ", make ")
+			return " " + strings.ReplaceAll(list, ", ", " ")
+		}
+		for file := range strings.FieldsSeq(files + named("make the agent's change of ", " by hand") + named("merged by itself in ", ", and")) {
+			plain(w.agent("show", "HEAD:"+file)+"\n").write(w.t, w.Top+"/"+file)
+			w.git("add", file)
+		}
 	}
 	w.git("commit", "-q", "--allow-empty", "-m", "resolved")
 	return files

@@ -99,7 +99,7 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 	if err == nil && b == nil && r.Plan.Aside[oldest].Commit == unbuilt[0].Commit {
 		var onto gitops.OID
 		if onto, err = r.apart(ctx); err == nil {
-			if b, _, err = r.asideOn(ctx, onto, unbuilt[0].Commit, unbuilt[0].Commit); r.unreadable(ctx, err) {
+			if b, _, err = r.asideOn(ctx, onto, merged, unbuilt[0].Commit, unbuilt[0].Commit); r.unreadable(ctx, err) {
 				b, err, remote = nil, nil, r.promisor(ctx)
 			}
 		}
@@ -113,6 +113,7 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 		return built, nil
 	}
 	built.Apart, built.Off = true, r.isOff(ctx, r.Plan.Last.Outer) && (b.apart != "" || r.isOff(ctx, b.onto))
+	built.Stopped[0].Lacks = b.lacks
 	built.Stopped[0].Gone = b.onto == r.Plan.Last.Outer && r.onlyTakenOff(ctx)
 	return b.result(built), nil
 }
@@ -120,18 +121,20 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 // asideOnPlace builds the commits that were set aside on an older commit of the branch, or on landed ones that the user has only taken off the
 // branch. It returns nil if first, a conflict of the first of them with the branch's tip, is there on all of these.
 func (r Request) asideOnPlace(ctx context.Context, first Conflict) (*builder, error) {
-	try := func(onto gitops.OID) (*builder, *Conflict, error) { return r.asideOn(ctx, onto, first.Commit, "") }
+	try := func(onto gitops.OID, how treatment) (*builder, *Conflict, error) {
+		return r.asideOn(ctx, onto, how, first.Commit, "")
+	}
 	b, err := r.tryPlaces(ctx, first, try)
 	if b == nil && err == nil && r.onlyTakenOff(ctx) {
-		b, _, err = try(r.Plan.Last.Outer)
+		b, _, err = try(r.Plan.Last.Outer, merged)
 	}
 	return b, err
 }
 
 // asideOn builds the commits that were set aside on an outer commit. It returns the conflict of first, if first does not apply there. apart is
 // builder.apart.
-func (r Request) asideOn(ctx context.Context, onto, first, apart gitops.OID) (*builder, *Conflict, error) {
-	b := newBuilder(r, nil, onto, merged, time.Now())
+func (r Request) asideOn(ctx context.Context, onto gitops.OID, how treatment, first, apart gitops.OID) (*builder, *Conflict, error) {
+	b := newBuilder(r, nil, onto, how, time.Now())
 	b.apart = apart
 	if err := b.findReplacements(ctx, nil); err != nil {
 		return nil, nil, err
@@ -345,11 +348,16 @@ func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitop
 		}
 	}
 	if conflicts != nil && b.overrules && err == nil {
-		if tree, err = b.overrule(ctx, a.Commit, m); tree != "" {
-			conflicts = nil
+		if tree, err = b.overrule(ctx, a.Commit, m); tree != "" && err == nil {
+			err, conflicts = b.setLacks(ctx, m, tree), nil
 		}
 	}
-	if err != nil {
+	if err == nil && conflicts == nil && !a.Side {
+		var paths []string
+		paths, err = b.checkPart(ctx, m, tree)
+		c.Paths, c.partly = append(c.Paths, paths...), paths != nil
+	}
+	if err != nil || c.partly {
 		return "", false, err
 	}
 	if c.already = tree == ours && !empty && len(parents) == 1; c.already && before == theirs {

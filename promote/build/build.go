@@ -3,13 +3,11 @@ package build
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/history"
@@ -73,6 +71,7 @@ type Fresh struct {
 type Conflict struct {
 	Commit  gitops.OID      // the inner commit, if one alone conflicts
 	Paths   []string        // the paths with conflicts
+	Lacks   []string        // paths in which a part of the commit's change is not in the pending commit: all commits on which it can be built have this part
 	Behind  bool            // it cannot even be pending, so the user cannot merge it
 	Remote  string          // set if a partial clone lacks files without which it cannot be pending: the remote that has them
 	Refused string          // the patch engine's message, in place of Paths
@@ -83,6 +82,7 @@ type Conflict struct {
 	Gone    bool            // the branch does not have the commits that changed Paths: the user took them off
 	Off     bool            // see [Built.Off]
 	already bool            // the branch has the commit's change already
+	partly  bool            // an older commit of the branch has a part of the commit's change already
 }
 
 // Commits builds the commits of the plan that are not pending yet: on the branch if possible, and apart otherwise.
@@ -176,20 +176,22 @@ func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict
 	}
 	links := r.Plan.After(nil)
 	var part *builder // has only the first commits of the chain
-	whole, err := r.tryPlaces(ctx, why, func(onto gitops.OID) (*builder, *Conflict, error) {
-		b, err := r.build(ctx, links, nil, onto, merged)
+	whole, err := r.tryPlaces(ctx, why, func(onto gitops.OID, how treatment) (*builder, *Conflict, error) {
+		b, err := r.build(ctx, links, nil, onto, how)
 		if err == nil && part == nil && b.newestWhole() != "" {
 			part = b
 		}
 		return b, b.stopped, err
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return built, err
-	case whole != nil:
+	}
+	if whole == nil {
+		whole = part
+	}
+	if whole != nil {
+		built.Stopped[0].Lacks = whole.lacks
 		return whole.result(built), nil
-	case part != nil:
-		return part.result(built), nil
 	}
 	return r.onNoPlace(ctx, links, built)
 }
@@ -204,12 +206,18 @@ func (r Request) onPending(ctx context.Context, place gitops.OID, built Built) (
 	if err != nil {
 		return built, err
 	}
-	how := merged
+	how := wholeOnly
 	if place == onto {
 		how = theirsFirst
 	}
 	built.Off = (how == theirsFirst || r.isOff(ctx, place)) && r.isOff(ctx, r.Plan.Last.Outer)
 	built.Stopped[0].Gone = place == r.Plan.Last.Outer && r.onlyTakenOff(ctx)
+	if built.Stopped[0].Lacks, err = r.pendingLacks(ctx, built.Pending, place); r.unreadable(ctx, err) {
+		return built, nil
+	}
+	if err != nil {
+		return built, err
+	}
 	b, err := r.build(ctx, links, built.Pending, place, how)
 	if r.unreadable(ctx, err) {
 		return built, nil
@@ -238,6 +246,8 @@ func (r Request) onNoPlace(ctx context.Context, links []quarantine.Link, built B
 		return built, nil
 	case b.stopped != nil && len(b.fresh) == 0:
 		b.stopped.Behind, built.Stopped = true, nil
+	default:
+		built.Stopped[0].Lacks = b.lacks
 	}
 	return b.result(built), err
 }
@@ -266,80 +276,6 @@ func (r Request) onlyTakenOff(ctx context.Context) bool {
 	return r.isOff(ctx, r.Plan.Last.Outer) && r.Repo.IsAncestor(ctx, r.Onto, r.Plan.Last.Outer)
 }
 
-// apart returns the commit on which a commit is built that conflicts on all places: the oldest place, without commits of the user that it may change
-// back.
-func (r Request) apart(ctx context.Context) (gitops.OID, error) {
-	base := r.Plan.Ledger.Base.Outer
-	oldest, err := r.Repo.MergeBase(ctx, base, r.Onto)
-	return cmp.Or(oldest, base), err
-}
-
-// placesTried is the largest number of places on which a conflicting commit is tried. It usually applies to the parent of the user's commit that
-// conflicts with it.
-const placesTried = 30
-
-// tryPlaces builds with try on older commits of the branch, newest first, and returns the first builder without a conflict, or nil. why is the
-// conflict with the branch's tip. A partial clone may lack files of a place, which then counts as a conflict.
-func (r Request) tryPlaces(ctx context.Context, why Conflict, try func(onto gitops.OID) (*builder, *Conflict, error)) (*builder, error) {
-	var paths []string
-	for tried := (gitops.Set[gitops.OID]{}); len(tried) < placesTried; {
-		more, err := r.pathsOf(ctx, why)
-		if err != nil {
-			return nil, err
-		}
-		more = slices.DeleteFunc(more, func(path string) bool { return slices.Contains(paths, path) })
-		paths = append(more[:min(len(more), mostBlamed/2)], paths[:min(len(paths), mostBlamed/2)]...)
-		places, err := r.places(ctx, paths)
-		if err != nil {
-			return nil, err
-		}
-		if len(tried) == placesTried-1 {
-			places = places[max(0, len(places)-1):] // the oldest has the fewest changes of the user
-		}
-		i := slices.IndexFunc(places, func(onto gitops.OID) bool { return !tried[onto] })
-		if i < 0 {
-			break
-		}
-		b, conflict, err := try(places[i])
-		if r.unreadable(ctx, err) {
-			conflict, err = &Conflict{}, nil
-		}
-		if err != nil || conflict == nil {
-			return b, err
-		}
-		tried.Add(places[i])
-		why = *conflict
-	}
-	return nil, nil
-}
-
-// pathsOf returns the paths of a conflict, and those that its commit removes: git names a file that the commit renames only by its new name, and one
-// that becomes a folder by no path of the folder.
-func (r Request) pathsOf(ctx context.Context, c Conflict) ([]string, error) {
-	paths := slices.Clone(c.Paths)
-	if c.Commit == "" {
-		return paths, nil
-	}
-	commit, err := r.Inside.Commit(ctx, c.Commit)
-	if err != nil || len(commit.Parents) == 0 {
-		return paths, err
-	}
-	parent, err := r.Inside.Commit(ctx, commit.Parents[0])
-	if err != nil {
-		return paths, err
-	}
-	changes, err := r.Inside.Diff(ctx, parent.Tree, commit.Tree, inner.DefaultLimits)
-	if errors.As(err, new(*inner.Invalid)) {
-		return paths, nil // there are too many paths to tell which of them conflict
-	}
-	for _, change := range changes {
-		if !change.New.Present() {
-			paths = append(paths, change.Path)
-		}
-	}
-	return paths, err
-}
-
 // unreadable reports whether an error can mean that a partial clone lacks files.
 func (r Request) unreadable(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
@@ -362,41 +298,12 @@ func (r Request) promisor(ctx context.Context) string {
 	return cmp.Or(config["extensions.partialclone"], "origin")
 }
 
-// places returns commits of the branch, newest first: the newest one whose changes the agent has, and the parents of older commits that change one of
-// some paths. After a rebase, for example, the last landed commit is not on the branch, and newer commits are among them.
-func (r Request) places(ctx context.Context, paths []string) (places []gitops.OID, err error) {
-	newest := r.Plan.Last.Outer
-	if image, _ := r.Plan.Ledger.Image(r.Plan.Since); image.Synced {
-		newest = image.Outer
-	} else if r.Plan.Brought[r.Plan.Since] {
-		newest = r.Plan.Since
-	}
-	if r.Repo.IsAncestor(ctx, newest, r.Onto) {
-		places = []gitops.OID{newest}
-	} else {
-		newest = r.Onto
-	}
-	oldest, err := r.Repo.MergeBase(ctx, r.Plan.Ledger.Base.Outer, newest)
-	if err != nil || oldest == "" {
-		return places, err
-	}
-	steps, err := r.Repo.Steps(ctx, oldest, newest, paths...)
-	for _, step := range slices.Backward(steps[max(0, len(steps)-placesTried):]) {
-		c, err := r.Across.Commit(ctx, step)
-		if err != nil {
-			return places, err
-		}
-		if len(c.Parents) > 0 {
-			places = append(places, c.Parents[0])
-		}
-	}
-	return append(places, oldest), err
-}
-
 // result adds the built commits. If a merge stopped, these are the commits before it.
 func (b *builder) result(built Built) Built {
 	if b.stopped != nil {
-		built.Stopped = append(built.Stopped, *b.stopped)
+		if !b.stopped.partly { // that one waits for the user's merge of those before it
+			built.Stopped = append(built.Stopped, *b.stopped)
+		}
 		b.keep(b.newestWhole())
 	}
 	built.Late = b.late

@@ -21,6 +21,8 @@ type treatment int
 
 const (
 	merged      treatment = iota // merged with the tree of the commit they land on
+	wholeOnly                    // merged on an older commit of the branch, which may have no part of a commit's change already
+	anyPart                      // merged, also on a commit that has a part of a change; see [Conflict.Lacks]
 	inPortions                   // merged, but if merging takes long, only a first portion that can land
 	theirsFirst                  // merged, and with the agent's lines where that conflicts, so that the user can merge the commit
 )
@@ -63,6 +65,7 @@ type builder struct {
 
 	// The answer.
 	fresh   []Fresh
+	lacks   []string  // see [Conflict.Lacks]
 	stopped *Conflict // why the building stopped, or nil; the commits built before stay
 	crash   error     // why the last merge has conflicts without paths, or nil
 	merging bool      // trees had to be merged, which takes time

@@ -12,7 +12,7 @@ import (
 // checkNeeds stops the building at a commit that conflicts or changes nothing because the branch lacks commits that were left out when other
 // commits landed. The walk of a plan does not find such a commit: the inner trees that it uses have the changes of the commits left out.
 func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Commit, theirs, tree gitops.OID, parents []gitops.OID) error {
-	if len(parents) == 0 {
+	if len(parents) == 0 || b.stopped != nil && b.stopped.partly {
 		return nil // a root commit needs nothing
 	}
 	if b.stopped == nil {

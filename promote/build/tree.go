@@ -25,7 +25,7 @@ func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID
 	switch {
 	case err != nil:
 		return "", err
-	case ours == base || ours == theirs:
+	case ours == base || ours == theirs && b.how != wholeOnly:
 		return theirs, nil
 	case base == theirs:
 		return ours, nil
@@ -35,14 +35,24 @@ func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID
 	if m.Change, err = b.request.Trees.Tree(ctx, l.Commit); err != nil {
 		return "", err
 	}
-	return b.mergeOrStop(ctx, l.Commit, m)
+	tree, err := b.mergeOrStop(ctx, l.Commit, m)
+	if err != nil || b.stopped != nil {
+		return tree, err
+	}
+	paths, err := b.checkPart(ctx, m, tree)
+	if paths != nil {
+		b.stopped = &Conflict{Commit: l.Commit, Paths: paths, partly: true}
+	}
+	return tree, err
 }
 
 // mergeOrStop merges trees for a commit, and stops the building if they conflict.
 func (b *builder) mergeOrStop(ctx context.Context, commit gitops.OID, m quarantine.Merge) (gitops.OID, error) {
 	tree, conflicts, err := b.mergeOn(ctx, m)
 	if conflicts != nil && b.how == theirsFirst {
-		tree, err = b.overrule(ctx, commit, m)
+		if tree, err = b.overrule(ctx, commit, m); tree != "" && err == nil {
+			err = b.setLacks(ctx, m, tree)
+		}
 	}
 	if conflicts != nil && tree == "" {
 		b.stopped = &Conflict{Commit: commit, Paths: conflicts, Crash: b.crash}

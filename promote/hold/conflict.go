@@ -24,7 +24,8 @@ const thenMerge = Resolve + "  # then starts the merge"
 // Conflict returns the hold of a commit that changes the same lines as the user's commits, that git am does not apply, or that needs a
 // dropped commit. landed reports that commits of the agent have landed. refused is [history.Plan.RefusedBefore].
 func Conflict(c build.Conflict, branch gitops.Text, landed bool, refused func(gitops.OID) []ledger.Reviewed) ledger.Hold {
-	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(c.Paths)}
+	c.Lacks = slices.DeleteFunc(slices.Clone(c.Lacks), func(path string) bool { return slices.Contains(c.Paths, path) })
+	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(slices.Concat(c.Paths, c.Lacks))}
 	switch {
 	case c.Crash != nil:
 		h.Message = unmerged(c.Commit, c.Crash)
@@ -58,8 +59,15 @@ func Conflict(c build.Conflict, branch gitops.Text, landed bool, refused func(gi
 		h.Message = fmt.Sprintf("commits of your own on %s and the agent's change the same lines", branch)
 		h.Next = []string{resolve(c)}
 	}
+	if len(c.Lacks) > 0 {
+		h.Message += fmt.Sprintf("; the merge cannot bring the agent's change of %s, which takes back what has landed since", words.List(gitops.Escaped(c.Lacks), stagedNamed))
+		h.Next = append(h.Next, fmt.Sprintf("git airlock visit -- git show %.12s", c.Commit)+wholeChange)
+	}
 	return h
 }
+
+// wholeChange marks the command that shows the change of a commit that a merge cannot bring completely.
+const wholeChange = "  # the whole change"
 
 // resolve returns the command that starts the merge, with what else it does.
 func resolve(c build.Conflict) string {

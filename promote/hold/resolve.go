@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/busy"
@@ -71,37 +72,64 @@ func stagedPaths(ctx context.Context, repo *gitops.Repository, commit string) ([
 func Merging(ctx context.Context, repo *gitops.Repository, commit gitops.OID, branch gitops.Text, holds []ledger.Hold) (text string, next []string) {
 	text = fmt.Sprintf("merging %.12s into %s", commit, branch)
 	both, err := conflicted(ctx, repo)
-	conflicts, merged := len(both) > 0 || err != nil, words.List(mergedAlone(ctx, repo, commit, both, holds), stagedNamed)
+	alone, same := mergedAlone(ctx, repo, commit, both, holds)
+	conflicts := len(both) > 0 || err != nil
+	var steps []string
+	if conflicts {
+		steps = append(steps, "resolve the conflicts")
+	}
+	if len(alone) > 0 {
+		steps = append(steps, "check what git has merged by itself in "+words.List(alone, stagedNamed))
+	}
+	if len(same) > 0 {
+		steps = append(steps, "make the agent's change of "+words.List(same, stagedNamed)+" by hand")
+	}
 	switch {
-	case conflicts && merged == "":
-		text += "; resolve the conflicts and commit"
-	case conflicts:
-		text += fmt.Sprintf("; resolve the conflicts, check what git has merged by itself in %s, and commit", merged)
-	case merged != "":
-		text += fmt.Sprintf("; check what git has merged by itself in %s, and commit", merged)
-	default:
+	case len(steps) == 0:
 		text += " without a conflict; commit"
+	case len(steps) == 1 && conflicts:
+		text += "; " + steps[0] + " and commit"
+	default:
+		text += "; " + strings.Join(steps, ", ") + ", and commit"
 	}
 	if conflicts {
 		next = append(next, "git status")
 	}
-	if merged != "" {
+	if len(alone) > 0 {
 		next = append(next, "git diff --cached")
+	}
+	if len(same) > 0 {
+		next = append(next, showing(holds))
 	}
 	return text + ", then landing continues", append(next, "git commit", "git merge --abort")
 }
 
-// mergedAlone returns the paths of the first conflict that git has merged without the user, escaped. Where the user has taken the lines of a landed
-// commit back, these lines are the same as in the commit on which the agent's one is built, so that git sees no change of the user.
-func mergedAlone(ctx context.Context, repo *gitops.Repository, commit gitops.OID, both []string, holds []ledger.Hold) []string {
+// showing returns the command that shows the change of the first conflicting commit, if a merge cannot bring all of it, and otherwise empty.
+func showing(holds []ledger.Hold) string {
+	for _, h := range holds {
+		if i := slices.IndexFunc(h.Next, func(next string) bool { return strings.HasSuffix(next, wholeChange) }); i >= 0 {
+			return h.Next[i]
+		}
+	}
+	return ""
+}
+
+// mergedAlone returns the paths of the first conflict that git has merged without the user, and those that are the same after the merge, escaped.
+// Where the user has taken the lines of a landed commit back, these lines are the same as in the commit on which the agent's one is built, so that git
+// sees no change of the user. Where the agent has taken them back (see [build.Conflict.Lacks]), git sees no change of the agent.
+func mergedAlone(ctx context.Context, repo *gitops.Repository, commit gitops.OID, both []string, holds []ledger.Hold) (alone, same []string) {
 	conflict := slices.IndexFunc(holds, func(h ledger.Hold) bool { return h.Reason == ledger.Conflict })
 	paths, err := stagedPaths(ctx, repo, "HEAD")
 	if conflict < 0 || err != nil {
-		return nil
+		return nil, nil
+	}
+	if showing(holds) != "" {
+		differs := gitops.SetOf(gitops.Escaped(slices.Concat(paths, both))...)
+		same = slices.DeleteFunc(slices.Clone(holds[conflict].Paths), func(p string) bool { return differs[p] })
 	}
 	paths = slices.DeleteFunc(paths, func(p string) bool {
 		// Git gives a file another name if the other side has a folder at its path.
 		return slices.Contains(both, p) || slices.Contains(both, p+"~HEAD") || slices.Contains(both, p+"~"+string(commit))
 	})
-	return slices.DeleteFunc(gitops.Escaped(paths), func(p string) bool { return !slices.Contains(holds[conflict].Paths, p) })
+	return slices.DeleteFunc(gitops.Escaped(paths), func(p string) bool { return !slices.Contains(holds[conflict].Paths, p) }), same
 }

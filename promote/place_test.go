@@ -1,0 +1,151 @@
+package promote_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// numbered is a file of ten lines, of which the agent changes one.
+func numbered(line int, text string) string {
+	lines := strings.Split("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n", "\n")
+	if line > 0 {
+		lines[line-1] = text
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestPlaceHasNoPartOfTheChange lets a commit of the agent wait because of a conflict in k. The branch, or an older commit of it, has another part of
+// the change already: the commit before has made it and was amended or taken back, or the user has merged it. The pending commit has the whole change
+// all the same, and so has the branch after the user's merge.
+func TestPlaceHasNoPartOfTheChange(t *testing.T) {
+	t.Parallel()
+	// landed lets three commits of the agent land, and then the user change k.
+	landed := func(w *world) {
+		w.commits("A", "g", numbered(5, "AGENT"))
+		w.commits("A2", "f", numbered(1, "TWO"))
+		w.commits("A3", "z", "z\n")
+		w.cycle()
+		w.mine("k", numbered(1, "MINE"))
+	}
+	again := func(w *world, g string) {
+		w.agent("reset", "-q", "--hard", "HEAD~3")
+		w.commits("X1", "g", numbered(5, g))
+		plain(numbered(1, "TWO")).write(t, w.inner+"/f")
+		w.commits("X2", "k", numbered(1, "THEIRS"))
+		w.commits("A3", "z", "z\n")
+		w.cycle()
+	}
+	merged := func(w *world, keep string) {
+		w.mine("k", numbered(1, "MINE"))
+		plain(numbered(5, "FIVE")).write(t, w.inner+"/f")
+		w.commits("D", "k", numbered(1, "AGENT"))
+		w.cycle()
+		w.keeps("k", keep)
+		w.cycle()
+		w.commits("Z", "z", "z\n")
+		w.cycle()
+		plain(numbered(0, "")).write(t, w.inner+"/f")
+	}
+	for name, c := range map[string]struct {
+		work func(w *world)
+		want string // files of the first pending commit
+	}{
+		"a later commit of a rewritten history":  {func(w *world) { landed(w); again(w, "AGENT") }, "f k"},
+		"a later commit of a changed history":    {func(w *world) { landed(w); again(w, "OTHER") }, "f k"},
+		"taken back after a merge of both":       {func(w *world) { merged(w, "MINE\nAGENT"); w.commits("R", "k", numbered(0, "")) }, "f k"},
+		"taken back after a merge of the user's": {func(w *world) { merged(w, "MINE"); w.commits("R", "k", numbered(0, "")) }, "f k"},
+		"taken back after a merge, and more": {func(w *world) {
+			merged(w, "MINE\nAGENT")
+			plain("x\n").write(t, w.inner+"/x")
+			w.commits("R", "k", numbered(0, ""))
+		}, "f k x"},
+		"taken back with a newer commit": {func(w *world) {
+			merged(w, "MINE\nAGENT")
+			w.commits("R", "k", numbered(0, ""))
+			w.commits("more", "more", "more\n")
+		}, "f k"},
+		"the user's own, in an older commit": {func(w *world) {
+			w.mine("f", numbered(5, "FIVE"))
+			w.mine("k", numbered(1, "MINE"))
+			plain(numbered(5, "FIVE")).write(t, w.inner+"/f")
+			w.commits("D", "k", numbered(1, "AGENT"))
+		}, "f k"},
+		"the user's own, in the commit that conflicts": {func(w *world) {
+			plain(numbered(5, "FIVE")).write(t, w.Top+"/f")
+			w.git("add", "f")
+			w.mine("k", numbered(1, "MINE"))
+			plain(numbered(5, "FIVE")).write(t, w.inner+"/f")
+			w.commits("D", "k", numbered(1, "AGENT"))
+		}, "f k"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"f": plain(numbered(0, "")), "g": plain(numbered(0, "")), "k": plain(numbered(0, ""))})
+			c.work(w)
+			if o := w.cycle(); !o.Held(ledger.Conflict) {
+				t.Fatalf("%+v", o)
+			}
+			first := strings.Fields(w.git("rev-list", "--reverse", "..."+w.record.Ref("pending"), "--right-only"))[0]
+			if got := strings.Fields(w.git("diff-tree", "-r", "--no-commit-id", "--name-only", first)); strings.Join(got, " ") != c.want {
+				t.Errorf("the pending commit changes %q", got)
+			}
+			if got := w.resolves(); got != "k" {
+				t.Errorf("the user had to merge %q", got)
+			}
+			if o := w.cycle(); o.Pending > 0 || len(o.Holds) > 0 {
+				t.Errorf("%+v", o)
+			}
+			w.wantSameTrees()
+			w.nothingLeft()
+		})
+	}
+}
+
+// TestConflictOfAmend lets the agent amend a landed commit so that it conflicts, and commit more. The commit after it lands first and undoes the
+// landed one. So the change that the amended commit repeats is in the pending commit, and the user's merge brings it.
+func TestConflictOfAmend(t *testing.T) {
+	t.Parallel()
+	for name, work := range map[string]func(w *world, more func()){
+		"together":   func(w *world, more func()) { more(); w.cycle() },
+		"afterwards": func(w *world, more func()) { w.cycle(); more(); w.cycle() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"g": plain("g\n"), "k": plain("k\n")})
+			w.commits("A", "g", "agent\n")
+			w.wantLanded("A")
+			w.mine("k", "mine\n")
+			plain("theirs\n").write(t, w.inner+"/k")
+			w.agent("commit", "-q", "-a", "--amend", "-m", "A2")
+			work(w, func() { w.commits("B", "b", "b\n") })
+			if o := w.wantLanded("B mine: k A"); !o.Held(ledger.Conflict) {
+				t.Fatalf("%+v", o)
+			}
+			if got := w.git("diff-tree", "-r", "--no-commit-id", "--name-only", w.record.Ref("pending")); got != "g\nk" {
+				t.Errorf("the pending commit changes %q", got)
+			}
+			if got := w.resolves(); got != "k" {
+				t.Errorf("the user had to merge %q", got)
+			}
+			if o := w.cycle(); o.Pending > 0 || len(o.Holds) > 0 {
+				t.Errorf("%+v", o)
+			}
+			w.wantSameTrees()
+			w.nothingLeft()
+		})
+	}
+}
+
+// keeps merges the first conflicting commit. The user's form of a file begins with some lines in place of its first one.
+func (w *world) keeps(file, first string) {
+	w.t.Helper()
+	_, merging, err := w.engine.Resolve(w.t.Context())
+	if check(w.t, err); !merging {
+		w.t.Fatal("there is nothing to merge")
+	}
+	plain(numbered(1, first)).write(w.t, w.Top+"/"+file)
+	w.git("add", file)
+	w.git("commit", "-q", "-m", "resolved")
+}
