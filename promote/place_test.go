@@ -1,6 +1,8 @@
 package promote_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -135,6 +137,71 @@ func TestConflictOfAmend(t *testing.T) {
 			w.wantSameTrees()
 			w.nothingLeft()
 		})
+	}
+}
+
+// TestRandomRewritesInConflict lets the agent amend, take back and make again commits that have landed, while the user changes a file that some of them
+// change, too. The user merges each conflict. When nothing is left to land, the branch has what the agent has, but for that file.
+func TestRandomRewritesInConflict(t *testing.T) {
+	t.Parallel()
+	eachSeed(t, seeds(t, few(3, 10)), func(t *testing.T, format string, seed uint64) {
+		files := tree{"k": plain("k\n")}
+		for n := range 4 {
+			files[fmt.Sprint("g", n)] = plain("0\n")
+		}
+		w, r := newWorld(t, format, files), rand.New(rand.NewPCG(seed, 41))
+		resolved, whole := 0, 0
+		for n := range 30 {
+			switch pick := r.IntN(12); {
+			case pick < 2:
+				w.mine("k", fmt.Sprint("mine ", n, "\n"))
+			case pick == 2:
+				w.mine("own", fmt.Sprint("own ", n, "\n"))
+			default:
+				w.rewrites(r, fmt.Sprint(n))
+			}
+			if r.IntN(3) == 0 {
+				continue
+			}
+			for o := w.cycle(); o.Held(ledger.Conflict); o = w.cycle() {
+				if resolved++; resolved > 90 {
+					t.Fatalf("%+v\n%s\n%s", o, w.git("log", "--graph", "--stat", "--format=%h %s", w.record.Branch, w.record.Ref("pending")), w.agent("log", "--stat", "--format=%h %s"))
+				}
+				w.resolves(o.Holds...)
+			}
+			if s := w.state(); s.Pending > 0 || len(s.Holds) > 0 {
+				t.Fatalf("%+v", s)
+			}
+			whole++
+			if got, want := w.git("ls-tree", "HEAD", "g0", "g1", "g2", "g3"), w.agent("ls-tree", "HEAD", "g0", "g1", "g2", "g3"); got != want {
+				t.Fatalf("step %d: the branch has\n%s\nwant\n%s\n%s\n%s", n, got, want, w.git("log", "--graph", "-p", "-U0", "--format=%h %s", "HEAD"), w.agent("log", "-p", "-U0", "--format=%h %s"))
+			}
+		}
+		t.Logf("%d conflicts, %d whole branches", resolved, whole)
+	})
+}
+
+// rewrites lets the agent go back a few commits, or amend the newest one, now and then, and then make some commits. A file has one of three contents,
+// so that a commit often takes another one back, or makes it again.
+func (w *world) rewrites(r *rand.Rand, name string) {
+	w.t.Helper()
+	change := func() {
+		plain(fmt.Sprint(r.IntN(3), "\n")).write(w.t, fmt.Sprint(w.inner, "/g", r.IntN(4)))
+		if r.IntN(4) == 0 {
+			plain("theirs "+name+"\n").write(w.t, w.inner+"/k")
+		}
+	}
+	amend := "--allow-empty"
+	switch made := len(strings.Fields(w.agent("rev-list", "--first-parent", "HEAD"))) - 1; {
+	case made > 0 && r.IntN(4) == 0:
+		w.agent("reset", "-q", "--hard", fmt.Sprint("HEAD~", 1+r.IntN(min(made, 3))))
+	case made > 0 && r.IntN(4) == 0:
+		amend = "--amend"
+	}
+	for n := range 1 + r.IntN(3) {
+		change()
+		w.agent("commit", "-q", "-a", "--allow-empty", amend, "-m", fmt.Sprint("agent ", name, ".", n))
+		amend = "--allow-empty"
 	}
 }
 

@@ -25,5 +25,5 @@
 //
 // Newer commits of the agent can be on the branch before one that was set aside. If they change lines that the older commit changes, its change is
 // the difference that it makes to the newest of them, in the agent's own trees. So a line that the older commit takes back, and that a newer one
-// has made again, stays. Newer commits that change other paths or lines cost no merge. If there are too many others, the older commit waits.
+// has made again, stays. This also holds for commits that are built apart: the user's merge comes after the newer ones. Newer commits that change other paths or lines cost no merge. If there are too many others, the older commit waits.
 package build

@@ -45,13 +45,18 @@ func (b *builder) amongNewer(ctx context.Context, a history.Aside, c *Conflict, 
 	if err != nil || len(runs) == 0 {
 		return before, after, true, err
 	}
+	older := b.onto != b.request.Onto
 	done, known := b.carried[a.Commit]
 	if !known || !slices.Equal(done.runs, runs) {
 		done = carried{runs: runs, before: before, after: after}
-		if c.TooMany, err = t.carry(ctx, &done); err != nil || c.TooMany {
+		if c.TooMany, err = t.carry(ctx, &done); err != nil || c.TooMany && !older {
 			return "", "", false, err
 		}
 		b.carried[a.Commit] = done
+	}
+	if older && (done.conflicts != nil || c.TooMany) {
+		c.TooMany = false
+		return before, after, true, nil // the user's merge shows the conflict
 	}
 	c.Paths = append(c.Paths, done.conflicts...)
 	return done.before, done.after, done.conflicts == nil, nil
@@ -217,7 +222,7 @@ func (b *builder) findLanded(ctx context.Context, pairs []ledger.Pair) error {
 	if len(pairs) == 0 {
 		return nil
 	}
-	there, err := b.request.reached(ctx, ledger.Outers(pairs), b.onto)
+	there, err := b.request.reached(ctx, ledger.Outers(pairs), b.request.Onto)
 	if err != nil {
 		return err
 	}
