@@ -234,15 +234,9 @@ func (b *builder) tryAside(ctx context.Context, s *beside, wanted func(a history
 		}
 		before := len(b.fresh)
 		b.overrules = a.Commit == b.apart
-		var c *Conflict
-		for _, n := range append(sides, i) {
-			var err error
-			if c, err = b.setBeside(ctx, s.on, n, a.Older || i < s.newest); err != nil {
-				return err
-			}
-			if c != nil {
-				break
-			}
+		c, err := b.setAll(ctx, s.on, append(sides, i), a.Older || i < s.newest)
+		if err != nil {
+			return err
 		}
 		if c != nil {
 			b.takeBack(before)
@@ -254,6 +248,32 @@ func (b *builder) tryAside(ctx context.Context, s *beside, wanted func(a history
 		s.on = b.placed[a.Commit]
 	}
 	return nil
+}
+
+// setAll builds the commits at some positions, of which only the last one is not on a side branch. See setBeside.
+func (b *builder) setAll(ctx context.Context, on gitops.OID, positions []int, older bool) (*Conflict, error) {
+	var links []quarantine.Link
+	for _, position := range positions {
+		links = append(links, b.plan.Aside[position].Link)
+	}
+	for i := 0; i < len(positions); i++ {
+		c, err := b.setBeside(ctx, on, positions[i], older)
+		if err != nil {
+			return nil, err
+		}
+		if c == nil {
+			continue
+		}
+		first := -1
+		if i < len(positions)-1 && c.Lacking == nil {
+			first, err = b.moveSide(ctx, links[:i+1])
+		}
+		if err != nil || first < 0 {
+			return c, err
+		}
+		i = first - 1
+	}
+	return nil, nil
 }
 
 // sidesOf returns the positions of the commits that were set aside, are not built yet, and that only a merge brings. It
@@ -421,6 +441,9 @@ func (b *builder) parentsBeside(a history.Aside, on gitops.OID) (parents []gitop
 		p, known := b.image(id)
 		if !known {
 			return nil, false
+		}
+		if begin := b.begins[a.Commit]; begin != "" && i == 0 {
+			p.Outer, placed = begin, true
 		}
 		if !slices.Contains(parents, p.Outer) {
 			parents = append(parents, p.Outer)

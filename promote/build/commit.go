@@ -54,6 +54,7 @@ type builder struct {
 	below   int                        // number of fresh commits that are built before the chain
 	done    map[gitops.OID]ledger.Pair // pending or built, by inner commit
 	placed  map[gitops.OID]gitops.OID  // the outer commits of those that were set aside
+	begins  map[gitops.OID]gitops.OID  // where side branches begin that do not begin at the image of their first commit's parent, by that first commit; see moveSide
 	taken   map[gitops.OID]gitops.OID  // the inner commits of outer ones whose names are in use
 	former  map[gitops.OID]gitops.OID  // the outer commits that were pending before, by inner commit
 	outside map[gitops.OID]bool        // parents that are not built here
@@ -93,7 +94,8 @@ func (r Request) build(ctx context.Context, links []quarantine.Link, pending []l
 		}
 	}
 	whole := b.lastOnto(links)
-	for i, l := range links {
+	for i := 0; i < len(links); i++ {
+		l := links[i]
 		r.Progress(i+1, len(links))
 		inner, err := r.Inside.Commit(ctx, l.Commit)
 		if err != nil {
@@ -101,6 +103,17 @@ func (r Request) build(ctx context.Context, links []quarantine.Link, pending []l
 		}
 		if err := b.commit(ctx, l, inner); err != nil {
 			return b, err
+		}
+		if b.conflicts() && b.stopped.Commit == l.Commit {
+			first, err := b.moveSide(ctx, links[:i+1])
+			if err != nil {
+				return b, err
+			}
+			if first >= 0 {
+				b.dropped = slices.DeleteFunc(b.dropped, func(a history.Aside) bool { return slices.Contains(quarantine.Commits(links[first:]), a.Commit) })
+				i = first - 1
+				continue
+			}
 		}
 		if b.how == inPortions && b.merging && i >= whole && time.Since(b.now) > portionTime && slices.Contains(b.plan.Chain, l.Commit) {
 			b.late = true // everything that a commit reaches was built before it
@@ -116,7 +129,7 @@ func (r Request) build(ctx context.Context, links []quarantine.Link, pending []l
 // newBuilder returns a builder that has built nothing yet. pending are the commits that stay as they are.
 func newBuilder(r Request, pending []ledger.Pair, onto gitops.OID, how treatment, now time.Time) *builder {
 	b := &builder{request: r, plan: r.Plan, onto: onto, on: onto, how: how, named: gitops.SetOf(r.Plan.Ledger.LeftOut()...), placed: map[gitops.OID]gitops.OID{}, now: now, done: map[gitops.OID]ledger.Pair{},
-		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]gitops.OID{}, former: map[gitops.OID]gitops.OID{}, outside: map[gitops.OID]bool{}, carried: map[gitops.OID]carried{}}
+		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]gitops.OID{}, former: map[gitops.OID]gitops.OID{}, outside: map[gitops.OID]bool{}, carried: map[gitops.OID]carried{}, begins: map[gitops.OID]gitops.OID{}}
 	for _, t := range r.Plan.Ledger.Tail { // no other inner commit may get one of these outer commits, which have notes and verdicts
 		b.taken[t.Outer], b.former[t.Inner] = t.Inner, t.Outer
 	}
@@ -253,10 +266,14 @@ func (b *builder) parents(l quarantine.Link) ([]gitops.OID, error) {
 		add(b.on, b.trees[b.on] != "" && b.on != b.onto)
 		inside = inside[min(1, len(inside)):]
 	}
-	for _, i := range inside {
+	for n, i := range inside {
 		p, ok := b.image(i)
 		if !ok {
 			return nil, &inner.Invalid{Reason: fmt.Sprintf("commit %s names the parent %s, which is not a commit of this workspace", l.Commit, i)}
+		}
+		if begin := b.begins[l.Commit]; begin != "" && n == 0 {
+			add(begin, true)
+			continue
 		}
 		add(p.Outer, b.trees[p.Outer] != "" && p.Outer != b.onto)
 	}

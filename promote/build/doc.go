@@ -15,6 +15,9 @@
 // its parent's tree without the changes of those commits. If the change does not apply there either, the commit needs them or takes them back.
 // Then the building stops, and the commit is set aside: [Conflict.Lacking].
 //
+// If a commit that was left out lands after all, it is on top of the landed commits that follow it inside, and their images still lack it. A side
+// branch that begins at one of those begins at the image of the former, if it conflicts otherwise.
+//
 // The trees of a plan are the agent's: they lack the user's changes, and have those of commits that were left out before. So a commit that is
 // built after one that waits is also merged with its own change alone, from the tree of its inner parent. If that conflicts, it is set aside, too.
 //
