@@ -1,6 +1,7 @@
 package promote_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -12,7 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 // userChanges are changes of the user, each a shell script. MINE stands for a content that must not get lost.
@@ -191,4 +194,36 @@ func shell(dir, script string) (string, error) {
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// TestResolveOfSideBehindOthers lets a side branch of the agent conflict with a commit of the user's while other commits wait for a review, so that it
+// cannot be merged yet. The next commands are those for these others.
+func TestResolveOfSideBehindOthers(t *testing.T) {
+	t.Parallel()
+	w := newWithReview(t)
+	w.commits("other", "other", "1\n")
+	w.commits("one", "one", "1\n")
+	w.cycle()
+	w.verdict(review.Approve, "", "one")
+	w.wantLanded("one")
+	w.mine("a", "mine\n")
+	w.agent("checkout", "-q", "-b", "s")
+	w.commits("side", "a", "agent\n")
+	w.agent("checkout", "-q", "main")
+	w.commits("two", "two", "2\n")
+	w.agent("merge", "-q", "-m", "merge", "s")
+	if o := w.cycle(); !o.Held(ledger.Conflict) || slices.Contains(o.Of(ledger.Conflict)[0].Next, hold.Resolve) {
+		t.Errorf("%+v", o)
+	}
+	_, _, err := w.engine.Resolve(t.Context())
+	if held, ok := errors.AsType[*hold.Error](err); !ok || !slices.Contains(held.Hold.Next, "git airlock review -p") {
+		t.Errorf("%+v", err)
+	}
+	w.verdict(review.Reject, "no", "other", "two")
+	w.cycle()
+	w.verdict(review.Approve, "", "side", "merge")
+	w.cycle()
+	if _, merging, err := w.engine.Resolve(t.Context()); err != nil || !merging {
+		t.Errorf("%t, %v, %s", merging, err, w.states())
+	}
 }

@@ -35,6 +35,9 @@ func (r Request) withAside(ctx context.Context, tail []ledger.Pair) (Built, erro
 	}
 	built := Built{Place: place, Pending: tail}
 	b, err := r.build(ctx, r.Plan.After(tail), tail, r.Onto, inPortions)
+	if err == nil && b.conflicts() {
+		b.stopped.Behind = true // nothing is built apart while there are commits to build on the branch
+	}
 	if err != nil || b.stopped != nil || b.late {
 		return b.result(built), err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/busy"
@@ -117,6 +118,9 @@ func Behind(holds []ledger.Hold) *ledger.Hold {
 		conflict.Message += fmt.Sprintf(" (%s: %s)", holds[other].Reason, holds[other].Message)
 		conflict.Next = holds[other].Next
 	}
-	conflict.Next = slices.DeleteFunc(slices.Clone(conflict.Next), func(next string) bool { return next == nameFirst || next == thenMerge })
+	conflict.Next = slices.DeleteFunc(slices.Clone(conflict.Next), func(next string) bool { return strings.HasPrefix(next, Resolve) })
+	if len(conflict.Next) == 0 {
+		conflict.Next = []string{"git airlock review", "git airlock visit"}
+	}
 	return &conflict
 }
