@@ -44,7 +44,7 @@ func (e *Engine) Resolve(ctx context.Context) (step gitops.OID, merging bool, er
 		return "", false, &hold.Error{Hold: e.Collision(ctx, collision.Paths)}
 	}
 	if err == nil && merging && !e.Repo.Dry {
-		err = land.StartMerge(ctx, e.Repo, request)
+		err = hold.StartMerge(ctx, e.Repo, request)
 	}
 	return step, merging, hold.Crashed(step, err)
 }
@@ -64,11 +64,7 @@ func (e *Engine) conflicting(ctx context.Context, f facts) (gitops.OID, error) {
 	if len(positions) > 0 {
 		return "", &hold.Error{Hold: positions[0]}
 	}
-	common, err := e.Repo.MergeBase(ctx, f.refs.tip, f.refs.pending)
-	if err != nil {
-		return "", err
-	}
-	steps, err := e.Repo.Steps(ctx, common, f.refs.pending)
+	steps, err := e.Repo.Steps(ctx, f.refs.tip, f.refs.pending)
 	if err != nil {
 		return "", err
 	}

@@ -115,7 +115,7 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 		built.Stopped[0].Remote = remote
 		return built, nil
 	}
-	built.Apart, built.Off = true, r.isOff(ctx, r.Plan.Last.Outer) && (b.apart != "" || r.isOff(ctx, b.onto))
+	built.Apart, built.Off = true, r.isOff(ctx, b.onto) || b.apart != "" && r.isOff(ctx, r.Plan.Last.Outer)
 	built.Stopped[0].Lacks = b.lacks
 	built.Stopped[0].Gone = b.onto == r.Plan.Last.Outer && r.onlyTakenOff(ctx)
 	return b.result(built), nil

@@ -57,7 +57,7 @@ type Built struct {
 	Stopped []Conflict    // why some commits were not built, or not on the branch
 	Same    bool          // the conflict of the last cycle still exists: nothing has changed
 	Late    bool          // merging took long, and the next cycle builds the rest
-	Off     bool          // the pending commits can bring back landed ones that the user took off the branch
+	Off     bool          // the pending commits can bring back commits that the user took off the branch
 }
 
 // Fresh is a new pair and the data for its note.
@@ -127,7 +127,7 @@ func (r Request) findSides(ctx context.Context, c *Conflict) error {
 	steps, err := r.Repo.Steps(ctx, r.Plan.Ledger.Base.Outer, r.Onto, c.Paths[:min(len(c.Paths), mostBlamed)]...)
 	users := func(id gitops.OID) bool { return !r.Plan.Ledger.HasOuter(id) }
 	c.Landed = len(steps) > 0 && !slices.ContainsFunc(steps, users)
-	c.Gone = c.Gone || c.Off && len(steps) == 0
+	c.Gone = c.Gone || c.Off && len(steps) == 0 && r.isOff(ctx, r.Plan.Last.Outer)
 	return err
 }
 
@@ -210,7 +210,7 @@ func (r Request) onPending(ctx context.Context, place gitops.OID, built Built) (
 	if place == onto {
 		how = theirsFirst
 	}
-	built.Off = (how == theirsFirst || r.isOff(ctx, place)) && r.isOff(ctx, r.Plan.Last.Outer)
+	built.Off = r.isOff(ctx, place) || how == theirsFirst && r.isOff(ctx, r.Plan.Last.Outer)
 	built.Stopped[0].Gone = place == r.Plan.Last.Outer && r.onlyTakenOff(ctx)
 	if built.Stopped[0].Lacks, err = r.pendingLacks(ctx, built.Pending, place); r.unreadable(ctx, err) {
 		return built, nil
@@ -238,7 +238,7 @@ func (r Request) onNoPlace(ctx context.Context, links []quarantine.Link, built B
 			return b.result(built), err
 		}
 	}
-	built.Off = r.isOff(ctx, r.Plan.Last.Outer)
+	built.Off = r.isOff(ctx, onto) || r.isOff(ctx, r.Plan.Last.Outer)
 	b, err := r.build(ctx, links, nil, onto, theirsFirst)
 	switch {
 	case r.unreadable(ctx, err):

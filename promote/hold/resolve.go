@@ -2,7 +2,9 @@ package hold
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,18 +35,60 @@ func CheckMerge(ctx context.Context, repo *gitops.Repository, request land.Landi
 	}
 	defer os.RemoveAll(scratch)
 	writing := quarantine.Writing(scratch, filepath.Join(repo.CommonDir, "objects"))
+	related, err := relate(ctx, repo, request, scratch)
+	if err != nil {
+		return err
+	}
 	apart := *repo
 	apart.Git = repo.With(writing...)
 	apart.Dry = false
 	budget := new(busy.Slow).Budget(limits.Time, false)
 	err = budget.Do(busy.Work{}, func(t *busy.Meter) (err error) {
-		request.New, _, err = apart.Bare().With(writing...).WithMemory(limits.Memory).Metered(t).MergeTree(ctx, request.Old, request.New)
+		git := apart.Bare().With(slices.Concat(writing, related)...).WithMemory(limits.Memory).Metered(t)
+		request.New, _, err = git.MergeTree(ctx, request.Old, request.New)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	return land.Check(ctx, &apart, request)
+}
+
+// StartMerge starts the merge that [CheckMerge] has checked, as [land.StartMerge] does.
+func StartMerge(ctx context.Context, repo *gitops.Repository, request land.Landing) error {
+	scratch, err := os.MkdirTemp(request.Dir, land.ScratchPrefix)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	related, err := relate(ctx, repo, request, scratch)
+	if err != nil {
+		return err
+	}
+	r := *repo
+	r.Git = repo.With(related...)
+	return land.StartMerge(ctx, &r, request)
+}
+
+// relate returns variables with which git finds the merge base of the two commits of a request if their histories have no commit in common: the
+// user has rewritten the root commit, so that the pending commits are built on the airlock's base, which the branch lacks. Without a merge base, git
+// refuses the merge, or takes each file that differs for a conflict. For git the branch's root commit then follows the base, so that the base's tree
+// is the one from which the changes of both sides count. The repository stays as it is. dir is a folder for a file that git reads.
+func relate(ctx context.Context, repo *gitops.Repository, request land.Landing, dir string) (env []string, err error) {
+	common, err := repo.MergeBase(ctx, request.Old, request.New)
+	if err != nil || common != "" {
+		return nil, err
+	}
+	root, err := repo.Output(ctx, "rev-list", "--first-parent", "--max-parents=0", string(request.Old), "--")
+	if err != nil {
+		return nil, err
+	}
+	users, err := os.ReadFile(filepath.Join(repo.CommonDir, "info", "grafts"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	name := filepath.Join(dir, "grafts") // GIT_GRAFT_FILE in git(1), "grafts" in gitrepository-layout(5)
+	return []string{"GIT_GRAFT_FILE=" + name}, os.WriteFile(name, fmt.Appendf(users, "\n%s %s\n", root, request.Begun), 0o600)
 }
 
 // staged returns an [Error] if the user's index differs from the tip of the branch. Then git merge does not start, also where the merge changes no
