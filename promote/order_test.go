@@ -50,7 +50,9 @@ func TestNewerCommitStays(t *testing.T) {
 		then       func(*world) // after all
 		landed     string
 		more       bool // the commit that takes D back also changes another line, which stays
+		six        bool // N does not make the change of D again, but another one of the same line
 	}{
+		"undone, other change": {first: undone, landed: "N", six: true},
 		"undone":               {first: undone, landed: "N"},
 		"undone and approved":  {first: undone, then: func(w *world) { w.verdict(review.Approve, "", "D") }, landed: "R D N"},
 		"undone, held, more":   {first: undone, back: recipe, then: accept, landed: "R N", more: true},
@@ -64,9 +66,9 @@ func TestNewerCommitStays(t *testing.T) {
 		"conflict and dropped": {with: "k", then: drop, landed: "N mine: k"},
 		"conflict, resolved":   {with: "k", then: resolve, landed: "R resolved D N mine: k"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		test := func(t *testing.T, between bool) {
 			t.Parallel()
-			w := newWorld(t, "sha1", tree{"f": plain(list(nil)), "k": plain("k\n")})
+			w, landed := newWorld(t, "sha1", tree{"f": plain(list(nil)), "k": plain("k\n")}), c.landed
 			if c.with == "k" {
 				w.mine("k", "mine\n")
 			}
@@ -83,24 +85,91 @@ func TestNewerCommitStays(t *testing.T) {
 			if commits("D", c.with); c.first != nil {
 				c.first(w)
 			}
+			if between {
+				w.commits("Z", "z", "z\n")
+				w.cycle()
+				landed = strings.NewReplacer("N R", "N R Z", "N", "N Z").Replace(landed)
+			}
 			if delete(lines, 5); c.more {
 				lines[10] = "TEN"
 			}
 			commits("R", c.back)
-			lines[5], lines[15] = "FIVE", "FIFTEEN"
+			lines[5], lines[15] = map[bool]string{false: "FIVE", true: "SIX"}[c.six], "FIFTEEN"
 			commits("N", "")
 			w.cycle()
 			if c.then != nil {
 				c.then(w)
 				w.cycle()
 			}
-			w.wantLanded(c.landed)
+			w.wantLanded(landed)
 			if got := w.git("show", "HEAD:f") + "\n"; got != list(lines) {
 				t.Errorf("the branch has\n%s\nwant\n%s\n%s", got, list(lines), w.git("log", "-p", "-U0"))
 			}
 			w.nothingLeft()
-		})
+		}
+		t.Run(name, func(t *testing.T) { test(t, false) })
+		t.Run(name+", after another landed", func(t *testing.T) { test(t, true) })
 	}
+}
+
+// TestNewerCommitStaysAfterSide is like [TestNewerCommitStays], and the commit that takes D back comes with a merge.
+func TestNewerCommitStaysAfterSide(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"f": plain(list(nil))})
+	lines := map[int]string{5: "FIVE"}
+	w.commits("D", "f", list(lines))
+	w.leave("undo", "D")
+	w.agent("checkout", "-q", "-b", "side")
+	w.agent("revert", "--no-edit", "HEAD")
+	w.agent("checkout", "-q", "main")
+	w.commits("Z", "z", "z\n")
+	w.cycle()
+	w.agent("merge", "-q", "--no-ff", "--no-edit", "side")
+	w.cycle()
+	lines[15] = "FIFTEEN"
+	w.commits("N", "f", list(lines))
+	for range 2 {
+		w.wantLanded("N Z")
+	}
+	if got := w.git("show", "HEAD:f") + "\n"; got != list(lines) {
+		t.Errorf("the branch has\n%s\nwant\n%s", got, list(lines))
+	}
+}
+
+// TestNewerCommitStaysAfterRemade is like [TestNewerCommitStays], with more commits that have not landed. Before the agent takes E back, it has made
+// the change of D again.
+func TestNewerCommitStaysAfterRemade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"f": plain(list(nil)), "k": plain("k\n")})
+	w.mine("k", "mine\n")
+	lines := map[int]string{}
+	commits := func(name string, line int, text string, more ...int) {
+		if lines[line] = text; text == "" {
+			delete(lines, line)
+		}
+		for _, line := range more {
+			lines[line] = name
+		}
+		w.commits(name, "f", list(lines))
+		w.cycle()
+	}
+	commits("D", 3, "THREE")
+	w.leave("undo", "D")
+	commits("E", 8, "EIGHT")
+	w.leave("undo", "E")
+	commits("F", 20, "TWENTY")
+	w.leave("undo", "F")
+	commits("Z", 3, "", 12)
+	commits("Y", 3, "THREE")
+	commits("R", 8, "")
+	commits("R2", 12, "TWELVE", 14)
+	commits("N", 8, "EIGHT", 18)
+	w.wantLanded("N R2 Y Z mine: k")
+	delete(lines, 20)
+	if got := w.git("show", "HEAD:f") + "\n"; got != list(lines) {
+		t.Errorf("the branch has\n%s\nwant\n%s", got, list(lines))
+	}
+	w.nothingLeft()
 }
 
 // TestRemadeFileStays is like [TestNewerCommitStays], with a file that the agent adds, removes and adds again.

@@ -10,7 +10,7 @@ import (
 )
 
 // checkNeeds stops the building at a commit that conflicts or changes nothing because the branch lacks commits that were left out when other
-// commits landed. The walk of a plan does not find such a commit: the inner trees that it uses have the changes of the commits left out.
+// commits landed. The walk of a plan does not find each such commit: the inner trees that it uses can have the changes of the commits left out.
 func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Commit, theirs, tree gitops.OID, parents []gitops.OID) error {
 	if len(parents) == 0 || b.stopped != nil && b.stopped.partly {
 		return nil // a root commit needs nothing
@@ -34,6 +34,13 @@ func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Co
 	left, err := b.leftOutBefore(ctx, l.Commit)
 	if err != nil || len(left) == 0 {
 		return err
+	}
+	if tree, differs := b.plan.Tree(b.diffBase(l)); differs && tree == base { // it can lack these changes already
+		m, err := b.request.Trees.Change(ctx, b.diffBase(l), l.Commit)
+		if err != nil {
+			return err
+		}
+		base, theirs = m.Base, m.Theirs
 	}
 	without, conflicts, err := b.request.Trees.withoutChanges(ctx, base, left)
 	if err != nil {

@@ -14,7 +14,7 @@
 // after the first one that waits, it merges three trees: the base is the tree of the commit's first parent, ours is the tree of
 // the commits that stand so far, and theirs is the commit's tree. If the merge is clean and not empty, the commit stands.
 // Otherwise it is blocked, and the walk goes on without it. The walk uses inner trees only, so that its result does not depend
-// on the user's commits.
+// on the user's commits. If commits were left out before F landed, the walk begins with the tree of F without their changes.
 //
 // The commits that stand are built first. The others are set aside: they are built on top of them, in the agent's order,
 // each with its own change. The ledger keeps the commits that were left out when others landed, so that they are still

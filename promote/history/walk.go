@@ -71,7 +71,10 @@ func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (wal
 	for id, absent := range p.Absent {
 		w.absent[id] = slices.DeleteFunc(slices.Clone(absent), p.first)
 	}
-	err := p.seed(ctx, &w, t)
+	err := p.seedLanded(ctx, &w, t)
+	if err == nil {
+		err = p.seed(ctx, &w, t)
+	}
 	if err == nil && len(p.behind) > 0 {
 		err = p.seedLine(ctx, &w, t)
 	}
@@ -111,6 +114,35 @@ func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (wal
 		w.absent.add(l, dropped || w.left[l.Commit]) // step may have left it out
 	}
 	return w, nil
+}
+
+// seedLanded computes the tree of the landed commit before the new ones, without the changes that the branch lacks. The changes of the new commits
+// count from it: one of them that takes such a change back is left out, and a newer one may make the change again. If the changes cannot be
+// taken out, the landed commit keeps its tree. The changes of commits before the newest mostWalked ones are not taken out.
+func (p *Plan) seedLanded(ctx context.Context, w *walked, t Trees) error {
+	lacks := gitops.SetOf(w.absent[p.found]...)
+	if len(lacks) == 0 || p.Since != p.found || p.Fork != "" || len(p.Supersedes) > 0 {
+		return nil
+	}
+	for _, l := range p.Line[max(0, len(p.Line)-mostWalked):] {
+		err := p.step(ctx, w, l, lacks[l.Commit], t)
+		if err == nil && len(l.Parents) == 0 && lacks[l.Commit] { // its change counts from the airlock's root
+			w.trees[l.Commit], err = t.Tree(ctx, p.Ledger.Base.Inner)
+		}
+		if err != nil {
+			return err
+		}
+		if !w.left[l.Commit] {
+			continue
+		}
+		delete(w.left, l.Commit)
+		delete(w.blocked, l.Commit)
+		if !slices.Contains(p.Absent[p.found], l.Commit) { // one of those may land now, but needs another one
+			delete(w.trees, l.Commit)
+			break
+		}
+	}
+	return nil
 }
 
 // seed computes the trees of the commits that were left out earlier if a commit that a merge brings begins at one of them. Those that are
