@@ -13,7 +13,7 @@ import (
 
 const (
 	// endPatience is how long a keeper may take to end before it is killed.
-	endPatience = 3 * time.Second
+	endPatience = 5 * time.Second
 	// firstPause and lastPause bound the time between two attempts to connect a network again.
 	firstPause, lastPause = 100 * time.Millisecond, 10 * time.Second
 )

@@ -270,6 +270,10 @@ func (e *Engine) obey(o control.Order) {
 		e.journal.Written(o.Written.Records, o.Written.Error == "")
 		e.changed() // the state does not have the connections of these records any more
 	}
+	if o.End {
+		e.Close()
+		e.journal.Close()
+	}
 	if o.Asked > 0 {
 		e.asked.Store(o.Asked)
 		e.changed()

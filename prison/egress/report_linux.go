@@ -19,6 +19,8 @@ const (
 	urgentEvery = 100 * time.Millisecond
 	// countedEvery is the minimum time if a request waits that a limit counts. The limit bounds their number.
 	countedEvery = 10 * time.Millisecond
+	// endEvery is the pause until an engine that ends looks again for the last records of its connections.
+	endEvery = 10 * time.Millisecond
 	// retryEvery is the pause until the holder is asked again whether it can write.
 	retryEvery = 500 * time.Millisecond
 	// gatherFor is how long records are gathered after others were written. The first one after a pause is written at once.
@@ -178,7 +180,7 @@ func rest() {
 	wire.Rest()
 }
 
-// reportRecords hands over records, and waits each time until the holder has written them.
+// reportRecords hands over records, and waits each time until the holder has written them. If the engine ends, it also reports the last one.
 func (e *Engine) reportRecords(send func(control.Report), written <-chan control.Written, gone <-chan struct{}) {
 	for {
 		records, unwritable := e.journal.Unwritten()
@@ -196,6 +198,11 @@ func (e *Engine) reportRecords(send func(control.Report), written <-chan control
 			if unwritable {
 				pause = retryEvery
 			}
+		case e.journal.Drained():
+			send(control.Report{Last: true})
+			return
+		case e.ctx.Err() != nil:
+			pause = endEvery
 		case e.journal.Counted():
 			pause = pending.SameRefusal
 		}

@@ -17,6 +17,8 @@ type writer struct {
 	last   atomic.Pointer[control.State]
 	orders chan control.Order
 	ends   chan struct{}
+	whole  chan []control.Record // gets all records with the last report, if it is not nil
+	all    []control.Record
 }
 
 func (w *writer) Send(v any, _ ...*os.File) error {
@@ -29,7 +31,11 @@ func (w *writer) Send(v any, _ ...*os.File) error {
 		w.orders <- control.Order{Stated: true}
 	}
 	if r.Write {
+		w.all = append(w.all, r.Records...)
 		w.orders <- control.Order{Written: &control.Written{Records: len(r.Records)}}
+	}
+	if r.Last {
+		w.whole <- w.all
 	}
 	return nil
 }
@@ -147,4 +153,43 @@ func TestStateHasUnwritten(t *testing.T) {
 	if s := e.state(); len(s.Flows) > 0 {
 		t.Errorf("after the record is written: %+v", s.Flows)
 	}
+}
+
+// TestEndHandsOver ends an engine with open connections and records that wait. The holder gets all records before the last report.
+func TestEndHandsOver(t *testing.T) {
+	e, s := join(t, Settings{World: &fakeWorld{serve: echo}, First: writable(control.Rules{Generation: 1, Learn: true})})
+	const connections, others = 20, 1000
+	for range connections {
+		c := mustDial(t, s, "evil.test", 22)
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range others {
+		e.journal.Add(control.Record{Kind: control.KindRequest, Name: "api.test"})
+	}
+	holder := &writer{orders: make(chan control.Order, 100), ends: make(chan struct{}), whole: make(chan []control.Record, 1)}
+	holder.orders <- control.Order{End: true}
+	ended := make(chan struct{})
+	go func() {
+		e.report(holder)
+		close(ended)
+	}()
+	flows, requests := 0, 0
+	for _, r := range <-holder.whole {
+		switch {
+		case r.Kind == control.KindFlow && r.Name == "evil.test" && r.Received == 1:
+			flows++
+		case r.Kind == control.KindRequest:
+			requests++
+		}
+	}
+	if flows != connections || requests < others-connections-1 {
+		t.Errorf("%d of %d connections, %d of %d requests", flows, connections, requests, others)
+	}
+	close(holder.ends)
+	<-ended
 }

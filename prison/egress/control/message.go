@@ -9,6 +9,8 @@ type Report struct {
 	// Write requests that the holder writes Records, which may be empty. The holder answers with [Order.Written].
 	Write   bool     `json:",omitempty"`
 	Records []Record `json:",omitempty"`
+	// Last is the answer to [Order.End]: no report comes after this one.
+	Last bool `json:",omitempty"`
 	// Authorities, if set, are for a successor of the network. The holder keeps them in memory only.
 	Authorities *Authorities `json:",omitempty"`
 	// Stale, if set, is the name of a credential whose value a server has refused. The holder reads the value again.
@@ -29,6 +31,8 @@ type Order struct {
 	Written *Written `json:",omitempty"`
 	// Stated is the answer to [Report.Answer].
 	Stated bool `json:",omitempty"`
+	// End ends all connections. The network then hands over its last records, and answers with [Report.Last].
+	End bool `json:",omitempty"`
 	// Asked is the number of a question that the next state answers, see [Ask].
 	Asked uint64 `json:",omitempty"`
 	// Authorities are those that the network's predecessor has reported last, if there was one.

@@ -22,6 +22,7 @@ const (
 	VerdictBegun  = "begun"  // an allowed connection that goes on
 	VerdictClosed = "closed" // an allowed connection that a change of rules, or a lockdown, ended
 	VerdictFailed = "failed" // allowed, but it failed: Reason says why
+	VerdictLost   = "lost"   // of an alarm: connections and requests before it may have no record
 )
 
 // Values of [Record.Reason] for a refusal by a rule that denies. In other refusals, [Record.Rule] may be a rule that allows, for example if

@@ -64,7 +64,7 @@ func (w *Writer) open() error {
 	w.file, w.size, w.seq, w.prev = f, end.size, end.seq, end.hash
 	if end.torn > 0 {
 		reason := fmt.Sprintf("removed %d bytes of a line that was not written completely", end.torn)
-		return w.Append(control.Record{Kind: control.KindAlarm, Reason: reason})
+		return w.Append(control.Record{Kind: control.KindAlarm, Verdict: control.VerdictLost, Reason: reason})
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ type Queue struct {
 
 	mu         sync.Mutex
 	unwritable bool // the ledger cannot be written, or Written was not called yet
+	closed     bool
 	pending    []control.Record
 	reserved   int // connections whose last record is not yet pending
 	// rare is how many of the pending records are rare. Beyond maxRare, more has one record for all of a kind.
@@ -96,7 +97,7 @@ func (q *Queue) tryAdmit() (freed <-chan struct{}, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.unwritable:
+	case q.unwritable, q.closed:
 		return nil, ErrUnrecorded
 	case q.full():
 		return q.freed, nil
@@ -179,6 +180,9 @@ func (q *Queue) Refuse(r control.Record) {
 	key := refusal{r.Proto, r.Name, r.Address, r.Reason, r.Method, r.Path, r.Port}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
 	if q.now().Sub(q.since) >= SameRefusal {
 		q.flush()
 	}
@@ -243,10 +247,26 @@ func (q *Queue) flush() {
 func (q *Queue) Unwritten() (records []control.Record, unwritable bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.now().Sub(q.since) >= SameRefusal {
+	if q.closed || q.now().Sub(q.since) >= SameRefusal {
 		q.flush()
 	}
 	return append([]control.Record(nil), q.pending[:min(len(q.pending), maxBatch)]...), q.unwritable
+}
+
+// Close makes the queue admit nothing any more. Earlier refusals are handed over without delay, and later ones are caused by the end.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.free()
+	q.signal()
+}
+
+// Drained reports whether the queue is closed, and all its records are written, also those of the connections that were admitted.
+func (q *Queue) Drained() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed && len(q.pending) == 0 && q.reserved == 0
 }
 
 // Ended returns the connections whose last records are not in the ledger yet.

@@ -175,3 +175,37 @@ func TestAdmissionWaits(t *testing.T) {
 		t.Error("a connection is admitted though the ledger cannot be written")
 	}
 }
+
+// TestClose closes a queue with a connection and a refusal that came again. It is drained when both have their last records.
+func TestClose(t *testing.T) {
+	q := New(func() time.Time { return time.Unix(1, 0) })
+	q.Written(0, true)
+	if err := q.Admit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		q.Refuse(control.Record{Kind: control.KindRefusal, Name: "evil.test"})
+	}
+	if q.Drained() {
+		t.Error("the queue is drained before it is closed")
+	}
+	q.Close()
+	q.Refuse(control.Record{Kind: control.KindRefusal, Name: "late.test"})
+	if q.Admit(t.Context()) == nil {
+		t.Error("a connection is admitted")
+	}
+	counts := map[string]int{}
+	for _, last := range []func(){func() {}, func() { q.End(control.Record{Name: "a.test"}) }} {
+		if last(); q.Drained() {
+			t.Errorf("drained after %v", counts)
+		}
+		records, _ := q.Unwritten()
+		for _, r := range records {
+			counts[r.Name] += max(1, r.Count)
+		}
+		q.Written(len(records), true)
+	}
+	if !q.Drained() || len(counts) != 2 || counts["evil.test"] != 3 || counts["a.test"] != 1 {
+		t.Errorf("drained: %v, %v", q.Drained(), counts)
+	}
+}

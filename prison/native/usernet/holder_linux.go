@@ -23,6 +23,8 @@ const (
 	reserved = 1024
 	// readPause is how long no value is read again after a value of a credential was read again.
 	readPause = 5 * time.Second
+	// lastPatience is how long a process that must end may take for its last records.
+	lastPatience = 2 * time.Second
 )
 
 // holder does the work that the process with the packets must not do: it reads the rules from a file, and writes the ledger and the
@@ -31,8 +33,10 @@ type holder struct {
 	dir, session string // the prison's folder and ID
 
 	mu     sync.Mutex
+	killed bool      // the ledger does not say yet that an earlier holder was killed
 	link   wire.Conn // to the process that carries packets now
 	linked bool      // link is open
+	last   chan bool // gets one value when the process has ended, or true if it has handed over its last records
 	rules  control.Rules
 	seen   fileID         // the version of the rules file that was read last
 	heard  fileID         // the version of the file with the last question
@@ -50,7 +54,7 @@ type holder struct {
 // newHolder returns the holder of a network. It goes on counting the uses of credentials where an earlier network ended.
 func newHolder(dir, session string, secrets []secret.Secret) *holder {
 	h := &holder{dir: dir, session: session, secrets: secrets, state: control.State{Asked: 1, Credentials: control.EarlierUses(dir)}}
-	control.EndState(dir) //nolint:errcheck // an earlier holder that was not killed has done this
+	h.killed = control.EndState(dir) == nil // an earlier holder that was not killed has done this
 	h.know()
 	return h
 }
@@ -74,7 +78,12 @@ func (h *holder) first() control.Order {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.read()
-	rules, written := h.rules, h.write(nil)
+	var lost []control.Record
+	if h.killed {
+		lost = append(lost, lostBefore("an earlier network was killed"))
+	}
+	rules, written := h.rules, h.write(lost)
+	h.killed = h.killed && written.Records == 0
 	return control.Order{Rules: &rules, Written: &written, Asked: h.asked, Authorities: h.authorities, Uses: h.state.Credentials, Values: h.values()}
 }
 
@@ -183,8 +192,10 @@ func (h *holder) read() {
 
 // serve handles the reports of a process until the process ends.
 func (h *holder) serve(c carrier) {
+	last := make(chan bool, 1)
+	defer offer(last, false)
 	h.mu.Lock()
-	h.link, h.linked = c.link, true
+	h.link, h.linked, h.last = c.link, true, last
 	h.state = control.State{PID: c.process.Pid, Since: time.Now().UTC(), Starts: h.state.Starts + 1, Asked: h.state.Asked, Generation: h.rules.Generation, Authorities: h.state.Authorities, Credentials: h.state.Credentials}
 	h.save()
 	h.mu.Unlock()
@@ -196,7 +207,40 @@ func (h *holder) serve(c carrier) {
 		}
 		wire.CloseAll(files)
 		h.handle(c.link, r)
+		if r.Last {
+			offer(last, true)
+		}
 	}
+}
+
+// offer sends a value over a channel that has room for one, unless an earlier value is there.
+func offer(to chan<- bool, value bool) {
+	select {
+	case to <- value:
+	default:
+	}
+}
+
+// finish makes the process end its connections, and waits until the ledger has its last records. The ledger has an alarm if some may be
+// missing.
+func (h *holder) finish() {
+	h.mu.Lock()
+	linked, last := h.linked, h.last
+	if linked {
+		h.link.Send(control.Order{End: true}) // serve notices if the process has ended
+	}
+	h.mu.Unlock()
+	if !linked {
+		return
+	}
+	select {
+	case whole := <-last:
+		if whole {
+			return
+		}
+	case <-time.After(lastPatience):
+	}
+	h.alarm("the process of the network has ended early")
 }
 
 // handle handles one report.
@@ -266,12 +310,19 @@ func (h *holder) save() {
 	control.WriteState(h.dir, s) //nolint:errcheck
 }
 
-// alarm records an event that the user should see: the process has ended.
+// lostBefore returns the alarm about an event that may have lost records.
+func lostBefore(event string) control.Record {
+	return control.Record{
+		Kind: control.KindAlarm, Verdict: control.VerdictLost, Time: time.Now().UTC(), Reason: event + "; its last connections may have no record",
+	}
+}
+
+// alarm records an event that the user should see: the process has ended, and its last records may be lost.
 func (h *holder) alarm(reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.linked = false
-	h.write([]control.Record{{Kind: control.KindAlarm, Time: time.Now().UTC(), Reason: reason}})
+	h.write([]control.Record{lostBefore(reason)})
 }
 
 // watch sends changed rules and new questions to the process, until done is closed.

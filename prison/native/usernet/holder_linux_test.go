@@ -210,6 +210,9 @@ func TestKilledHolder(t *testing.T) {
 		t.Errorf("the killed holder's network counts as running: %v", err)
 	}
 	h.first()
+	if lost := lostRecords(t, dir); len(lost) != 1 {
+		t.Errorf("the ledger says %q", lost)
+	}
 	h.recover()
 	if all := h.first().Values; len(all) != 1 || all["filed"] != "value" {
 		t.Errorf("values: %v", all)
@@ -224,5 +227,54 @@ func TestKilledHolder(t *testing.T) {
 	}
 	if s, err := control.ReadState(dir); err != nil || !s.Credentials[0].Known || !s.Credentials[1].Known {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// lostRecords returns the reasons of the records in a ledger that say that others may be missing.
+func lostRecords(t *testing.T, dir string) (reasons []string) {
+	t.Helper()
+	if _, err := ledger.Read(dir, func(r control.Record) bool {
+		if r.Verdict == control.VerdictLost {
+			reasons = append(reasons, r.Reason)
+		}
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return reasons
+}
+
+// TestLastRecords ends a holder whose process hands over its last records, or is killed before.
+func TestLastRecords(t *testing.T) {
+	for _, whole := range []bool{true, false} {
+		dir := t.TempDir()
+		h, network := linkedHolder(t, dir)
+		h.first()
+		h.linked = false
+		served := make(chan struct{})
+		go func() {
+			h.serve(carrier{link: h.link, process: &os.Process{Pid: 1}})
+			close(served)
+		}()
+		for linked := false; !linked; time.Sleep(time.Millisecond) {
+			h.mu.Lock()
+			linked = h.linked
+			h.mu.Unlock()
+		}
+		go func() {
+			var o control.Order
+			network.Recv(&o)
+			if whole && o.End {
+				network.Send(control.Report{Write: true, Records: []control.Record{{Kind: control.KindFlow, Name: "a.test"}}})
+				network.Send(control.Report{Last: true})
+			}
+			network.Close()
+		}()
+		h.finish()
+		<-served
+		h.end()
+		if lost := lostRecords(t, dir); len(lost) != map[bool]int{false: 1}[whole] {
+			t.Errorf("handed over: %v, %q", whole, lost)
+		}
 	}
 }

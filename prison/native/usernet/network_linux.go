@@ -294,6 +294,7 @@ func (n *Network) End() {
 	current := n.current
 	n.mu.Unlock()
 	if current.process != nil {
+		n.held.finish()
 		current.link.Close()
 		late := time.AfterFunc(time.Second, func() { current.process.Kill() })
 		defer late.Stop()

@@ -100,19 +100,26 @@ func (n Notes) ask(ctx context.Context, last control.State) (control.State, erro
 }
 
 // Fetched lists the hosts that sent something and that no rule names, from the records after one number up to another, and from connections
-// that have no record until their end. It also lists records that cannot be read, because they may be about such a host.
+// that have no record until their end. It also lists records that cannot be read or may be lost, because they may be about such a host.
 func (n Notes) Fetched(after, upTo uint64, open []promoted.Connection) (found []string) {
-	all, unnamed := uint64(0), window{reached: map[string]*noted{}}
+	all, lost, unnamed := uint64(0), "", window{reached: map[string]*noted{}}
 	add := func(r control.Record) {
-		if all++; r.Rule == "" && r.Received > 0 && r.Kind != control.KindRefusal {
+		all++
+		if r.Verdict == control.VerdictLost {
+			lost = r.Reason
+		}
+		if r.Rule == "" && r.Received > 0 && r.Kind != control.KindRefusal {
 			unnamed.add(r)
 		}
 	}
 	if err := ledger.Range(n.Dir, after, upTo, add); err != nil {
 		found = append(found, "the record of the network cannot be read: "+err.Error())
 	}
-	if lost := upTo - after - all; lost > 0 {
-		found = append(found, fmt.Sprintf("%d records of the network are lost", lost))
+	if missing := upTo - after - all; missing > 0 {
+		found = append(found, fmt.Sprintf("%d records of the network are lost", missing))
+	}
+	if lost != "" {
+		found = append(found, "records of the network may be lost: "+gitops.Text(lost).String())
 	}
 	for _, c := range open {
 		if c.Ended && !c.Named && c.Received > 0 && unnamed.reached[c.Host] == nil {

@@ -106,7 +106,8 @@ func TestFetched(t *testing.T) {
 	silent.Name, silent.Received = "silent.test", 0
 	failed.Name, failed.Verdict, failed.Received = "down.test", control.VerdictFailed, 0
 	address.Name, address.Address = "", "192.0.2.7"
-	if err := w.Append(named, silent, failed, control.Record{Kind: control.KindPolicy, Rule: "generation 2"}, unnamed, address, unnamed); err != nil {
+	killed := control.Record{Kind: control.KindAlarm, Verdict: control.VerdictLost, Reason: "killed"}
+	if err := w.Append(named, silent, failed, control.Record{Kind: control.KindPolicy, Rule: "generation 2"}, unnamed, address, unnamed, killed, killed); err != nil {
 		t.Fatal(err)
 	}
 	flows := []control.Flow{{Name: "files.test", Port: 443, Rule: "files.test"}, {Name: "open.test", Port: 80},
@@ -125,7 +126,8 @@ func TestFetched(t *testing.T) {
 	}{
 		{0, 4, []string{open}},
 		{0, 7, []string{"something came from wide.test:443, which no rule names", "something came from 192.0.2.7:443, which no rule names", open}},
-		{7, 9, []string{"2 records of the network are lost", open}},
+		{7, 9, []string{"records of the network may be lost: killed", open}},
+		{9, 11, []string{"2 records of the network are lost", open}},
 	} {
 		if got := n.Fetched(c.after, c.upTo, connections); !slices.Equal(got, c.want) {
 			t.Errorf("%d-%d: %q, want %q", c.after, c.upTo, got, c.want)
