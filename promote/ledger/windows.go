@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -36,7 +37,7 @@ type Connection struct {
 	Ended    bool   `json:"ended,omitempty"`
 }
 
-// keptOpen bounds the connections that are kept for each part of the record.
+// keptOpen bounds the connections that are kept for each part of the record. Those that no rule names are kept first.
 const keptOpen = 100
 
 // Window is the part of the record of a prison's network that belongs to an inner commit: the entries after one number
@@ -116,14 +117,15 @@ func (w *Windows) Notes(changes []quarantine.Note, removals bool) (notes []quara
 	return notes
 }
 
-// Fetched returns, for each inner commit, what [Egress.Fetched] lists for its window.
+// Fetched returns, for each inner commit, what [Egress.Fetched] lists for its window, with the connections that were open when the window was
+// made: their records come later.
 func (w *Windows) Fetched(pairs []Pair) map[gitops.OID][]string {
 	fetched, of := map[gitops.OID][]string{}, map[Window][]string{}
 	for _, p := range pairs {
 		window := w.of(p.Inner)
 		part := Window{After: window.After, UpTo: window.UpTo}
 		if _, known := of[part]; !known {
-			of[part] = w.record.Fetched(part.After, part.UpTo, w.open)
+			of[part] = w.record.Fetched(part.After, part.UpTo, w.Open[window.part()])
 			if w.unread != nil {
 				of[part] = append(of[part], "the open connections are not known: "+w.unread.Error())
 			}
@@ -150,10 +152,20 @@ func (w *Windows) of(inner gitops.OID) Window {
 		window = Window{Inner: inner, After: w.end, UpTo: max(w.end, w.newest)}
 		w.Pending, w.known[inner] = append(w.Pending, window), window
 		if len(w.open) > 0 {
-			w.Open[window.part()] = w.open[:min(len(w.open), keptOpen)]
+			open := slices.Clone(w.open)
+			slices.SortStableFunc(open, func(a, b Connection) int { return cmp.Compare(unnamed(b), unnamed(a)) })
+			w.Open[window.part()] = open[:min(len(open), keptOpen)]
 		}
 	}
 	return window
+}
+
+// unnamed returns 1 for a connection that no rule names, and 0 for others.
+func unnamed(c Connection) int {
+	if c.Named {
+		return 0
+	}
+	return 1
 }
 
 // Save writes the windows, so that a commit that is built again keeps its window.
