@@ -62,7 +62,7 @@ const advance = `old=$1 new=$2 WRITTEN=
 dir=$GIT_DIR
 lock=$dir/index.lock next=$dir/index.$$ held=
 export old new WRITTEN STAGE=$next.stage
-g() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.untrackedCache=false -c core.splitIndex=false --literal-pathspecs "$@"; }
+g() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.untrackedCache=false -c core.splitIndex=false -c core.quotePath=true --literal-pathspecs "$@"; }
 end() { rm -rf "$next" "$next".* ${held:+"$lock"}; exit "$1"; }
 # hold locks the index. It fails if the index is locked.
 hold() { echo "$new $$ staging" >"$next.lock" && ln "$next.lock" "$lock" 2>/dev/null && held=1 && rm -f "$next.lock"; }
@@ -70,20 +70,35 @@ hold() { echo "$new $$ staging" >"$next.lock" && ln "$next.lock" "$lock" 2>/dev/
 # content of files that are not older than the index, so the copy must not be newer than the index.
 take() { : >"$next.time" && touch -r "$dir/index" "$next.time" && cat <"$dir/index" >"$1" && touch -r "$next.time" "$1"; }
 cd "$GIT_WORK_TREE" || exit 1
-changed() { g diff-tree -r -z --no-renames --no-ext-diff --ignore-submodules=none --name-only "$@" "$old" "$new"; }
+changed() { g diff-tree -r --no-renames --no-ext-diff --ignore-submodules=none --name-only "$@" "$old" "$new"; }
+# skipped lists the files of an index with the mark skip-worktree, such as those outside a sparse checkout, in lines as git quotes them.
+skipped() { GIT_INDEX_FILE=$1 g ls-files -t | sed -n 's/^S //p'; }
+# unmark removes that mark from the changed files that exist. Git does not compare nor write files with the mark.
+unmark() {
+	skipped "$1" >"$next.skipped"
+	: >"$next.marked"
+	[ -s "$next.skipped" ] || return 0
+	changed | grep -xFf "$next.skipped" >"$next.marked"
+	GIT_INDEX_FILE=$1 g update-index --no-skip-worktree --stdin <"$next.marked" || return 1
+	GIT_INDEX_FILE=$1 g ls-files --deleted | grep -xFf "$next.marked" | GIT_INDEX_FILE=$1 g update-index --skip-worktree --stdin
+}
+# mark gives the mark back to the files that the new index has.
+mark() {
+	[ ! -s "$next.marked" ] || GIT_INDEX_FILE=$next g ls-files | grep -xFf "$next.marked" | GIT_INDEX_FILE=$next g update-index --skip-worktree --stdin
+}
 ` + operation + `
 onmain() { [ "$(g symbolic-ref -q HEAD)" = refs/heads/main ]; }
 at() { [ "$(g rev-parse -q --verify refs/heads/main)" = "$1" ]; }
 # obstacles lists the files at the paths of new files, and those in the place of their folders, which the old commit may have as a folder. Git lists
 # no files in the folder of a submodule, nor anything named .git, so a folder with such files is listed itself.
 obstacles() {
-	changed --diff-filter=DT | xargs -0 -r sh -c 'for p; do
+	changed -z --diff-filter=DT | xargs -0 -r sh -c 'for p; do
 		[ -d "$p" ] && [ ! -L "$p" ] && [ "$(git cat-file -t "$old:$p" 2>/dev/null)" != blob ] || continue
 		to=$p
 		until git rev-parse -q --verify "$new:$to" >/dev/null; do case $to in */*) to=${to%/*} ;; *) continue 2 ;; esac; done
 		[ "$(git cat-file -t "$new:$to" 2>/dev/null)" = tree ] || [ -z "$(find "./$p" ! -type d 2>&1 | head -c 1)" ] || printf "%s\0" "$p"
 	done' sh
-	changed --diff-filter=A | xargs -0 -r sh -c 'for p; do
+	changed -z --diff-filter=A | xargs -0 -r sh -c 'for p; do
 		if [ -d "$p" ] && [ ! -L "$p" ]; then
 			git --literal-pathspecs ls-files -z --others -- "$p"
 			[ -z "$(find "./$p" -name .git 2>&1 | head -c 1)" ] || printf "%s\0" "$p"
@@ -97,17 +112,21 @@ obstacles() {
 		done
 	done' sh
 }
-# stage writes the new files elsewhere, to be renamed, so that none is ever there in part.
-stage() { changed --diff-filter=d | GIT_INDEX_FILE=$next g checkout-index -q -z --stdin --prefix="$STAGE/"; }
+# stage writes the new files elsewhere, to be renamed, so that none is ever there in part. It leaves out those that stay outside a sparse checkout.
+stage() {
+	skipped "$next" >"$next.skipped"
+	if [ -s "$next.skipped" ]; then changed --diff-filter=d | grep -vxFf "$next.skipped"; else changed --diff-filter=d; fi |
+		GIT_INDEX_FILE=$next g checkout-index -q --stdin --prefix="$STAGE/"
+}
 # write changes the files, the index and main. A submodule is a folder, which stays if there is one. The folder that a file replaces has no files:
 # see obstacles.
 write() {
 	echo "$new $$" >"$next.lock" && mv -f "$next.lock" "$lock" || return 1
-	changed --diff-filter=D | xargs -0 -r sh -c 'for p; do
+	changed -z --diff-filter=D | xargs -0 -r sh -c 'for p; do
 		if [ -d "$p" ] && [ ! -L "$p" ]; then rmdir -- "$p" 2>/dev/null; else rm -f -- "$p"; fi
 		while case $p in */*) p=${p%/*} ;; *) false ;; esac; do rmdir -- "$p" 2>/dev/null || break; done
 	done' sh
-	changed --diff-filter=d | xargs -0 -r sh -c 'for p; do
+	changed -z --diff-filter=d | xargs -0 -r sh -c 'for p; do
 		[ -e "$STAGE/$p" ] || [ -L "$STAGE/$p" ] || continue
 		case $p in */*) [ -d "${p%/*}" ] || mkdir -p -- "${p%/*}" ;; esac
 		[ -d "$STAGE/$p" ] && [ ! -L "$STAGE/$p" ] && module=1 || module=
@@ -116,7 +135,7 @@ write() {
 			find "./$p" -depth -type d -exec rmdir {} +
 		elif [ "$module" ] || [ -L "$p" ]; then rm -f -- "$p"; fi && mv -f -- "$STAGE/$p" "$p" || exit 255
 	done' sh || return 1
-	cp -p "$next" "$next.done" && mv -f "$next.done" "$dir/index" && g update-ref -m 'pull: Fast-forward' refs/heads/main "$new" "$old" || return 1
+	mark && cp -p "$next" "$next.done" && mv -f "$next.done" "$dir/index" && g update-ref -m 'pull: Fast-forward' refs/heads/main "$new" "$old" || return 1
 	# A refreshed index only saves the agent's git time.
 	GIT_INDEX_FILE=$next g update-index -q --refresh >/dev/null
 	mv -f "$next" "$dir/index"
@@ -138,7 +157,7 @@ seen=
 # unchanged are compared as well, and keep the mark.
 ready() {
 	take "$next.now" && now=$(g hash-object --no-filters -- "$next.now") || end 1
-	[ "$now" = "$seen" ] || { mv -f "$next.now" "$next.taken" && seen=$now; } || end 1
+	[ "$now" = "$seen" ] || { mv -f "$next.now" "$next.taken" && unmark "$next.taken" && seen=$now; } || end 1
 	GIT_INDEX_FILE=$next.taken g update-index -q --refresh >/dev/null
 	GIT_INDEX_FILE=$next.taken g diff-index -z --cached --name-only "$old" >"$next.files" || end 1
 	none 46
@@ -190,14 +209,14 @@ WRITTEN=1
 # own lists the existing files at the given paths that differ from a commit.
 own() {
 	GIT_INDEX_FILE=$next.own g read-tree "$1" && GIT_INDEX_FILE=$next.own g update-index -q --refresh >/dev/null
-	changed --diff-filter="$2" | GIT_INDEX_FILE=$next.own xargs -0 -r git -c core.fsmonitor=false --literal-pathspecs diff-files --name-only --diff-filter=d --
+	changed -z --diff-filter="$2" | GIT_INDEX_FILE=$next.own xargs -0 -r git -c core.fsmonitor=false --literal-pathspecs diff-files --name-only --diff-filter=d --
 	rm -f "$next.own"
 }
 own "$old" MT >"$next.old"
 own "$new" MT >"$next.new"
 { obstacles; own "$new" A; own "$old" D; grep -Fxf "$next.new" "$next.old"; } >"$next.files"
 if [ -s "$next.files" ]; then end 42; fi
-take "$next" && GIT_INDEX_FILE=$next g read-tree --reset "$new" && stage && write && end 0
+take "$next" && unmark "$next" && GIT_INDEX_FILE=$next g read-tree --reset "$new" && stage && write && end 0
 at "$new" && end 0
 end 42
 `

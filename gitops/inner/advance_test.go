@@ -130,6 +130,29 @@ func TestAdvanceKeepsWork(t *testing.T) {
 	}
 }
 
+// TestAdvanceSparse moves main in a sparse checkout, and with marks of the same kind on single files. The files that are not there stay away.
+func TestAdvanceSparse(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, before, after string }{
+		{"sparse", "git sparse-checkout set --no-cone '/*' '!/d/' '!/k/' '!/mod' '!/od*'", `test ! -e d; test ! -e k/old; test ! -e mod; test ! -e od*; test "$(cat f)" = 2; git ls-files -t mod k/old | grep -c "^S " | grep 2`},
+		{"sparse with folders", "git sparse-checkout set --cone --sparse-index k", `test ! -e d; test ! -e f/inner; test "$(cat k/new mod)" = "$(printf "k\n2")"`},
+		{"marked", "git update-index --skip-worktree mod gone link same", `test "$(cat mod)" = 2; test ! -e gone; git ls-files -t mod link same | grep -c "^S " | grep 3`},
+		{"marked, with another time", "git update-index --skip-worktree mod gone; touch -d 2001-01-01 mod gone", `test "$(cat mod)" = 2; test ! -e gone; git ls-files -t mod | grep "^S "`},
+		{"marked and removed", "git update-index --skip-worktree mod gone; rm mod gone", `test ! -e mod; test ! -e gone; git ls-files -t mod | grep "^S "`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPulled(t)
+			p.sh(c.before)
+			if err := p.workspace("").Advance(t.Context(), p.old, p.new); err != nil {
+				t.Fatal(err)
+			}
+			p.at(p.new)
+			p.sh(c.after)
+		})
+	}
+}
+
 // TestAdvanceRefuses checks that nothing changes if something is in the way.
 func TestAdvanceRefuses(t *testing.T) {
 	t.Parallel()
@@ -148,6 +171,8 @@ func TestAdvanceRefuses(t *testing.T) {
 		{"edited with the same size", "echo 3 >mod", Uncommitted, "mod"},
 		{"edited, and assumed to be unchanged", "git update-index --assume-unchanged mod; echo edit >>mod", Uncommitted, "mod"},
 		{"another mode", "chmod +x gone", Uncommitted, "gone"},
+		{"edited, and not checked out", "git update-index --skip-worktree mod; echo edit >>mod", Uncommitted, "mod"},
+		{"edited, of those that go, and not checked out", "git update-index --skip-worktree gone; echo edit >>gone", Uncommitted, "gone"},
 		{"removed", "rm mod", Uncommitted, "mod"},
 		{"removed with its folder", "rm -r d", Uncommitted, "d/e/gone"},
 		{"replaced by a folder", "rm mod; mkdir mod; echo mine >mod/in", Uncommitted, "mod"},
