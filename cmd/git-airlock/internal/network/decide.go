@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/request"
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Target is a host and a port that a prison may want to reach.
@@ -198,11 +199,29 @@ func StillReached(rules Rules, denial control.Rule) string {
 	case err != nil || !parsed.IsName():
 		return ""
 	case rules.Open:
-		return "other ports of " + denial.Text + ", and its addresses without the name"
+		return "other ports of " + denial.Text + ", and its addresses without the name or by another name"
 	case rules.Learn:
 		return "other ports of " + denial.Text
 	}
 	return ""
+}
+
+// mostNamed is how many rules [Rules.DeniedByName] names.
+const mostNamed = 5
+
+// DeniedByName returns a sentence on the denials of an open network that hold only for a name, or nothing if there are none.
+func (rules Rules) DeniedByName(now time.Time) []string {
+	var names []string
+	for _, r := range rules.Deny {
+		if rules.Open && !r.Ended(now) && StillReached(rules, r) != "" {
+			names = append(names, r.Text)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{"an open network refuses some hosts by name only (" + words.List(words.Unique(names), mostNamed) +
+		"): their other ports are still reached, and their addresses without the name or by another name"}
 }
 
 // Opaque reports whether the network cannot see the contents of what a rule allows, see [egress.Policy.Opaque].

@@ -50,7 +50,7 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 	if c.rules, err = network.Compile(ctx, s.Repo, s.Config, c.kept(), c.Rules); err != nil {
 		return err
 	}
-	for _, warning := range network.Warnings(c.rules.Allow) {
+	for _, warning := range append(network.Warnings(c.rules.Allow), network.Rules{Rules: c.rules, Open: c.Isolation.Network == prison.NetworkOpen.String()}.DeniedByName(s.Now())...) {
 		s.Report.Say("%s", gitops.Text(warning))
 	}
 	if c.Isolation.Network == prison.NetworkOpen.String() && len(c.rules.Credentials) > 0 {

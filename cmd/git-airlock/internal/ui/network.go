@@ -29,6 +29,7 @@ type NetworkDocument struct {
 	Refused    uint64        `json:"refused"`
 	Refusals   []Refused     `json:"refusals"`
 	Failure    string        `json:"failure,omitempty"`
+	Weaker     []string      `json:"-"` // sentences on what the rules do not refuse
 
 	MoreRefusals int `json:"more_refusals"` // further refused hosts
 
@@ -242,6 +243,9 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 	p.failingProxy(d.FailingProxy)
 	for _, r := range d.Deny {
 		p.line("deny", "%s", r.text(now))
+	}
+	for _, weaker := range d.Weaker {
+		p.line("weaker", "%s", gitops.Text(weaker))
 	}
 	for _, r := range d.Allow {
 		p.line("allow", "%s", r.text(now))

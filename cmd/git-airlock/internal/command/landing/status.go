@@ -110,6 +110,9 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 	for _, w := range r.Isolation.Weaker {
 		d.Isolation.Weaker = append(d.Isolation.Weaker, w.Text)
 	}
+	for _, sentence := range s.Refusals.Rules.DeniedByName(ui.Now()) {
+		d.Isolation.Weaker = append(d.Isolation.Weaker, gitops.Text(sentence).String())
+	}
 	if c := s.Command; c != nil {
 		d.Command = &ui.Command{Argv: c.Argv, State: "running"}
 		if c.Exited {

@@ -72,7 +72,7 @@ func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused)
 		Version: ui.DocumentVersion, Network: r.Isolation.Network, Running: n.Runs, Generation: n.Rules.Generation, InForce: n.State.Generation,
 		Lockdown: n.Rules.Lockdown, Learn: n.Rules.Learn, Proxy: n.Rules.Proxy, Allow: networkRules(rules, n.Rules.Allow, true), Deny: networkRules(rules, n.Rules.Deny, false),
 		Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: cmdline.Credentials(n.Rules, n.State.Credentials),
-		Failure: n.State.Error, FailingProxy: cmdline.FailingProxy(n.Rules.Proxy, n.State.Proxy),
+		Failure: n.State.Error, FailingProxy: cmdline.FailingProxy(n.Rules.Proxy, n.State.Proxy), Weaker: rules.DeniedByName(ui.Now()),
 	}
 	if n.State.Ledger != "" {
 		d.Failure = n.State.Ledger
