@@ -46,11 +46,32 @@ func Offered(ctx context.Context, r *gitops.Repository, remote string, mine []st
 	return o, nil
 }
 
-// Fetch creates refs with the values that they have in a remote.
-func Fetch(ctx context.Context, r *gitops.Repository, remote string, refs []string) error {
+// Fetch creates refs with the values that they have in a remote. It removes those that are not commits, and returns them: a remote lists its refs
+// without the types of their objects.
+func Fetch(ctx context.Context, r *gitops.Repository, remote string, refs []string) (left []string, err error) {
 	var specs []string
 	for _, ref := range refs {
 		specs = append(specs, ref+":"+ref)
 	}
-	return r.FetchRefs(ctx, remote, specs)
+	if err := r.FetchRefs(ctx, remote, specs); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	call := gitops.Call{Args: []string{"for-each-ref", "--format=%(objecttype) %(objectname) %(refname)", record.RefPrefix}, Stdout: &out}
+	if err := r.Look(ctx, call); err != nil {
+		return nil, err
+	}
+	fetched := gitops.SetOf(refs...)
+	var removals []gitops.RefUpdate
+	for line := range strings.Lines(out.String()) {
+		fields := strings.Fields(line)
+		if fields[0] != "commit" && fetched[fields[2]] {
+			left = append(left, fields[2])
+			removals = append(removals, gitops.RefUpdate{Ref: fields[2], Old: gitops.OID(fields[1])})
+		}
+	}
+	if len(left) == 0 {
+		return nil, nil
+	}
+	return left, r.UpdateRefs(ctx, "airlock: not a record", removals...)
 }

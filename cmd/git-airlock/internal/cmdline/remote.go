@@ -91,6 +91,13 @@ func rejectedIn(porcelain string) (refs []string) {
 	return refs
 }
 
+// sayLeft reports refs of a remote that were left out, and why.
+func sayLeft(s *session.Session, refs []string, why string) {
+	if n := len(refs); n > 0 {
+		s.Report.Say("left out: %s that cannot be records%s; the first is %s", words.Count(n, "ref"), why, gitops.Text(refs[0]))
+	}
+}
+
 // FetchRuns fetches the records that a remote has and this repository has not, and prints the command.
 func FetchRuns(c *cli.Context, s *session.Session, remote string) error {
 	here, err := s.Store.List()
@@ -106,10 +113,7 @@ func FetchRuns(c *cli.Context, s *session.Session, remote string) error {
 	if err != nil {
 		return RemoteError(err, next)
 	}
-	if n := len(offer.Left); n > 0 {
-		s.Report.Say("left out: %s that cannot be records, that other commits have here, or that are of an airlock here; the first is %s",
-			words.Count(n, "ref"), gitops.Text(offer.Left[0]))
-	}
+	sayLeft(s, offer.Left, ", that other commits have here, or that are of an airlock here")
 	if len(offer.New) == 0 {
 		s.Report.Say("the remote has no new records")
 		return nil
@@ -118,9 +122,11 @@ func FetchRuns(c *cli.Context, s *session.Session, remote string) error {
 	if s.Dry {
 		return nil
 	}
-	if err := store.Fetch(c.Context, s.Repo, remote, offer.New); err != nil {
+	left, err := store.Fetch(c.Context, s.Repo, remote, offer.New)
+	if err != nil {
 		return RemoteError(err, next)
 	}
+	sayLeft(s, left, ", because they are not commits")
 	store.PackRefs(c.Context, s.Repo)
 	return nil
 }
