@@ -14,7 +14,7 @@ import (
 // English, since git runs in the C locale.
 
 // An agent chooses names of files and refs, and git's messages contain these. So a text counts only where git puts no such name: an error of the
-// machine at the end of a line, and any other message at its beginning.
+// machine at the end of a message, and any other message at its beginning. A name can have several lines, and then ends a line, but no message.
 
 // ofMachine are git's messages for errors of the machine. Git reports them in no other way.
 var ofMachine = map[syscall.Errno][]string{
@@ -26,10 +26,11 @@ var ofMachine = map[syscall.Errno][]string{
 	syscall.EIO:    {": Input/output error"},
 }
 
-// ends reports whether a line that git wrote ends with one of the texts.
+// ends reports whether a message of git ends with one of the texts: a line after which another message begins, or none.
 func (e *Error) ends(texts ...string) bool {
-	return slices.ContainsFunc(e.Lines, func(line string) bool {
-		return slices.ContainsFunc(texts, func(text string) bool { return strings.HasSuffix(line, text) })
+	all, after := strings.Join(e.Lines, "\n")+"\n\n", []string{"\n", "error: ", "fatal: ", "warning: "}
+	return slices.ContainsFunc(texts, func(text string) bool {
+		return slices.ContainsFunc(after, func(next string) bool { return strings.Contains(all, text+"\n"+next) })
 	})
 }
 
@@ -70,11 +71,10 @@ func OutOfMemory(e *Error) bool {
 // lockInTheWay returns the lock that git could not take because it exists already, or nothing. Git names only a ref before it, which has no space.
 func lockInTheWay(e *Error) string {
 	_, rest, _ := strings.Cut(e.Said(), "Unable to create '")
-	file, _, there := strings.Cut(rest, ".lock': File exists")
-	if !there {
-		return ""
+	if file, _, there := strings.Cut(rest, ".lock': File exists"); there {
+		return file + ".lock"
 	}
-	return file + ".lock"
+	return ""
 }
 
 // smudgeFailed is git's last line after a filter has failed that is required.

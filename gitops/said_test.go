@@ -3,6 +3,7 @@ package gitops
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -24,6 +25,8 @@ func TestErrorsOfMachine(t *testing.T) {
 		{line: "error: unable to create file Permission denied/Out of memory: File name too long", uncreated: true},
 		{line: "error: unable to create symlink Read-only file system: No such file or directory", uncreated: true},
 		{line: "error: invalid path 'Input/output error'", uncreated: true},
+		{line: "error: unable to create file x: No space left on device\ny: File name too long", uncreated: true},
+		{line: "error: unable to create file a: File name too long\nerror: unable to create file b: No space left on device\nfatal: c", errno: syscall.ENOSPC},
 		{line: "fatal: unable to create file a: smudge filter b failed"},
 		{line: "fatal: No space left on device.bin: smudge filter b failed"},
 		{line: "fatal: Out of memory: smudge filter b failed"},
@@ -31,7 +34,7 @@ func TestErrorsOfMachine(t *testing.T) {
 		{line: "fatal: deflateInit: out of memory (no message)", memory: true},
 		{line: "error: cannot fork() for a: Cannot allocate memory", memory: true},
 	} {
-		err := &Error{Args: []string{"checkout-index"}, Lines: []string{"", c.line}}
+		err := &Error{Args: []string{"checkout-index"}, Lines: append([]string{""}, strings.Split(c.line, "\n")...)}
 		for errno := range ofMachine {
 			if got, want := errors.Is(fmt.Errorf("step: %w", err), errno), errno == c.errno; got != want {
 				t.Errorf("%s: %v: %v, want %v", c.line, errno, got, want)
