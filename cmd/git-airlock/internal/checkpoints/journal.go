@@ -117,7 +117,7 @@ func (k Keeper) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return k.keepStill(ctx, runs, j.To, func(w *still) error {
+	return k.keepStill(ctx, runs, Restore{Number: j.To, Scope: resident.Texts(j.Scope), KeepNew: j.KeepNew}, func(w *still) error {
 		if j.Phase != changing {
 			return nil
 		}

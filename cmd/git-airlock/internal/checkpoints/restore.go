@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints/resident"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
@@ -28,12 +29,38 @@ type Restore struct {
 	Show func(write, remove []string) error
 }
 
-// Command returns the command that restores a checkpoint. With freeze it works while the prison runs, too.
+// Command returns the command that restores a checkpoint as a whole. With freeze it works while the prison runs, too.
 func Command(number int, freeze bool) string {
-	if freeze {
-		return fmt.Sprintf("git airlock checkpoint restore --freeze %d", number)
+	return Restore{Number: number, Freeze: freeze}.command()
+}
+
+// command returns the command that makes the restore.
+func (o Restore) command() string {
+	if o.Freeze {
+		return o.with(" --freeze")
 	}
-	return fmt.Sprintf("git airlock checkpoint restore %d", number)
+	return o.with("")
+}
+
+// stopping returns the command that makes the restore after it has stopped the prison.
+func (o Restore) stopping() string { return o.with(" --stop") }
+
+// freezing returns the command that makes the restore while the processes of the prison are frozen.
+func (o Restore) freezing() string { return o.with(" --freeze") }
+
+// with returns the command that makes the restore with another option.
+func (o Restore) with(option string) string {
+	var kept, scope strings.Builder
+	if o.KeepNew {
+		kept.WriteString(" --keep-new")
+	}
+	for i, path := range o.Scope {
+		if i == 0 {
+			scope.WriteString(" --")
+		}
+		scope.WriteString(" " + gitops.Pasteable(path))
+	}
+	return fmt.Sprintf("git airlock checkpoint restore%s%s %d%s", option, kept.String(), o.Number, scope.String())
 }
 
 // Restore restores a checkpoint, and returns the checkpoint of the state before. An [environment.Refusal] reports that the prison
@@ -51,7 +78,7 @@ func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Check
 	if err != nil {
 		return before, err
 	}
-	return before, k.keepStill(ctx, runs, o.Number, func(w *still) error {
+	return before, k.keepStill(ctx, runs, o, func(w *still) error {
 		killpoint.Reach("restore-frozen")
 		return k.through(w.ctx, w.open, func(s *checkpoint.Store, c *files.Client) error {
 			plan, err := k.plan(ctx, s, c, o)
@@ -128,11 +155,7 @@ func (k Keeper) Foretell(ctx context.Context, o Restore, stop bool) error {
 	if err != nil {
 		return err
 	}
-	again := Command(o.Number, o.Freeze)
-	if stop {
-		again = stopping(o.Number)
-	}
-	if err = o.removesNew(plan, again); err != nil {
+	if err = o.removesNew(plan, stop); err != nil {
 		return err
 	}
 	return o.Show(plan.Write, plan.Remove)
@@ -142,10 +165,15 @@ func (o Restore) options() checkpoint.RestoreOptions {
 	return checkpoint.RestoreOptions{Scope: o.Scope, KeepNew: o.KeepNew}
 }
 
-// removesNew returns a refusal if a plan removes new files that must be kept. again is the command without that condition.
-func (o Restore) removesNew(plan *checkpoint.Restoring, again string) error {
+// removesNew returns a refusal if a plan removes new files that must be kept. stop reports that the restore would stop the prison first.
+func (o Restore) removesNew(plan *checkpoint.Restoring, stop bool) error {
 	if len(plan.New) == 0 {
 		return nil
+	}
+	o.KeepNew = false
+	again := o.command()
+	if stop {
+		again = o.stopping()
 	}
 	return &environment.Refusal{Text: fmt.Sprintf("checkpoint %d has a file in the place of a folder with new files: %s", o.Number, Paths(plan.New)),
 		Next: []string{again + "  # removes them, and the checkpoint that it makes before has them"}}
@@ -162,7 +190,7 @@ func (k Keeper) plan(ctx context.Context, s *checkpoint.Store, c *files.Client, 
 	if err != nil {
 		return nil, err
 	}
-	if err = errors.Join(o.missing(plan.Missing), o.removesNew(plan, Command(o.Number, o.Freeze))); err == nil {
+	if err = errors.Join(o.missing(plan.Missing), o.removesNew(plan, false)); err == nil {
 		err = errors.Join(o.Show(plan.Write, plan.Remove), ctx.Err())
 	}
 	if err != nil {
@@ -218,11 +246,11 @@ func (w *still) hold() error {
 
 // keepStill calls act while nothing in the prison runs. Afterwards it lets the processes go on and removes the journal. If act has
 // restored only a part of the files, the processes stay frozen, and the journal stays for the next process that looks for it.
-func (k Keeper) keepStill(ctx context.Context, runs bool, number int, act func(*still) error) error {
+func (k Keeper) keepStill(ctx context.Context, runs bool, o Restore, act func(*still) error) error {
 	w := &still{ctx: context.WithoutCancel(ctx)}
 	w.open = func() (prisons.Files, error) { return k.openToWrite(ctx, runs) }
 	if runs {
-		frozen, unlock, err := k.freeze(ctx, number)
+		frozen, unlock, err := k.freeze(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -237,12 +265,12 @@ func (k Keeper) keepStill(ctx context.Context, runs bool, number int, act func(*
 	killpoint.Reach("restore-thawed")
 	switch {
 	case errors.Is(thawed, prison.ErrMoved):
-		thawed = errors.Join(k.finished(), environment.Advise(fmt.Errorf("restored, but the state before may be lost in part: %w", thawed), stopping(number)))
+		thawed = errors.Join(k.finished(), environment.Advise(fmt.Errorf("restored, but the state before may be lost in part: %w", thawed), o.stopping()))
 	case thawed == nil:
 		thawed = k.finished()
 	}
 	if errors.Is(err, prison.ErrMoved) { // nothing was changed
-		return errors.Join(cannotFreeze(number, err), thawed)
+		return errors.Join(o.cannotFreeze(err), thawed)
 	}
 	return errors.Join(err, thawed)
 }
@@ -266,14 +294,9 @@ func (k Keeper) openToWrite(ctx context.Context, runs bool) (f prisons.Files, er
 	return f, err
 }
 
-// stopping returns the command that restores a checkpoint after it has stopped the prison.
-func stopping(number int) string {
-	return fmt.Sprintf("git airlock checkpoint restore --stop %d", number)
-}
-
 // cannotFreeze returns the refusal of a restore that needs a prison without processes.
-func cannotFreeze(number int, err error) error {
-	return &environment.Refusal{Text: "the prison cannot be frozen: " + gitops.Text(err.Error()).String(), Next: []string{stopping(number)}}
+func (o Restore) cannotFreeze(err error) error {
+	return &environment.Refusal{Text: "the prison cannot be frozen: " + gitops.Text(err.Error()).String(), Next: []string{o.stopping()}}
 }
 
 func (w *still) thaw() error {
@@ -299,14 +322,14 @@ func (k Keeper) checkIdle(ctx context.Context, o Restore) (runs bool, err error)
 	runs, err = k.Prisons.Answers(ctx, k.Record)
 	if err == nil && runs && !o.Freeze {
 		err = &environment.Refusal{Text: "the prison runs, and its processes could change the workspace meanwhile",
-			Next: []string{stopping(o.Number), Command(o.Number, true)}}
+			Next: []string{o.stopping(), o.freezing()}}
 	}
 	return runs, err
 }
 
 // freeze stops all processes in the prison. Until the caller calls unlock, no promotion reads the workspace, so none sees half of a
 // restore.
-func (k Keeper) freeze(ctx context.Context, number int) (frozen prison.Frozen, unlock func(), err error) {
+func (k Keeper) freeze(ctx context.Context, o Restore) (frozen prison.Frozen, unlock func(), err error) {
 	if unlock, err = k.Prisons.Store.LockFile(ctx, k.Record.ID, promote.CycleLock); err != nil {
 		return nil, nil, err
 	}
@@ -317,5 +340,5 @@ func (k Keeper) freeze(ctx context.Context, number int) (frozen prison.Frozen, u
 	if ctx.Err() != nil {
 		return nil, nil, err
 	}
-	return nil, nil, cannotFreeze(number, err)
+	return nil, nil, o.cannotFreeze(err)
 }
