@@ -78,7 +78,7 @@ func read(c *cli.Context, s *session.Session, command []string, agent *session.A
 	for _, f := range Flags() {
 		if name := f.Names()[0]; c.IsSet(name) {
 			r.Given = append(r.Given, "--"+name)
-			r.Typed = append(r.Typed, typed(c, f)...)
+			r.Typed = append(r.Typed, Typed(c, f)...)
 		}
 	}
 	if err := readSwitches(c, options, &r); err != nil {
@@ -116,8 +116,8 @@ func read(c *cli.Context, s *session.Session, command []string, agent *session.A
 	return r, nil
 }
 
-// typed returns an option as words for a shell. It leaves out the values of variables, which can be secrets.
-func typed(c *cli.Context, f cli.Flag) (words []string) {
+// Typed returns an option as words for a shell. It leaves out the values of variables, which can be secrets.
+func Typed(c *cli.Context, f cli.Flag) (words []string) {
 	name := f.Names()[0]
 	switch f.(type) {
 	case *cli.BoolFlag:

@@ -347,11 +347,11 @@ func (c *resolved) chooseContainer(ctx context.Context, reason string) (err erro
 func (c *resolved) keepBackend(ctx context.Context) error {
 	r, own := &c.airlock, c.session.Prisons().Backend(c.airlock)
 	if c.BackendGiven && c.Backend != "auto" && c.Backend != r.Backend {
-		return &environment.Refusal{Text: fmt.Sprintf("this airlock has the backend %s", r.Backend), Next: []string{"git airlock start", "git airlock clear"}}
+		return &environment.Refusal{Text: fmt.Sprintf("this airlock has the backend %s", r.Backend), Next: []string{"git airlock start  # without --backend", "git airlock clear"}}
 	}
 	images := own.Traits("").Images
 	if !images && c.ImageGiven {
-		return &environment.Refusal{Text: "this airlock has no image", Next: []string{"git airlock start", "git airlock clear"}}
+		return &environment.Refusal{Text: "this airlock has no image", Next: []string{"git airlock start  # without --image, --runtime", "git airlock clear"}}
 	}
 	if !c.ImageGiven {
 		c.Image, c.Runtime = "", r.Runtime

@@ -57,7 +57,7 @@ func runCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			run := &directRun{session: s, wanted: wanted, argv: argv, most: most}
+			run := &directRun{session: s, wanted: wanted, argv: argv, most: most, again: func(err error) error { return retype(c, err) }}
 			if c.Bool(cmdline.JSONFlag.Name) {
 				return misplaced(c, s, argv, runForJSON(c, run))
 			}
@@ -102,6 +102,7 @@ type directRun struct {
 	wanted  session.Request
 	argv    []string
 	most    time.Duration                               // the command ends after it; 0 means that the time is not limited
+	again   func(error) error                           // adds what was typed to the hints of an error of the start
 	out     io.Writer                                   // for the output, see [visitor.visit]
 	before  func(context.Context, airlock.Record) error // is called before the command; may be nil
 
@@ -113,7 +114,14 @@ type directRun struct {
 func (d *directRun) do(ctx context.Context) error {
 	cmdline.KeepWorking()
 	s, agent := d.session, d.wanted.Agent
-	ran, held := s.Run(ctx, d.wanted, d.doIn)
+	began := false
+	ran, held := s.Run(ctx, d.wanted, func(ctx context.Context, r airlock.Record) error {
+		began = true
+		return d.doIn(ctx, r)
+	})
+	if ran != nil && !began {
+		ran = d.again(ran)
+	}
 	d.finish(context.WithoutCancel(ctx))
 	key, _ := cmdline.EndedByKey(ran)
 	switch status, known := cmdline.ChildStatus(ran); {
