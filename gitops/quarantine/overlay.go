@@ -101,17 +101,19 @@ type layer struct {
 
 // Overlay returns the files that one tree has and another one does not have. inspector must be one of the bridge.
 func (b *Bridge) Overlay(ctx context.Context, inspector *Inspector, whole, part gitops.OID) (*Overlay, error) {
-	o := &Overlay{objects: inspector, dir: b.dir, format: b.outer.Format, files: &layer{}}
-	changes, err := o.objects.Diff(ctx, part, whole, WithoutLimits) // the tree is the user's
-	if err != nil {
-		return nil, err
-	}
+	changes, err := inspector.Diff(ctx, part, whole, WithoutLimits) // the tree is the user's
+	return NewOverlay(inspector, b.dir, b.outer.Format, changes), err
+}
+
+// NewOverlay returns the new files of changes. dir is the folder for the trees that the overlay makes.
+func NewOverlay(inspector *Inspector, dir, format string, changes []gitops.Change) *Overlay {
+	o := &Overlay{objects: inspector, dir: dir, format: format, files: &layer{}}
 	for _, c := range changes {
 		if c.New.Present() {
 			o.files.put(strings.Split(c.Path, "/"), c.New)
 		}
 	}
-	return o, nil
+	return o
 }
 
 func (l *layer) put(path []string, e gitops.Entry) {
@@ -122,12 +124,10 @@ func (l *layer) put(path []string, e gitops.Entry) {
 	if l.inside == nil {
 		l.inside = map[string]*layer{}
 	}
-	next := l.inside[path[0]]
-	if next == nil {
-		next = &layer{}
-		l.inside[path[0]] = next
+	if l.inside[path[0]] == nil {
+		l.inside[path[0]] = &layer{}
 	}
-	next.put(path[1:], e)
+	l.inside[path[0]].put(path[1:], e)
 }
 
 // Apply adds the files to a tree. They replace other entries at their paths.

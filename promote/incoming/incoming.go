@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -115,6 +116,9 @@ func (c *Change) compare(ctx context.Context, e *promote.Engine, s *promote.Stan
 	if c.tree, err = s.Inside.Quarantine.Leave(ctx, e.Repo, whole.Tree, out); err != nil {
 		return fmt.Errorf("leave files of %s out: %w", c.Outer, err)
 	}
+	if c.tree, err = withOwn(ctx, s.Inside.Quarantine, inspector, c.tree, before.Tree, whole.Tree); err != nil {
+		return err
+	}
 	if c.tree == before.Tree {
 		return ErrNothing
 	}
@@ -128,6 +132,33 @@ func (c *Change) compare(ctx context.Context, e *promote.Engine, s *promote.Stan
 		c.Paths[d.Path] = d.New.Present()
 	}
 	return err
+}
+
+// withOwn adds to a tree the files that it lacks and that the agent's tree and the branch have alike. The agent has committed them at excluded
+// paths, and nobody has removed them. A file that differs stays out: it can be one that the user excludes.
+func withOwn(ctx context.Context, q *quarantine.Store, inspector *quarantine.Inspector, tree, agents, whole gitops.OID) (gitops.OID, error) {
+	lost, err := inspector.Diff(ctx, agents, tree, unlimited)
+	if err != nil {
+		return "", err
+	}
+	different, err := inspector.Diff(ctx, agents, whole, unlimited)
+	if err != nil {
+		return "", err
+	}
+	differs := gitops.Set[string]{}
+	for _, d := range different {
+		differs[d.Path] = true
+	}
+	var own []gitops.Change
+	for _, d := range lost {
+		if !d.New.Present() && !differs[d.Path] {
+			own = append(own, gitops.Change{Path: d.Path, New: d.Old})
+		}
+	}
+	if len(own) == 0 {
+		return tree, nil
+	}
+	return quarantine.NewOverlay(inspector, filepath.Join(q.Dir, "objects"), q.Format, own).Apply(ctx, tree)
 }
 
 // unlimited are limits for trees of the user's.
