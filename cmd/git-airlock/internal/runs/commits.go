@@ -131,6 +131,7 @@ func (g *gathering) descent(commit, before gitops.OID, parents string) {
 	if g.Manifest.Parents == nil {
 		g.Manifest.Parents = map[gitops.OID][]gitops.OID{}
 	}
+	g.Manifest.Parents[commit] = []gitops.OID{} // a root commit has an entry, too
 	for p := range strings.FieldsSeq(parents) {
 		g.Manifest.Parents[commit] = append(g.Manifest.Parents[commit], gitops.OID(p))
 	}
