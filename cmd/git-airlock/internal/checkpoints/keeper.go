@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints/resident"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -39,10 +40,18 @@ func Most(c gitops.Config) (int64, error) {
 	return policy.ReadSize(c, "airlock.checkpoint.max", checkpoint.DefaultBytes)
 }
 
-// CheckSettings returns an error if a checkpoint would fail because of a setting.
-func (k Keeper) CheckSettings() error {
+// CheckTake returns an error if a checkpoint would fail because of a setting, or because there is no workspace.
+func (k Keeper) CheckTake() error {
 	_, err := Most(k.config())
-	return err
+	return errors.Join(err, k.checkWorkspace())
+}
+
+// checkWorkspace returns an [environment.Refusal] if there is no workspace.
+func (k Keeper) checkWorkspace() error {
+	if k.Prisons.Store.WorkspaceGone(k.Record) {
+		return &environment.Refusal{Text: "the workspace " + k.Record.Workspace + " is gone", Next: []string{"git airlock start  # makes it again"}}
+	}
+	return nil
 }
 
 // with locks and opens the store, and calls act with it.
@@ -96,6 +105,9 @@ func (k Keeper) Take(ctx context.Context, message string, whole bool) (checkpoin
 // take makes a checkpoint in the daemon, or in this process if that is not possible.
 func (k Keeper) take(ctx context.Context, q resident.Request) (t checkpoint.Taken, err error) {
 	if q.Most, err = Most(k.config()); err != nil {
+		return t, err
+	}
+	if err = k.checkWorkspace(); err != nil { // without a reported change, the daemon would take the last state for the present one
 		return t, err
 	}
 	if a, err := resident.Ask(ctx, k.Prisons.Store.Dir(k.Record.ID), q); err == nil {

@@ -316,8 +316,8 @@ func (w *still) leave() error {
 // checkIdle returns an [environment.Refusal] if there is no workspace, or if the prison runs and o.Freeze is not set, because processes
 // could then change the workspace. It reports whether the prison runs.
 func (k Keeper) checkIdle(ctx context.Context, o Restore) (runs bool, err error) {
-	if k.Prisons.Store.WorkspaceGone(k.Record) {
-		return false, &environment.Refusal{Text: "the workspace " + k.Record.Workspace + " is gone", Next: []string{"git airlock start  # makes it again"}}
+	if err = k.checkWorkspace(); err != nil {
+		return false, err
 	}
 	runs, err = k.Prisons.Answers(ctx, k.Record)
 	if err == nil && runs && !o.Freeze {

@@ -77,7 +77,7 @@ func numbersIn(c *cli.Context, words []string) (numbers []int, err error) {
 func take(c *cli.Context, s *session.Session, r airlock.Record) error {
 	k := cmdline.Checkpoints(s, r)
 	if s.Dry {
-		err := k.CheckSettings()
+		err := k.CheckTake()
 		if err == nil {
 			s.Report.Say("would make a checkpoint of %s", r.Workspace)
 		}
