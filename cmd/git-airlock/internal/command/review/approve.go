@@ -176,7 +176,7 @@ func handlesOf(ids []gitops.OID, all []reviewed) string {
 var contrary = map[review.State]struct{ why, what string }{
 	review.StateRejected: {"it was rejected", "takes the rejection back"},
 	review.StateUndone:   {"it was undone", "takes the undo back"},
-	review.StateAsked:    {"the agent has not fixed it yet", "lands it without the fix"},
+	review.StateAsked:    {"the agent has not fixed it yet", "approves it without the fix"},
 }
 
 // wouldWait returns, for a dry run, the refusal for the commit of --upto that keeps its verdict to the contrary. Whether the others land is not known.

@@ -3,11 +3,14 @@ package review
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/cmdline"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushcheck"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -36,8 +39,12 @@ func onCommits(wanted func(*cli.Context) (verdict.Request, error)) cli.ActionFun
 		if err != nil {
 			return err
 		}
+		kept, err := keptLanded(c.Context, s, w, waiting, landed)
+		if err != nil {
+			return err
+		}
 		// Decide on waiting commits first: if a name stands for no commit, decide refuses before it records anything.
-		if len(waiting.Names) > 0 || waiting.UpTo != "" || waiting.All || len(landed) == 0 {
+		if len(waiting.Names) > 0 || waiting.UpTo != "" || waiting.All || len(landed) == 0 && kept == nil {
 			err = cmdline.WithAirlock(c, s, func(c *cli.Context, s *session.Session, r airlock.Record) error {
 				return decide(c.Context, s, r, waiting, len(landed))
 			})
@@ -48,8 +55,29 @@ func onCommits(wanted func(*cli.Context) (verdict.Request, error)) cli.ActionFun
 		if err != nil {
 			return err
 		}
-		return decideLanded(c.Context, s, w, landed)
+		if err = decideLanded(c.Context, s, w, landed); err != nil || kept == nil {
+			return err
+		}
+		return kept
 	})
+}
+
+// keptLanded returns the refusal for the landed commit of --upto if the commit keeps a verdict to the contrary. waiting is the
+// part of the request that is not about landed commits, and decided are the landed commits that get another verdict.
+func keptLanded(ctx context.Context, s *session.Session, wanted, waiting verdict.Request, decided []outgoing.Commit) (*environment.Refusal, error) {
+	if wanted.UpTo == waiting.UpTo {
+		return nil, nil // none, or not a landed commit
+	}
+	last, landed, err := pushcheck.Named(ctx, s, wanted.UpTo)
+	if err != nil || !landed || last.Passes() || slices.ContainsFunc(decided, func(x outgoing.Commit) bool { return x.ID == last.ID }) {
+		return nil, err
+	}
+	back, against := contrary[last.State()]
+	if !against {
+		return nil, nil
+	}
+	return &environment.Refusal{Text: fmt.Sprintf("%.12s (%s) waits: %s", last.ID, last.Subject, back.why),
+		Next: []string{fmt.Sprintf("git airlock approve %.12s  # %s", last.ID, back.what)}}, nil
 }
 
 // onList makes an action of a function that shows commits. With airlock.review=push it also works without an airlock.
