@@ -359,12 +359,26 @@ func (s *standing) land(ctx context.Context, o operation.Operation, promoted git
 		Message: fmt.Sprintf("airlock: %s", o.Title()), Begun: r.Base, Dir: s.e.Dir(), Inspector: inspector}
 	for end := s.Now.Add(patience); ; time.Sleep(tryPeriod) {
 		if err = land.Land(ctx, s.e.Repo, request); err == nil {
+			s.count(promoted)
 			events.Moved(s.e.Dir(), r.Session, o)
 			return nil
 		}
 		if time.Now().After(end) || !passes(err) || (pause.Command{}).After(err, time.Now()).Outlasts() {
 			return s.refusal(ctx, err)
 		}
+	}
+}
+
+// count stores the number of landed commits when promoted is the last one. Commands say how many commits have landed since. An error does no harm,
+// because the next cycle counts again.
+func (s *standing) count(promoted gitops.OID) {
+	l, err := ledger.Read(s.e.Dir(), s.Ledger.Base, promoted, "")
+	if err != nil {
+		return
+	}
+	if o, err := ledger.ReadOutcome(s.e.Dir()); err == nil {
+		o.Total = len(l.Landed)
+		_ = o.Write(s.e.Dir())
 	}
 }
 
