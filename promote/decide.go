@@ -1,9 +1,7 @@
 package promote
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -67,44 +65,6 @@ func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance, names .
 		passed = append(passed, Decided{v.Commit, v.Subject})
 	}
 	return passed, e.keep(decisions)
-}
-
-// Drop leaves commits out from now on. A name is a revision of a pending commit, or at least seven digits of a waiting inner commit. If a name
-// is neither, the error wraps [history.ErrNotPending].
-func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
-	f, unlock, err := e.lockedFacts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	tip, err := e.seen(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	p, err := e.plan(ctx, f, taken{tip: tip}, map[gitops.OID]bool{})
-	if err != nil {
-		return nil, err
-	}
-	decisions := f.rules.decisions
-	var left []Decided
-	for _, name := range names {
-		revision, _ := e.Repo.Commit(ctx, name)
-		link, outer, err := p.Find(name, revision)
-		if err == nil && decisions.DropOf(link.Commit) != nil {
-			err = fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrNotPending)
-		}
-		if err != nil {
-			return nil, err
-		}
-		inner, err := f.inside.Commit(ctx, link.Commit)
-		if err != nil {
-			return nil, err
-		}
-		d := ledger.Dropped{Commit: link.Commit, Parent: decision.FirstParent(link), Subject: inner.Subject(), At: ledger.Timestamp(f.now)}
-		decisions.Dropped = append(decisions.Dropped, d)
-		left = append(left, Decided{cmp.Or(outer, link.Commit), d.Subject})
-	}
-	return left, e.keep(decisions)
 }
 
 // keep writes the user's decisions, unless this is a dry run.

@@ -27,6 +27,11 @@ func (w *world) verdict(word review.Word, reason string, subjects ...string) {
 	check(w.t, err)
 }
 
+// leaveOut leaves commits out, as promote --drop does.
+func (w *world) leaveOut(names ...string) ([]verdict.Decided, error) {
+	return verdict.Record(w.t.Context(), w.engine, verdict.Request{Word: review.Reject, Names: names})
+}
+
 // innerOf returns the newest inner commit with a subject.
 func (w *world) innerOf(subject string) string {
 	w.t.Helper()

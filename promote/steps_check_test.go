@@ -3,6 +3,7 @@ package promote_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -198,8 +199,9 @@ func (s *steps) end() {
 // resolve ends a conflict in the way that the hold describes.
 func (s *steps) resolve(h ledger.Hold) {
 	s.t.Helper()
-	if dropped := strings.TrimPrefix(h.Next[0], "git airlock reject -m TEXT "); dropped != h.Next[0] {
-		left, err := s.engine.Drop(s.t.Context(), []string{dropped})
+	const reject = "git airlock reject -m TEXT "
+	if i := slices.IndexFunc(h.Next, func(line string) bool { return strings.HasPrefix(line, reject) }); i >= 0 {
+		left, err := s.leaveOut(strings.TrimPrefix(h.Next[i], reject))
 		check(s.t, err)
 		for _, d := range left {
 			inner := gitops.OID(noteValue(s.notes()[d.Commit], "Inner-Commit"))

@@ -324,7 +324,7 @@ func (s *steps) drop() {
 		return
 	}
 	inner := one(s.r, waiting)
-	left, err := s.engine.Drop(s.t.Context(), []string{string(inner[:12])})
+	left, err := s.leaveOut(string(inner[:12]))
 	s.note("promote --drop %s: %v %v", inner, left, err)
 	check(s.t, err)
 	s.dropped[inner] = true
@@ -369,6 +369,30 @@ func (s *steps) promote(options promote.Options) ledger.Outcome {
 		}
 		s.t.Fatal(err)
 	}
+	s.followDropped()
 	s.recordLanded(true, before)
 	return o
+}
+
+// followDropped reads which commits are left out. The decision on a dropped commit follows a copy with the same message, if the agent has replaced it.
+func (s *steps) followDropped() {
+	s.t.Helper()
+	d, err := ledger.ReadDecisions(s.engine.Dir())
+	check(s.t, err)
+	message := func(id gitops.OID) string { return git(s.t, s.inner, "log", "-1", "--format=%B", string(id)) }
+	for _, x := range d.Dropped {
+		if s.dropped[x.Commit] {
+			continue
+		}
+		for old := range s.dropped {
+			if d.DropOf(old) == nil && message(old) == message(x.Commit) {
+				delete(s.dropped, old)
+				s.dropped[x.Commit] = true
+				break
+			}
+		}
+		if !s.dropped[x.Commit] {
+			s.t.Errorf("%s is left out, and nobody has dropped it", x.Commit)
+		}
+	}
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -228,33 +230,38 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 // decide records the user's decisions on commits that a rule holds. A dry run only checks them.
 func (l landing) decide(ctx context.Context, p Promotion) error {
 	if len(p.Accept) > 0 {
-		passed, err := l.engine.Accept(ctx, p.Accept, p.Commits...)
+		accepted, err := l.engine.Accept(ctx, p.Accept, p.Commits...)
 		if replaced, ok := errors.AsType[*decision.ReplacedError](err); ok {
 			return &environment.Refusal{Text: replaced.Error(), Next: replaced.Next}
 		}
 		if err := adviseOnPending(err); err != nil {
 			return err
 		}
-		l.tellDecided("accepted", "would accept", passed)
+		for _, d := range accepted {
+			l.tellDecided("accepted", "would accept", d.Commit, d.Subject)
+		}
 	}
 	if len(p.Drop) > 0 {
-		left, err := l.engine.Drop(ctx, p.Drop)
+		left, err := verdict.Record(ctx, l.engine, verdict.Request{Word: review.Reject, Names: p.Drop})
+		if gone, ok := errors.AsType[*verdict.ReplacedError](err); ok {
+			return &environment.Refusal{Text: gone.Error(), Next: []string{"git airlock diff " + gone.By, "git airlock promote --drop " + gone.By}}
+		}
 		if err := adviseOnPending(err); err != nil {
 			return err
 		}
-		l.tellDecided("dropped", "would leave out", left)
+		for _, d := range left {
+			l.tellDecided("dropped", "would leave out", d.Commit, d.Subject)
+		}
 	}
 	return nil
 }
 
-// tellDecided prints what was decided on each commit, or would be in a dry run.
-func (l landing) tellDecided(what, would string, commits []promote.Decided) {
+// tellDecided prints what was decided on a commit, or would be in a dry run.
+func (l landing) tellDecided(what, would string, commit gitops.OID, subject string) {
 	if l.session.Dry {
 		what = would
 	}
-	for _, d := range commits {
-		l.session.Report.Say("%s: %.12s %s", what, d.Commit, d.Subject)
-	}
+	l.session.Report.Say("%s: %.12s %s", what, commit, subject)
 }
 
 // adviseOnPending adds commands that list the held commits to an error.
