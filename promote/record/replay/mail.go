@@ -26,7 +26,7 @@ func (w *workshop) rebuild(ctx context.Context, r Request, landed []record.Commi
 		if mails == nil {
 			text, err := r.Run.Text(record.ChangesName)
 			if err != nil {
-				return errors.Join(&Lacking{c.Outer}, err)
+				return errors.Join(&Lacking{Commit: c.Outer}, err)
 			}
 			mails = split(text, landed)
 		}
@@ -42,7 +42,7 @@ func (w *workshop) rebuild(ctx context.Context, r Request, landed []record.Commi
 		if err != nil {
 			err = fmt.Errorf("make the commit %.12s: %w", c.Outer, err)
 			if bytes.Contains(mail, []byte("\nBinary files ")) { // the record left their content out
-				err = errors.Join(&Lacking{c.Outer}, err)
+				err = errors.Join(&Lacking{Commit: c.Outer}, err)
 			}
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // maxCommits bounds the commits of a run that are made again.
@@ -79,10 +80,16 @@ type Request struct {
 // ErrNoCommitter reports that a commit must be changed, and that its committer is not known.
 var ErrNoCommitter = errors.New("no identity to make commits with")
 
-// Lacking reports that the repository does not have a commit without which nothing can be made.
-type Lacking struct{ Commit gitops.OID }
+// Lacking reports that the repository does not have a commit without which nothing can be made, or not all of its files.
+type Lacking struct {
+	Commit gitops.OID
+	Cause  error // why the files of the commit could not be fetched, if the repository has the commit itself
+}
 
 func (l *Lacking) Error() string {
+	if l.Cause != nil {
+		return fmt.Sprintf("not all files of the commit %.12s are in this repository, and they cannot be fetched: %s", l.Commit, gitops.Text(words.OneLine(l.Cause)))
+	}
 	return fmt.Sprintf("the commit %.12s, on which the run's commits were made, is not in this repository", l.Commit)
 }
 

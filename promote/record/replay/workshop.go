@@ -117,6 +117,9 @@ func (w *workshop) originals(ctx context.Context, r Request, landed []record.Com
 	if bases, err = w.substitute(ctx, r.Onto, all, bases); err != nil {
 		return nil, err
 	}
+	if err := w.fetch(ctx, slices.Concat(bases, there, []gitops.OID{r.Onto})); err != nil {
+		return nil, err
+	}
 	if err := w.receive(ctx, wanted, there, all, bases); err != nil {
 		return nil, err
 	}
@@ -135,7 +138,7 @@ func (w *workshop) substitute(ctx context.Context, onto gitops.OID, all []origin
 			continue
 		}
 		if onto == "" {
-			return nil, &Lacking{base}
+			return nil, &Lacking{Commit: base}
 		}
 		for i := range all {
 			all[i].Parents = slices.Clone(all[i].Parents)
@@ -161,6 +164,23 @@ func parentsOf(m record.Manifest, wanted []gitops.OID, i int) []gitops.OID {
 		return wanted[i-1 : i]
 	case m.Outer.Before != "":
 		return []gitops.OID{m.Outer.Before}
+	}
+	return nil
+}
+
+// fetch fetches the files of commits that a partial clone lacks. An empty commit is skipped.
+func (w *workshop) fetch(ctx context.Context, commits []gitops.OID) error {
+	var before gitops.OID
+	for _, commit := range commits {
+		if commit == "" {
+			continue
+		}
+		if partial, err := w.repo.FetchPromised(ctx, commit, before); err != nil {
+			return &Lacking{commit, err}
+		} else if !partial {
+			return nil
+		}
+		before = commit
 	}
 	return nil
 }

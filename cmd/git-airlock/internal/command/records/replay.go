@@ -83,6 +83,8 @@ func refusedReplay(err error, run string) error {
 	switch {
 	case errors.Is(err, replay.ErrNoCommitter):
 		return environment.Advise(err, "git config user.name YOUR-NAME", "git config user.email YOUR-ADDRESS")
+	case errors.As(err, &lacking) && lacking.Cause != nil:
+		return &environment.Refusal{Text: lacking.Error(), Next: []string{"git airlock replay " + run + "  # tries again"}}
 	case errors.As(err, &lacking):
 		return &environment.Refusal{Text: lacking.Error(), Next: []string{"git fetch --all", "git fetch REMOTE " + string(lacking.Commit)}}
 	case errors.As(err, &taken):
