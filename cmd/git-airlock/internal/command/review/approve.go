@@ -41,6 +41,9 @@ func approveCommand() *cli.Command {
 			if len(wanted.Names) == 0 && wanted.UpTo == "" && !wanted.All {
 				return wanted, ui.Usagef("approve: name a commit, or use --upto REV or --all")
 			}
+			if wanted.All && (len(wanted.Names) > 0 || wanted.UpTo != "") {
+				return wanted, ui.Usagef("approve: --all and other commits exclude each other")
+			}
 			return wanted, nil
 		}),
 	}, cmdline.Takes{Most: mostCommits})
