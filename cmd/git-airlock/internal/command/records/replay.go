@@ -69,7 +69,11 @@ func replayRun(c *cli.Context, s *session.Session) error {
 	}
 	result, err := replay.Run(c.Context, r, c.String("to"))
 	if err != nil {
-		return refusedReplay(err, e.Name())
+		again := "git airlock replay " + e.Name()
+		if c.IsSet("onto") {
+			again += " --onto " + gitops.Pasteable(c.String("onto"))
+		}
+		return refusedReplay(err, again)
 	}
 	if s.Dry {
 		return foretellReplay(c, s, r)
@@ -77,18 +81,18 @@ func replayRun(c *cli.Context, s *session.Session) error {
 	return showReplay(c, s, e.Name(), result)
 }
 
-// refusedReplay adds the exit status and the next commands to an error.
-func refusedReplay(err error, run string) error {
+// refusedReplay adds the exit status and the next commands to an error. again is the command without its branch.
+func refusedReplay(err error, again string) error {
 	lacking, taken, name := new(replay.Lacking), new(replay.Taken), new(replay.BadName)
 	switch {
 	case errors.Is(err, replay.ErrNoCommitter):
 		return environment.Advise(err, "git config user.name YOUR-NAME", "git config user.email YOUR-ADDRESS")
 	case errors.As(err, &lacking) && lacking.Cause != nil:
-		return &environment.Refusal{Text: lacking.Error(), Next: []string{"git airlock replay " + run + "  # tries again"}}
+		return &environment.Refusal{Text: lacking.Error(), Next: []string{again + "  # tries again"}}
 	case errors.As(err, &lacking):
 		return &environment.Refusal{Text: lacking.Error(), Next: []string{"git fetch --all", "git fetch REMOTE " + string(lacking.Commit)}}
 	case errors.As(err, &taken):
-		return &environment.Refusal{Text: taken.Error(), Next: []string{"git airlock replay " + run + " --to ANOTHER-BRANCH"}}
+		return &environment.Refusal{Text: taken.Error(), Next: []string{again + " --to ANOTHER-BRANCH"}}
 	case errors.As(err, &name):
 		return ui.Usagef("replay: %s", name)
 	}
