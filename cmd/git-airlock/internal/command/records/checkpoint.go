@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -72,6 +73,14 @@ func numbersIn(c *cli.Context, words []string) (numbers []int, err error) {
 		numbers = append(numbers, n)
 	}
 	return numbers, nil
+}
+
+// scopeIn returns the paths after "--". "./a" and "a/" are "a".
+func scopeIn(c *cli.Context) (scope checkpoint.Scope) {
+	for _, name := range cmdline.Inside(c) {
+		scope = append(scope, path.Clean(name))
+	}
+	return scope
 }
 
 func take(c *cli.Context, s *session.Session, r airlock.Record) error {
@@ -182,7 +191,7 @@ func documentOf(changes []checkpoint.Change) changesDocument {
 func shown(path string) string { return gitops.Text(cmp.Or(path, ".")).String() }
 
 func show(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error {
-	found, all, err := k.Show(c.Context, numbers[0], cmdline.Inside(c))
+	found, all, err := k.Show(c.Context, numbers[0], scopeIn(c))
 	if err != nil {
 		return err
 	}
@@ -195,7 +204,7 @@ func show(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []in
 }
 
 func diff(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error {
-	all, err := k.Diff(c.Context, numbers[0], append(numbers, 0)[1], cmdline.Inside(c))
+	all, err := k.Diff(c.Context, numbers[0], append(numbers, 0)[1], scopeIn(c))
 	if err != nil {
 		return err
 	}
@@ -206,7 +215,7 @@ func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers [
 	if c.Bool("stop") && c.Bool("freeze") {
 		return ui.Usagef("checkpoint restore: use one of --stop and --freeze")
 	}
-	o := checkpoints.Restore{Number: numbers[0], Scope: cmdline.Inside(c), KeepNew: c.Bool("keep-new"), Freeze: c.Bool("freeze"), Show: func(write, remove []string) error {
+	o := checkpoints.Restore{Number: numbers[0], Scope: scopeIn(c), KeepNew: c.Bool("keep-new"), Freeze: c.Bool("freeze"), Show: func(write, remove []string) error {
 		return printPlan(c.App.Writer, write, remove)
 	}}
 	if err := k.CheckNumber(c.Context, o.Number); err != nil { // before a hint at --stop, which would not help
