@@ -13,6 +13,12 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
+// credentialDocument is version 1 of net credential --json.
+type credentialDocument struct {
+	Version int `json:"version"`
+	ui.NetworkCredential
+}
+
 // netCredential shows a credential of the airlock, or of the settings if there is no airlock. It also reads the credential's value, to
 // report an error, but never shows the value.
 func netCredential(c *cli.Context, s *session.Session, args []string) error {
@@ -25,7 +31,7 @@ func netCredential(c *cli.Context, s *session.Session, args []string) error {
 		shown.Problem = gitops.Text(problem.Error()).String()
 	}
 	if c.Bool(cmdline.JSONFlag.Name) {
-		if err := ui.PrintJSON(c.App.Writer, shown); err != nil {
+		if err := ui.PrintJSON(c.App.Writer, credentialDocument{ui.DocumentVersion, shown}); err != nil {
 			return err
 		}
 	} else if _, err := fmt.Fprintln(c.App.Writer, shown.Text(ui.Paint(false), ui.Now())); err != nil {
