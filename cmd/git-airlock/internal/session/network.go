@@ -200,6 +200,9 @@ func (s *Session) Credential(ctx context.Context, name string) (n Network, probl
 	}
 	n.Rules.Credentials = slices.DeleteFunc(n.Rules.Credentials, func(c control.Credential) bool { return c.Name != name })
 	if len(n.Rules.Credentials) != 1 {
+		if s.Config.String("airlock.credential."+name+".source", "") != "" {
+			return n, nil, &environment.Refusal{Text: "this airlock was started without the credential " + gitops.Text(name).String(), Next: []string{"git airlock stop && git airlock start"}}
+		}
 		return n, nil, requestErrorf("no credential is called %q; airlock.credential.<name>.source makes one, see git airlock help net", gitops.Text(name))
 	}
 	_, problems := network.Values(ctx, n.Rules.Credentials)
