@@ -162,12 +162,12 @@ func (r *Repository) StartMerge(ctx context.Context, commit OID, config ...strin
 // ErrNoCommit means that a name does not resolve to a commit.
 var ErrNoCommit = errors.New("no such commit")
 
-// Commit returns the commit that a revision resolves to.
+// Commit returns the commit that a revision resolves to. ":/" finds only commits, and takes all that follows it for a part of the text.
 func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
 	if r.noName(ctx, revision) {
 		return "", fmt.Errorf("%q: %w", revision, ErrNoCommit)
 	}
-	text, err := r.Output(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
+	text, err := r.Output(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+map[bool]string{false: "^{commit}"}[strings.HasPrefix(revision, ":/")])
 	if Status(err) == 1 {
 		return "", fmt.Errorf("%q: %w", revision, ErrNoCommit)
 	}
