@@ -84,6 +84,7 @@ func (h *holder) first() control.Order {
 	}
 	rules, written := h.rules, h.write(lost)
 	h.killed = h.killed && written.Records == 0
+	written.Records = 0 // those of the process that begins, which has sent none yet
 	return control.Order{Rules: &rules, Written: &written, Asked: h.asked, Authorities: h.authorities, Uses: h.state.Credentials, Values: h.values()}
 }
 

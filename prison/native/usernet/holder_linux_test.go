@@ -209,7 +209,9 @@ func TestKilledHolder(t *testing.T) {
 	if _, err := control.ReadState(dir); !os.IsNotExist(err) {
 		t.Errorf("the killed holder's network counts as running: %v", err)
 	}
-	h.first()
+	if first := h.first(); first.Written.Records != 0 {
+		t.Errorf("the next network must drop its first %d records", first.Written.Records)
+	}
 	if lost := lostRecords(t, dir); len(lost) != 1 {
 		t.Errorf("the ledger says %q", lost)
 	}
