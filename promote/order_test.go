@@ -199,7 +199,8 @@ func (w *world) resolves(holds ...ledger.Hold) string {
 		return ""
 	}
 	files := w.git("diff", "--name-only", "--diff-filter=U")
-	text, _ := hold.Merging(w.t.Context(), w.engine.Repo, commit, "main", holds)
+	text, next := hold.Merging(w.t.Context(), w.engine.Repo, commit, "main", holds)
+	text += strings.ReplaceAll(strings.Join(next, "\n"), ":/", "")
 	for file := range strings.FieldsSeq(files) {
 		w.git("checkout", "-q", "--theirs", file)
 		w.git("add", file)
@@ -209,9 +210,12 @@ func (w *world) resolves(holds ...ledger.Hold) string {
 			_, list, _ := strings.Cut(text, after)
 			list, _, _ = strings.Cut(list, before)
 			list, _, _ = strings.Cut(list, ", make ")
+			if _, paths, shows := strings.Cut(list, " -- "); shows {
+				list = paths
+			}
 			return " " + strings.ReplaceAll(list, ", ", " ")
 		}
-		for file := range strings.FieldsSeq(files + named("make the agent's change of ", " by hand") + named("merged by itself in ", ", and")) {
+		for file := range strings.FieldsSeq(files + named("merged by itself in ", ", and") + named(" -- git show ", "  #")) {
 			plain(w.agent("show", "HEAD:"+file)+"\n").write(w.t, w.Top+"/"+file)
 			w.git("add", file)
 		}

@@ -105,6 +105,57 @@ func TestPlaceHasNoPartOfTheChange(t *testing.T) {
 	}
 }
 
+// TestMergeNamesWhatItLacks lets the agent take back, in a commit that conflicts in k, what landed on top of the user's conflicting commit. No commit on
+// which it can be built has that line, so that the hold and the merge name the file. With the rest that the user makes, the branch has what the agent
+// has.
+func TestMergeNamesWhatItLacks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, back map[int]string // the agent's lines of f in a commit before, if any, and in the one that takes SIX back
+		then        func(w *world) // before the merge
+		lacks       bool
+	}{
+		"alone":                         {nil, nil, nil, true},
+		"with another line":             {nil, map[int]string{15: "NEW"}, nil, true},
+		"and then a commit of the user": {nil, nil, func(w *world) { w.mine("own", "own\n") }, true},
+		"and then one of the agent":     {nil, nil, func(w *world) { w.commits("more", "more", "more\n") }, true},
+		"in the second commit":          {map[int]string{6: "SIX"}, nil, nil, false}, // it waits, and is built whole
+		"as the user does":              {nil, nil, func(w *world) { w.mine("f", list(nil)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"f": plain(list(nil)), "k": plain("k\n")})
+			w.mine("k", "mine\n")
+			w.commits("M", "f", list(map[int]string{6: "SIX"}))
+			w.cycle()
+			if c.first != nil {
+				plain("first\n").write(t, w.inner+"/k")
+				w.commits("first", "f", list(c.first))
+			}
+			plain("theirs\n").write(t, w.inner+"/k")
+			w.commits("back", "f", list(c.back))
+			o := w.cycle()
+			if c.then != nil {
+				c.then(w)
+				w.cycle()
+				o = w.cycle()
+			}
+			lacks := false
+			for ; o.Held(ledger.Conflict); o = w.cycle() {
+				lacks = lacks || strings.Contains(o.Of(ledger.Conflict)[0].Message, "cannot bring all of the agent's change of f,")
+				w.resolves(o.Holds...)
+			}
+			if lacks != c.lacks || o.Pending > 0 || len(o.Holds) > 0 {
+				t.Errorf("named: %t, %+v", lacks, o)
+			}
+			if got := w.git("show", "HEAD:f") + "\n"; got != list(c.back) {
+				t.Errorf("the branch has\n%s", got)
+			}
+			w.nothingLeft()
+		})
+	}
+}
+
 // TestConflictOfAmend lets the agent amend a landed commit so that it conflicts, and commit more. The commit after it lands first and undoes the
 // landed one. So the change that the amended commit repeats is in the pending commit, and the user's merge brings it.
 func TestConflictOfAmend(t *testing.T) {

@@ -71,7 +71,7 @@ type Fresh struct {
 type Conflict struct {
 	Commit  gitops.OID      // the inner commit, if one alone conflicts
 	Paths   []string        // the paths with conflicts
-	Lacks   []string        // paths in which a part of the commit's change is not in the pending commit: all commits on which it can be built have this part
+	Lacks   []string        // the paths in which the user's merge cannot bring a part of the change: all commits on which it can be built have this part
 	Behind  bool            // it cannot even be pending, so the user cannot merge it
 	Remote  string          // set if a partial clone lacks files without which it cannot be pending: the remote that has them
 	Refused string          // the patch engine's message, in place of Paths
@@ -198,10 +198,6 @@ func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict
 
 // onPending builds commits on top of the pending ones of built, of which the first is on place.
 func (r Request) onPending(ctx context.Context, place gitops.OID, built Built) (Built, error) {
-	links := r.Plan.After(built.Pending)
-	if len(links) == 0 {
-		return built, nil
-	}
 	onto, err := r.apart(ctx)
 	if err != nil {
 		return built, err
@@ -212,11 +208,12 @@ func (r Request) onPending(ctx context.Context, place gitops.OID, built Built) (
 	}
 	built.Off = r.isOff(ctx, place) || how == theirsFirst && r.isOff(ctx, r.Plan.Last.Outer)
 	built.Stopped[0].Gone = place == r.Plan.Last.Outer && r.onlyTakenOff(ctx)
-	if built.Stopped[0].Lacks, err = r.pendingLacks(ctx, built.Pending, place); r.unreadable(ctx, err) {
-		return built, nil
-	}
-	if err != nil {
+	if built.Stopped[0].Lacks, err = r.pendingLacks(ctx, built.Pending, place); err != nil {
 		return built, err
+	}
+	links := r.Plan.After(built.Pending)
+	if len(links) == 0 {
+		return built, nil
 	}
 	b, err := r.build(ctx, links, built.Pending, place, how)
 	if r.unreadable(ctx, err) {

@@ -176,12 +176,17 @@ func (b *builder) hasPart(ctx context.Context, m quarantine.Merge, tree gitops.O
 	return append([]string{}, slices.Sorted(maps.Keys(differ))...), err
 }
 
-// checkPart returns the paths of [builder.hasPart] on a commit that may have no part of the change, m. On one that may, it sets lacks.
+// checkPart returns the paths of [builder.hasPart] on a commit that may have no part of the change, m. On one that may, it sets lacks. If commits are
+// built with the agent's lines where they conflict, only the first one may lack a part: the others can wait for the user's merge.
 func (b *builder) checkPart(ctx context.Context, m quarantine.Merge, tree gitops.OID) ([]string, error) {
-	switch b.how {
-	case wholeOnly:
+	later := false
+	if len(b.plan.Chain) > 0 {
+		_, later = b.done[b.plan.Chain[0]]
+	}
+	switch {
+	case b.how == wholeOnly || b.how == theirsFirst && later:
 		return b.hasPart(ctx, m, tree)
-	case anyPart:
+	case b.how == anyPart || b.how == theirsFirst:
 		return nil, b.setLacks(ctx, m, tree)
 	}
 	return nil, nil
@@ -195,14 +200,30 @@ func (b *builder) setLacks(ctx context.Context, m quarantine.Merge, tree gitops.
 	return err
 }
 
-// lacksOf returns the paths of a change, m, in which its merge, tree, changes nothing.
+// lacksOf returns the paths in which the user's merge of a commit differs from a merge of the commit's change, m, with the branch's tip. tree is the
+// commit's. Where both sides change the same lines, the agent's count. It returns none if git cannot tell.
 func (b *builder) lacksOf(ctx context.Context, m quarantine.Merge, tree gitops.OID) ([]string, error) {
 	paths, err := b.hasPart(ctx, m, tree)
-	if err != nil || len(paths) == 0 {
+	if err != nil || paths == nil {
 		return nil, err
 	}
-	changed, err := b.request.Trees.changes(ctx, m.Ours, tree)
-	return slices.DeleteFunc(paths, func(path string) bool { return changed.meet(gitops.SetOf(path)) }), err
+	tip, err := b.treeOf(ctx, b.request.Onto)
+	if err != nil {
+		return nil, err
+	}
+	whole, _, err := b.request.Bridge.MergeTheirs(ctx, b.request.Across, quarantine.Merge{Base: m.Base, Ours: tip, Theirs: m.Theirs, Own: m.Own, Change: m.Change})
+	merged := whole
+	if err == nil {
+		merged, _, err = b.request.Bridge.MergeTheirs(ctx, b.request.Across, quarantine.Merge{Base: m.Ours, Ours: tip, Theirs: tree, Own: m.Own, Change: m.Change})
+	}
+	if gitops.Crashed(err) || b.request.unreadable(ctx, err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	differ, err := b.request.Trees.changes(ctx, whole, merged)
+	return slices.Sorted(maps.Keys(differ)), err
 }
 
 // pendingLacks returns what lacksOf returns for the first commit of the chain, which is pending.

@@ -25,8 +25,7 @@ const thenMerge = Resolve + "  # then starts the merge"
 // Conflict returns the hold of a commit that changes the same lines as the user's commits, that git am does not apply, or that needs a
 // dropped commit. landed reports that commits of the agent have landed. refused is [history.Plan.RefusedBefore].
 func Conflict(c build.Conflict, branch gitops.Text, landed bool, refused func(gitops.OID) []ledger.Reviewed) ledger.Hold {
-	c.Lacks = slices.DeleteFunc(slices.Clone(c.Lacks), func(path string) bool { return slices.Contains(c.Paths, path) })
-	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(slices.Concat(c.Paths, c.Lacks))}
+	h := ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(c.Paths)}
 	switch {
 	case c.Crash != nil:
 		h.Message = unmerged(c.Commit, c.Crash)
@@ -61,8 +60,8 @@ func Conflict(c build.Conflict, branch gitops.Text, landed bool, refused func(gi
 		h.Next = []string{resolve(c)}
 	}
 	if len(c.Lacks) > 0 {
-		h.Message += fmt.Sprintf("; the merge cannot bring the agent's change of %s, which takes back what has landed since", words.List(gitops.Escaped(c.Lacks), stagedNamed))
-		h.Next = append(h.Next, fmt.Sprintf("git airlock visit -- git show %.12s", c.Commit)+wholeChange)
+		h.Message += fmt.Sprintf("; the merge cannot bring all of the agent's change of %s, which takes back what has landed since", words.List(gitops.Escaped(c.Lacks), stagedNamed))
+		h.Next = append(h.Next, fmt.Sprintf("git airlock visit -- git show %.12s --%s", c.Commit, quoted(pathspecs(c.Lacks[:min(len(c.Lacks), stagedNamed)])))+wholeChange)
 	}
 	return h
 }

@@ -116,7 +116,7 @@ func stagedPaths(ctx context.Context, repo *gitops.Repository, commit string) ([
 func Merging(ctx context.Context, repo *gitops.Repository, commit gitops.OID, branch gitops.Text, holds []ledger.Hold) (text string, next []string) {
 	text = fmt.Sprintf("merging %.12s into %s", commit, branch)
 	both, err := conflicted(ctx, repo)
-	alone, same := mergedAlone(ctx, repo, commit, both, holds)
+	alone, show := mergedAlone(ctx, repo, commit, both, holds), showing(holds)
 	conflicts := len(both) > 0 || err != nil
 	var steps []string
 	if conflicts {
@@ -125,8 +125,9 @@ func Merging(ctx context.Context, repo *gitops.Repository, commit gitops.OID, br
 	if len(alone) > 0 {
 		steps = append(steps, "check what git has merged by itself in "+words.List(alone, stagedNamed))
 	}
-	if len(same) > 0 {
-		steps = append(steps, "make the agent's change of "+words.List(same, stagedNamed)+" by hand")
+	if show != "" {
+		steps = append(steps, "make the rest of the agent's change by hand")
+		next = append(next, show)
 	}
 	switch {
 	case len(steps) == 0:
@@ -142,9 +143,6 @@ func Merging(ctx context.Context, repo *gitops.Repository, commit gitops.OID, br
 	if len(alone) > 0 {
 		next = append(next, "git diff --cached")
 	}
-	if len(same) > 0 {
-		next = append(next, showing(holds))
-	}
 	return text + ", then landing continues", append(next, "git commit", "git merge --abort")
 }
 
@@ -158,22 +156,17 @@ func showing(holds []ledger.Hold) string {
 	return ""
 }
 
-// mergedAlone returns the paths of the first conflict that git has merged without the user, and those that are the same after the merge, escaped.
-// Where the user has taken the lines of a landed commit back, these lines are the same as in the commit on which the agent's one is built, so that git
-// sees no change of the user. Where the agent has taken them back (see [build.Conflict.Lacks]), git sees no change of the agent.
-func mergedAlone(ctx context.Context, repo *gitops.Repository, commit gitops.OID, both []string, holds []ledger.Hold) (alone, same []string) {
+// mergedAlone returns the paths of the first conflict that git has merged without the user, escaped. Where the user has taken the lines of a landed
+// commit back, these lines are the same as in the commit on which the agent's one is built, so that git sees no change of the user.
+func mergedAlone(ctx context.Context, repo *gitops.Repository, commit gitops.OID, both []string, holds []ledger.Hold) []string {
 	conflict := slices.IndexFunc(holds, func(h ledger.Hold) bool { return h.Reason == ledger.Conflict })
 	paths, err := stagedPaths(ctx, repo, "HEAD")
 	if conflict < 0 || err != nil {
-		return nil, nil
-	}
-	if showing(holds) != "" {
-		differs := gitops.SetOf(gitops.Escaped(slices.Concat(paths, both))...)
-		same = slices.DeleteFunc(slices.Clone(holds[conflict].Paths), func(p string) bool { return differs[p] })
+		return nil
 	}
 	paths = slices.DeleteFunc(paths, func(p string) bool {
 		// Git gives a file another name if the other side has a folder at its path.
 		return slices.Contains(both, p) || slices.Contains(both, p+"~HEAD") || slices.Contains(both, p+"~"+string(commit))
 	})
-	return slices.DeleteFunc(gitops.Escaped(paths), func(p string) bool { return !slices.Contains(holds[conflict].Paths, p) }), same
+	return slices.DeleteFunc(gitops.Escaped(paths), func(p string) bool { return !slices.Contains(holds[conflict].Paths, p) })
 }
