@@ -85,6 +85,11 @@ type Conflict struct {
 	partly  bool            // an older commit of the branch has a part of the commit's change already
 }
 
+// plain reports whether a conflict is only one of paths.
+func (c Conflict) plain() bool {
+	return c.Lacking == nil && c.Crash == nil && c.Refused == "" && !c.TooMany
+}
+
 // Commits builds the commits of the plan that are not pending yet: on the branch if possible, and apart otherwise.
 func Commits(ctx context.Context, r Request) (Built, error) {
 	before := r.Plan.Ledger.Tail
@@ -298,7 +303,7 @@ func (r Request) promisor(ctx context.Context) string {
 // result adds the built commits. If a merge stopped, these are the commits before it.
 func (b *builder) result(built Built) Built {
 	if b.stopped != nil {
-		if !b.stopped.partly { // that one waits for the user's merge of those before it
+		if !b.stopped.partly && (b.how != wholeOnly || !b.stopped.plain()) { // otherwise it waits for the user's merge of those before it
 			built.Stopped = append(built.Stopped, *b.stopped)
 		}
 		b.keep(b.newestWhole())
