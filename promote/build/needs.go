@@ -35,13 +35,6 @@ func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Co
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	if tree, differs := b.plan.Tree(b.diffBase(l)); differs && tree == base { // it can lack these changes already
-		m, err := b.request.Trees.Change(ctx, b.diffBase(l), l.Commit)
-		if err != nil {
-			return err
-		}
-		base, theirs = m.Base, m.Theirs
-	}
 	without, conflicts, err := b.request.Trees.withoutChanges(ctx, base, left)
 	if err != nil {
 		return err
@@ -172,8 +165,9 @@ func (b *builder) lineSinceAgain(ctx context.Context) ([]quarantine.Link, error)
 	return line, nil
 }
 
-// leftOutBefore returns the commits that a commit follows, that were left out when other commits landed, and that are not built yet, oldest first.
+// leftOutBefore returns the commits that a commit follows, that were left out when other commits landed, and that are not built yet, oldest first. Those
+// that the plan's trees lack are not among them: the walk has found what needs them.
 func (b *builder) leftOutBefore(ctx context.Context, commit gitops.OID) ([]gitops.OID, error) {
 	left := gitops.SetOf(b.plan.Ledger.LeftOut()...)
-	return b.request.Trees.before(ctx, commit, func(id gitops.OID) bool { return left[id] && b.placed[id] == "" })
+	return b.request.Trees.before(ctx, commit, func(id gitops.OID) bool { return left[id] && b.placed[id] == "" && !b.plan.TakenOut(id) })
 }

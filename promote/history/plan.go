@@ -57,6 +57,7 @@ type Plan struct {
 	cut       map[gitops.OID][]gitops.OID // commits that only a dropped merge reaches, by the oldest such merge
 	left      map[gitops.OID]bool         // commits of Links and Aside that were set aside in this plan
 	trees     map[gitops.OID]gitops.OID   // see [Plan.Tree]
+	taken     gitops.Set[gitops.OID]      // see [Plan.TakenOut]
 	blocked   map[gitops.OID][]string     // see [Plan.Blocked]
 	postpones bool                        // see [Plan.Postpones]
 	before    map[gitops.OID]int          // number of commits set aside before a commit of the agent's first-parent history

@@ -21,6 +21,7 @@ type Trees interface {
 type walked struct {
 	left  map[gitops.OID]bool       // held or blocked
 	trees map[gitops.OID]gitops.OID // trees without the changes of the commits left out
+	taken gitops.Set[gitops.OID]    // see [Plan.TakenOut]
 	// blocked maps each commit that does not stand without the commits left out to the paths that conflict. The list is empty if its change is
 	// empty without them, or if it merges one of them.
 	blocked map[gitops.OID][]string
@@ -62,12 +63,12 @@ func (p *Plan) Walk(ctx context.Context, t Trees, held ...map[gitops.OID]bool) e
 	if err != nil || p.setAside(w) {
 		return err
 	}
-	p.trees, p.blocked = w.trees, w.blocked
+	p.trees, p.taken, p.blocked = w.trees, w.taken, w.blocked
 	return nil
 }
 
 func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (walked, error) {
-	w := walked{map[gitops.OID]bool{}, map[gitops.OID]gitops.OID{}, map[gitops.OID][]string{}, absent{}}
+	w := walked{left: map[gitops.OID]bool{}, trees: map[gitops.OID]gitops.OID{}, blocked: map[gitops.OID][]string{}, absent: absent{}}
 	for id, absent := range p.Absent {
 		w.absent[id] = slices.DeleteFunc(slices.Clone(absent), p.first)
 	}
@@ -124,7 +125,8 @@ func (p *Plan) seedLanded(ctx context.Context, w *walked, t Trees) error {
 	if len(lacks) == 0 || p.Since != p.found || p.Fork != "" || len(p.Supersedes) > 0 {
 		return nil
 	}
-	for _, l := range p.Line[max(0, len(p.Line)-mostWalked):] {
+	line := p.Line[max(0, len(p.Line)-mostWalked):]
+	for _, l := range line {
 		err := p.step(ctx, w, l, lacks[l.Commit], t)
 		if err == nil && len(l.Parents) == 0 && lacks[l.Commit] { // its change counts from the airlock's root
 			w.trees[l.Commit], err = t.Tree(ctx, p.Ledger.Base.Inner)
@@ -139,7 +141,13 @@ func (p *Plan) seedLanded(ctx context.Context, w *walked, t Trees) error {
 		delete(w.blocked, l.Commit)
 		if !slices.Contains(p.Absent[p.found], l.Commit) { // one of those may land now, but needs another one
 			delete(w.trees, l.Commit)
-			break
+			return nil
+		}
+	}
+	w.taken = gitops.Set[gitops.OID]{}
+	for _, l := range line {
+		if lacks[l.Commit] {
+			w.taken.Add(l.Commit)
 		}
 	}
 	return nil
@@ -244,7 +252,7 @@ func (p *Plan) setAside(w walked) bool {
 	if first < 0 || first > last && len(p.Earlier) == 0 {
 		return false
 	}
-	p.left, p.trees, p.blocked = w.left, w.trees, w.blocked
+	p.left, p.trees, p.taken, p.blocked = w.left, w.trees, w.taken, w.blocked
 	p.Links = slices.Clone(all)
 	for i, l := range p.Links {
 		if w.left[l.Commit] {
@@ -358,6 +366,9 @@ func (p *Plan) Tree(inner gitops.OID) (tree gitops.OID, differs bool) {
 	tree, differs = p.trees[inner]
 	return tree, differs
 }
+
+// TakenOut reports whether the trees of the plan lack the change of a commit that was left out when later ones landed.
+func (p *Plan) TakenOut(inner gitops.OID) bool { return p.taken[inner] }
 
 // Blocked returns the paths at which a commit of Links conflicts with the absence of dropped commits.
 func (p *Plan) Blocked(inner gitops.OID) (paths []string, blocked bool) {
