@@ -213,7 +213,7 @@ func (r Request) onPending(ctx context.Context, place gitops.OID, built Built) (
 	}
 	built.Off = r.isOff(ctx, place) || how == theirsFirst && r.isOff(ctx, r.Plan.Last.Outer)
 	built.Stopped[0].Gone = place == r.Plan.Last.Outer && r.onlyTakenOff(ctx)
-	if built.Stopped[0].Lacks, err = r.pendingLacks(ctx, built.Pending, place); err != nil {
+	if built.Stopped[0].Lacks, err = r.pendingLacks(ctx, built.Pending, place); err != nil && !r.unreadable(ctx, err) {
 		return built, err
 	}
 	links := r.Plan.After(built.Pending)
