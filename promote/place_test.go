@@ -105,9 +105,9 @@ func TestPlaceHasNoPartOfTheChange(t *testing.T) {
 	}
 }
 
-// TestMergeNamesWhatItLacks lets the agent take back, in a commit that conflicts in k, what landed on top of the user's conflicting commit. No commit on
-// which it can be built has that line, so that the hold and the merge name the file. With the rest that the user makes, the branch has what the agent
-// has.
+// TestMergeNamesWhatItLacks lets a line of the agent land on top of a commit of the user's. The agent takes the line back, in a commit that conflicts with
+// the user's. No older commit of the branch has the line, so the hold and the merge name the file. The user makes the rest of the change, and then the
+// branch has what the agent has.
 func TestMergeNamesWhatItLacks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -7,9 +7,9 @@
 // ours: tree(p1'), theirs: tree(c)). If the trees of p1 and p1' are equal, it is tree(c) itself, without a merge. A merge with
 // conflicts ends the building there: [Built.Stopped]. If nothing could be built on the branch, the commits are built apart, for the user to
 // merge: on the newest commit of the branch on which they do not conflict, or on the oldest one with the agent's lines where they conflict. None of
-// their parents is newer than that commit: otherwise the user's merge would remove what the branch has gained between the two. That commit should have
-// no part of a change already: git would not merge this part, which the branch may have lost since. If there is no such commit, the hold and the merge
-// name the paths: [Conflict.Lacks].
+// their parents is newer than that commit: otherwise the user's merge would remove what the branch has gained between the two. If that
+// commit has a part of a change already, git does not merge this part, although the branch may have lost it. Such a commit is used only if there is no
+// other one. Then the hold and the merge name the paths: [Conflict.Lacks].
 //
 // The branch may lack commits that were left out when others landed. If a new commit conflicts or is empty there, its change is also tried on
 // its parent's tree without the changes of those commits. If the change does not apply there either, the commit needs them or takes them back.

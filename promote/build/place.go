@@ -16,8 +16,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// placesTried is the largest number of places on which a conflicting commit is tried. It usually applies to the parent of the user's commit that
-// conflicts with it.
+// placesTried is the largest number of places on which a conflicting commit is tried. Usually the commit applies to one of the first: the parent of the
+// user's commit that conflicts with it.
 const placesTried = 30
 
 // tryPlaces builds with try on older commits of the branch, newest first, and returns the first builder without a conflict. If each place conflicts
