@@ -60,13 +60,26 @@ func (t *Trees) beside(ctx context.Context, tree, before, after gitops.OID) (git
 // changes are the changes between two trees, by path. They are nil if there are too many to list, and then all paths count as changed.
 type changes map[string]gitops.Change
 
-// changesKept bounds the number of changes that are kept in memory.
-const changesKept = 100_000
+// mostKept bounds the number of changes that are kept in memory, and that of lines.
+const mostKept = 100_000
+
+// cache keeps values with a size while their sizes together are at most mostKept. Beyond that it drops all but the newest value.
+type cache[K comparable, V any] struct {
+	values map[K]V // nil until there is one
+	size   int
+}
+
+func (c *cache[K, V]) keep(key K, value V, size int) {
+	if c.size += size; c.values == nil || c.size > mostKept {
+		c.values, c.size = map[K]V{}, size
+	}
+	c.values[key] = value
+}
 
 // changes returns the changes between two trees, which it lists once.
 func (t *Trees) changes(ctx context.Context, from, to gitops.OID) (changes, error) {
 	key := [2]gitops.OID{from, to}
-	if found, known := t.listed[key]; known {
+	if found, known := t.listed.values[key]; known {
 		return found, nil
 	}
 	list, err := t.across.Diff(ctx, from, to, inner.DefaultLimits)
@@ -79,11 +92,7 @@ func (t *Trees) changes(ctx context.Context, from, to gitops.OID) (changes, erro
 	for _, c := range list {
 		found[c.Path] = c
 	}
-	if t.listedChanges += len(found); t.listedChanges > changesKept {
-		clear(t.listed)
-		t.listedChanges = len(found)
-	}
-	t.listed[key] = found
+	t.listed.keep(key, found, len(found))
 	return found, nil
 }
 
@@ -151,8 +160,8 @@ func (t *Trees) sameLines(ctx context.Context, older, newer changes) (same, file
 	return same || files, files, nil
 }
 
-// comparedSize bounds the bytes of a file of which the lines are compared, comparedKept the number of lines that are kept in memory.
-const comparedSize, comparedKept = 1 << 20, 100_000
+// comparedSize bounds the bytes of a file of which the lines are compared.
+const comparedSize = 1 << 20
 
 // linesOf returns the lines of a changed file that differ, and those between them. The result is nil for all lines.
 func (t *Trees) linesOf(ctx context.Context, c gitops.Change) (gitops.Set[string], error) {
@@ -160,7 +169,7 @@ func (t *Trees) linesOf(ctx context.Context, c gitops.Change) (gitops.Set[string
 		return nil, nil
 	}
 	key := [2]gitops.OID{c.Old.OID, c.New.OID}
-	if lines, known := t.lines[key]; known {
+	if lines, known := t.lines.values[key]; known {
 		return lines, nil
 	}
 	var sides [2][][]byte
@@ -184,10 +193,6 @@ func (t *Trees) linesOf(ctx context.Context, c gitops.Change) (gitops.Set[string
 			lines[string(line)] = true
 		}
 	}
-	if t.linesKept += len(lines); t.linesKept > comparedKept {
-		clear(t.lines)
-		t.linesKept = len(lines)
-	}
-	t.lines[key] = lines
+	t.lines.keep(key, lines, len(lines))
 	return lines, nil
 }

@@ -29,12 +29,10 @@ type Trees struct {
 
 // newer keeps what comparisons with commits found that are newer than one that was set aside.
 type newer struct {
-	made          int                                  // the number of merges with their changes
-	rewritten     map[quarantine.Merge]gitops.OID      // the merges of isRewritten; no tree means a conflict
-	listed        map[[2]gitops.OID]changes            // by trees
-	listedChanges int                                  // the number of changes in listed
-	lines         map[[2]gitops.OID]gitops.Set[string] // by files; see linesOf
-	linesKept     int                                  // the number of lines in lines
+	made      int                                      // the number of merges with their changes
+	rewritten map[quarantine.Merge]gitops.OID          // the merges of isRewritten; no tree means a conflict
+	listed    cache[[2]gitops.OID, changes]            // by trees
+	lines     cache[[2]gitops.OID, gitops.Set[string]] // by files; see linesOf
 }
 
 // NewTrees reads the trees of a plan's commits. If partial is set, the snapshot left files out (airlock.exclude). The
@@ -43,7 +41,7 @@ type newer struct {
 func NewTrees(p *history.Plan, partial bool, dir string, bridge *quarantine.Bridge, across *quarantine.Inspector) *Trees {
 	return &Trees{bridge: bridge, across: across, plan: p, partial: partial, file: filepath.Join(dir, MergesFile),
 		trees: map[gitops.OID]gitops.OID{}, merges: map[quarantine.Merge]merge{},
-		newer: newer{rewritten: map[quarantine.Merge]gitops.OID{}, listed: map[[2]gitops.OID]changes{}, lines: map[[2]gitops.OID]gitops.Set[string]{}}}
+		newer: newer{rewritten: map[quarantine.Merge]gitops.OID{}}}
 }
 
 // restore puts the files that the snapshot left out back into a tree.
