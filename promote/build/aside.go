@@ -98,7 +98,7 @@ func (r Request) isNew(a history.Aside, pending []ledger.Pair) bool {
 func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict) (Built, error) {
 	remote := ""
 	b, err := r.asideOnPlace(ctx, unbuilt[0])
-	oldest := slices.IndexFunc(r.Plan.Aside, func(a history.Aside) bool { return !a.Side })
+	oldest := slices.IndexFunc(r.Plan.Aside, func(a history.Aside) bool { return !a.Side }) // unbuilt has no others
 	if err == nil && b == nil && r.Plan.Aside[oldest].Commit == unbuilt[0].Commit {
 		var onto gitops.OID
 		if onto, err = r.apart(ctx); err == nil {
@@ -237,7 +237,7 @@ func (b *builder) tryAside(ctx context.Context, s *beside, wanted func(a history
 		}
 		before := len(b.fresh)
 		b.overrules = a.Commit == b.apart
-		c, err := b.setAll(ctx, s.on, append(sides, i), a.Older || i < s.newest)
+		c, err := b.setAll(ctx, s.on, append(sides, a), a.Older || i < s.newest)
 		if err != nil {
 			return err
 		}
@@ -253,14 +253,14 @@ func (b *builder) tryAside(ctx context.Context, s *beside, wanted func(a history
 	return nil
 }
 
-// setAll builds the commits at some positions, of which only the last one is not on a side branch. See setBeside.
-func (b *builder) setAll(ctx context.Context, on gitops.OID, positions []int, older bool) (*Conflict, error) {
+// setAll builds commits that were set aside, of which only the last one is not on a side branch. See setBeside.
+func (b *builder) setAll(ctx context.Context, on gitops.OID, commits []history.Aside, older bool) (*Conflict, error) {
 	var links []quarantine.Link
-	for _, position := range positions {
-		links = append(links, b.plan.Aside[position].Link)
+	for _, a := range commits {
+		links = append(links, a.Link)
 	}
-	for i := 0; i < len(positions); i++ {
-		c, err := b.setBeside(ctx, on, positions[i], older)
+	for i := 0; i < len(commits); i++ {
+		c, err := b.setBeside(ctx, on, commits[i], older)
 		if err != nil {
 			return nil, err
 		}
@@ -268,7 +268,7 @@ func (b *builder) setAll(ctx context.Context, on gitops.OID, positions []int, ol
 			continue
 		}
 		first := -1
-		if i < len(positions)-1 && c.Lacking == nil {
+		if i < len(commits)-1 && c.Lacking == nil {
 			first, err = b.moveSide(ctx, links[:i+1])
 		}
 		if err != nil || first < 0 {
@@ -279,18 +279,17 @@ func (b *builder) setAll(ctx context.Context, on gitops.OID, positions []int, ol
 	return nil, nil
 }
 
-// sidesOf returns the positions of the commits that were set aside, are not built yet, and that only a merge brings. It
-// reports whether one of them is held.
-func (b *builder) sidesOf(merge history.Aside) (sides []int, held bool) {
+// sidesOf returns the commits that were set aside, are not built yet, and that only a merge brings. It reports whether one of them is held.
+func (b *builder) sidesOf(merge history.Aside) (sides []history.Aside, held bool) {
 	if len(merge.Parents) < 2 || merge.Side {
 		return nil, false
 	}
 	wanted := gitops.SetOf(merge.Parents...)
-	for i, a := range slices.Backward(b.plan.Aside) { // children before parents
+	for _, a := range slices.Backward(b.plan.Aside) { // children before parents
 		if b.placed[a.Commit] != "" || !a.Side || !wanted[a.Commit] {
 			continue
 		}
-		sides, held = append(sides, i), held || a.Held
+		sides, held = append(sides, a), held || a.Held
 		wanted.Add(a.Parents...)
 	}
 	slices.Reverse(sides)
@@ -309,12 +308,11 @@ func (b *builder) takeBack(first int) {
 	b.fresh = b.fresh[:first]
 }
 
-// setBeside builds the commit at a position of the list of commits that were set aside. It applies the commit's change since its first parent to
-// the outer commit on, or, if the commit is on a side branch, to the image of that parent. older reports that a newer commit of the agent was
-// built or has landed before. setBeside returns a conflict if the change does not apply or is empty there, or if another parent of the commit
-// has no image. A root commit on a side branch is built as it is.
-func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, older bool) (*Conflict, error) {
-	a := b.plan.Aside[position]
+// setBeside builds a commit that was set aside. It applies the commit's change since its first parent to the outer commit on, or, if the commit is
+// on a side branch, to the image of that parent. older reports that a newer commit of the agent was built or has landed before. setBeside returns
+// a conflict if the change does not apply or is empty there, or if another parent of the commit has no image. A root commit on a side branch is
+// built as it is.
+func (b *builder) setBeside(ctx context.Context, on gitops.OID, a history.Aside, older bool) (*Conflict, error) {
 	inner, err := b.request.Inside.Commit(ctx, a.Commit)
 	if err != nil {
 		return nil, err
@@ -337,12 +335,17 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 			return nil, err
 		}
 	}
-	p := ledger.Pair{Inner: a.Commit, Aside: older, Without: slices.Concat(b.unnamedOf(a.Dropped), b.unnamed(b.plan.Aside[:position]))}
+	p := ledger.Pair{Inner: a.Commit, Aside: older, Without: slices.Concat(b.unnamedOf(a.Dropped), b.unnamed(b.asideBefore(a.Commit)))}
 	if err := b.add(ctx, p, inner, tree, parents); err != nil {
 		return nil, err
 	}
 	b.placed[a.Commit] = b.done[a.Commit].Outer
 	return nil, nil
+}
+
+// asideBefore returns the older commits of those set aside than one of them.
+func (b *builder) asideBefore(id gitops.OID) []history.Aside {
+	return b.plan.Aside[:slices.IndexFunc(b.plan.Aside, func(a history.Aside) bool { return a.Commit == id })]
 }
 
 // applyBeside applies the change of a commit since its first parent to the first of its outer parents. theirs is the commit's tree. If the change
@@ -364,17 +367,7 @@ func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitop
 		}
 	}
 	m := quarantine.Merge{Base: before, Ours: ours, Theirs: theirs, Change: own}
-	tree, conflicts, err := b.mergeOn(ctx, m)
-	if conflicts != nil {
-		if m.Own, err = b.agentsOnly(ctx, parents[0]); m.Own && err == nil {
-			tree, conflicts, err = b.mergeOn(ctx, m)
-		}
-	}
-	if conflicts != nil && b.overrules && err == nil {
-		if tree, err = b.overrule(ctx, a.Commit, m); tree != "" && err == nil {
-			err, conflicts = b.setLacks(ctx, m, tree), nil
-		}
-	}
+	tree, conflicts, err := b.mergeBeside(ctx, a.Commit, &m, parents[0])
 	if err == nil && conflicts == nil && !a.Side {
 		var paths []string
 		paths, err = b.checkPart(ctx, m, tree)
@@ -398,6 +391,23 @@ func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitop
 		}
 	}
 	return tree, true, nil
+}
+
+// mergeBeside merges the change of a commit that was set aside with the outer commit on. If they conflict, it tries what else is allowed there, and
+// sets Own in the merge that it has made.
+func (b *builder) mergeBeside(ctx context.Context, commit gitops.OID, m *quarantine.Merge, on gitops.OID) (tree gitops.OID, conflicts []string, err error) {
+	tree, conflicts, err = b.mergeOn(ctx, *m)
+	if conflicts != nil {
+		if m.Own, err = b.agentsOnly(ctx, on); m.Own && err == nil {
+			tree, conflicts, err = b.mergeOn(ctx, *m)
+		}
+	}
+	if conflicts != nil && b.overrules && err == nil {
+		if tree, err = b.overrule(ctx, commit, *m); tree != "" && err == nil {
+			return tree, nil, b.setLacks(ctx, *m, tree)
+		}
+	}
+	return tree, conflicts, err
 }
 
 // agentsOnly reports whether all commits of an outer commit's first-parent history since the airlock's base are the agent's.
