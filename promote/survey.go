@@ -147,7 +147,7 @@ func (e *Engine) readLedger(ctx context.Context) (f facts, err error) {
 	base := ledger.Pair{Inner: e.Record.Root, Outer: e.Record.Base}
 	f.ledger, err = e.ledgers.Read(e.Dir(), base, f.refs.promoted, f.refs.pending)
 	if moved, ok := errors.AsType[*ledger.RefError](err); ok {
-		moved.Kept, _ = e.Repo.Refs(ctx, ledger.FilterKeeps+"refs/airlock/"+e.Record.ID) // without them, the error names one command less
+		moved.Originals, _ = e.Repo.Refs(ctx, ledger.FilterKeeps+"refs/airlock/"+e.Record.ID) // without them, the error names one command less
 	}
 	return f, err
 }

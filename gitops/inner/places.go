@@ -16,13 +16,13 @@ import (
 // Place is a work tree that git status of the workspace does not report on: another worktree of the inner repository, or the work tree of
 // a repository of its own below the workspace, such as a clone.
 type Place struct {
-	Path     string     // below the workspace; absolute if the worktree is elsewhere; empty for all places that were not searched or counted
-	Own      bool       // a repository of its own
-	Detached gitops.OID // the commit that HEAD of a worktree names without a branch
-	Changes  int        // changed paths that are not committed
-	Commits  int        // commits of a repository of its own that neither the inner repository nor a server has
-	Unread   bool       // the work there could not be counted
-	Hidden   Hidden     // empty for a work tree; otherwise what else is at Path, where work may be hidden
+	Path       string     // below the workspace; absolute if the worktree is elsewhere; empty for all places that were not searched or counted
+	Repository bool       // a repository of its own
+	Detached   gitops.OID // the commit that HEAD of a worktree names without a branch
+	Changes    int        // changed paths that are not committed
+	Commits    int        // commits of a repository of its own that neither the inner repository nor a server has
+	Unread     bool       // the work there could not be counted
+	Hidden     Hidden     // empty for a work tree; otherwise what else is at Path, where work may be hidden
 
 	git, common string
 }
@@ -132,7 +132,7 @@ func (w Workspace) placesWithin(ctx context.Context, search time.Duration) ([]Pl
 	w.countPlaces(counting, places)
 	places = append(hidden, places...)
 	if !whole {
-		places = append(places, Place{Own: true, Unread: true})
+		places = append(places, Place{Repository: true, Unread: true})
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return places, ctx.Err()
@@ -218,7 +218,7 @@ func (w Workspace) hiddenAt(file string, what Hidden) Place {
 func (w Workspace) countPlaces(ctx context.Context, places []Place) {
 	var have []string
 	var unknown error
-	if slices.ContainsFunc(places, func(p Place) bool { return p.Own }) {
+	if slices.ContainsFunc(places, func(p Place) bool { return p.Repository }) {
 		var refs []Ref
 		refs, unknown = w.Branches(ctx)
 		for _, r := range refs {
@@ -227,7 +227,7 @@ func (w Workspace) countPlaces(ctx context.Context, places []Place) {
 	}
 	for i := range places {
 		if p := &places[i]; p.git != "" && !path.IsAbs(p.Path) {
-			p.Unread = w.count(ctx, p, i, have) != nil || p.Own && unknown != nil
+			p.Unread = w.count(ctx, p, i, have) != nil || p.Repository && unknown != nil
 		}
 	}
 }
@@ -244,7 +244,7 @@ func (w Workspace) parsePlaces(main, out string) (places []Place) {
 				p.git = ""
 			}
 		}
-		if p.Own = p.common != main; !p.Own {
+		if p.Repository = p.common != main; !p.Repository {
 			p.Detached, _ = gitops.ParseOID(strings.TrimSpace(fields[3])) // not for the name of a branch
 		}
 		if p.Path != w.Dir && p.git != main {
@@ -259,7 +259,7 @@ func (w Workspace) parsePlaces(main, out string) (places []Place) {
 func (w Workspace) count(ctx context.Context, p *Place, n int, have []string) (err error) {
 	w.lent = path.Join(w.gitDir(), "objects") // otherwise git does not know what the newer commits of the inner repository reach
 	w.Dir, w.own, w.common, w.Scratch = path.Join(w.Dir, p.Path), p.git, p.common, path.Join(w.Scratch, "places", strconv.Itoa(n))
-	if p.Changes, err = w.Uncommitted(ctx); err != nil || !p.Own {
+	if p.Changes, err = w.Uncommitted(ctx); err != nil || !p.Repository {
 		return err
 	}
 	if p.Commits, err = w.Count(ctx, "--all", have...); err != nil || p.Commits == 0 {

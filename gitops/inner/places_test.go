@@ -91,7 +91,7 @@ func TestPlaces(t *testing.T) {
 func textOf(places []Place, dir string) (text string) {
 	for _, p := range places {
 		text += fmt.Sprintf(" %s:%d/%d", strings.Replace(p.Path, dir[:strings.LastIndex(dir, "/")], "..", 1), p.Changes, p.Commits)
-		if p.Own {
+		if p.Repository {
 			text += " own"
 		}
 		if p.Hidden == Submodule {

@@ -186,9 +186,9 @@ func (b *Bridge) Inspect(ctx context.Context, quarantine *Inspector) *Inspector 
 // Merge describes a three-way merge of trees.
 type Merge struct {
 	Base, Ours, Theirs gitops.OID
-	// Own reports that both sides are the agent's. Then a file that one side adds stays in its folder, even if the other side has renamed all
-	// other files of this folder. Without Own, git reports a conflict in this case, and the user must decide.
-	Own bool
+	// NoDirectoryRenames keeps a file that one side adds in its folder, even if the other side has renamed all other files of this folder. It is
+	// for merges in which both sides are the agent's. Without it, git reports a conflict in this case, and the user must decide.
+	NoDirectoryRenames bool
 	// Change is the tree of the commit that is merged, if Base or Theirs differ each time. It only names the commit, see [busy.Work].
 	Change gitops.OID
 }
@@ -243,7 +243,7 @@ func (b *Bridge) mergeByGit(ctx context.Context, m Merge) (tree gitops.OID, conf
 	var unmerged []gitops.Unmerged
 	err = b.inTime("trees", m, func(t *busy.Meter) (err error) {
 		git := b.WithMemory(b.Memory).Metered(t)
-		if m.Own {
+		if m.NoDirectoryRenames {
 			git = git.Configured("merge.directoryRenames=false")
 		}
 		tree, unmerged, err = git.MergeTree(ctx, ours, theirs)

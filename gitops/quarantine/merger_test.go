@@ -101,7 +101,7 @@ func TestMergeOfOwnSides(t *testing.T) {
 	t.Parallel()
 	f := &mergeFixture{newInner(t, gitopstest.Files{"old/x": "x\n", "old/y": "y\n"})}
 	renamed := gitopstest.Files{"old/x": gitopstest.Absent, "old/y": gitopstest.Absent, "new/x": "x\n", "new/y": "y\n"}
-	m := Merge{Base: f.tree(t, f.base, nil), Ours: f.tree(t, f.base, renamed), Theirs: f.tree(t, f.base, gitopstest.Files{"old/z": "z\n"}), Own: true}
+	m := Merge{Base: f.tree(t, f.base, nil), Ours: f.tree(t, f.base, renamed), Theirs: f.tree(t, f.base, gitopstest.Files{"old/z": "z\n"}), NoDirectoryRenames: true}
 	renamed["old/z"] = "z\n"
 	want := f.tree(t, f.base, renamed)
 	for by, b := range f.bridges(t) {

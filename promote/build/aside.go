@@ -394,11 +394,11 @@ func (b *builder) applyBeside(ctx context.Context, a history.Aside, theirs gitop
 }
 
 // mergeBeside merges the change of a commit that was set aside with the outer commit on. If they conflict, it tries what else is allowed there, and
-// sets Own in the merge that it has made.
+// sets NoDirectoryRenames in the merge that it has made.
 func (b *builder) mergeBeside(ctx context.Context, commit gitops.OID, m *quarantine.Merge, on gitops.OID) (tree gitops.OID, conflicts []string, err error) {
 	tree, conflicts, err = b.mergeOn(ctx, *m)
 	if conflicts != nil {
-		if m.Own, err = b.agentsOnly(ctx, on); m.Own && err == nil {
+		if m.NoDirectoryRenames, err = b.agentsOnly(ctx, on); m.NoDirectoryRenames && err == nil {
 			tree, conflicts, err = b.mergeOn(ctx, *m)
 		}
 	}

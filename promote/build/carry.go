@@ -25,7 +25,7 @@ func (t *Trees) carry(ctx context.Context, c *carried) (many bool, err error) {
 			return false, err
 		}
 		for _, tree := range []*gitops.OID{&c.before, &c.after} {
-			m.Ours, m.Own = *tree, true
+			m.Ours, m.NoDirectoryRenames = *tree, true
 			if _, known := t.merges[m]; !known && m.Ours != m.Base {
 				if t.made++; t.made > mostCarried {
 					return true, nil
@@ -50,7 +50,7 @@ func (t *Trees) beside(ctx context.Context, tree, before, after gitops.OID) (git
 	if err != nil || moved.meet(difference.paths()) {
 		return before, after, err
 	}
-	without, conflicts, err := t.bridge.Merge(ctx, quarantine.Merge{Base: after, Ours: tree, Theirs: before, Own: true})
+	without, conflicts, err := t.bridge.Merge(ctx, quarantine.Merge{Base: after, Ours: tree, Theirs: before, NoDirectoryRenames: true})
 	if gitops.Crashed(err) || err == nil && conflicts != nil {
 		return before, after, nil
 	}

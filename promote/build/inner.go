@@ -94,7 +94,7 @@ func (t *Trees) Change(ctx context.Context, parent, commit gitops.OID) (m quaran
 // Merge makes the three-way merge of two trees of the agent, once. It also knows the merges of earlier processes. A tree of such a merge
 // is in a store only if a commit was built with it.
 func (t *Trees) Merge(ctx context.Context, base, ours, theirs gitops.OID) (gitops.OID, []string, error) {
-	m := quarantine.Merge{Base: base, Ours: ours, Theirs: theirs, Own: true}
+	m := quarantine.Merge{Base: base, Ours: ours, Theirs: theirs, NoDirectoryRenames: true}
 	if done, ok := t.merges[m]; ok {
 		return done.tree, done.conflicts, nil
 	}

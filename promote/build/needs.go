@@ -40,7 +40,7 @@ func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Co
 		return err
 	}
 	if conflicts == nil {
-		if tree, conflicts, err = b.mergeOn(ctx, quarantine.Merge{Base: base, Ours: without, Theirs: theirs, Own: true}); err != nil {
+		if tree, conflicts, err = b.mergeOn(ctx, quarantine.Merge{Base: base, Ours: without, Theirs: theirs, NoDirectoryRenames: true}); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (b *builder) checkOwn(ctx context.Context, l quarantine.Link, c gitops.Comm
 	if err != nil {
 		return err
 	}
-	m.Ours, m.Own, m.Change = ours, true, m.Theirs
+	m.Ours, m.NoDirectoryRenames, m.Change = ours, true, m.Theirs
 	_, conflicts, err := b.mergeOn(ctx, m)
 	if conflicts != nil {
 		b.stopped = &Conflict{Commit: l.Commit, Paths: conflicts, Crash: b.crash, Lacking: &ledger.Dropped{Commit: l.Commit, Subject: c.Subject()}}

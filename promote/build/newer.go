@@ -157,7 +157,7 @@ func (b *builder) isRewritten(ctx context.Context, l lineCommit, own changes) (b
 	if m.Ours, err = b.treeOf(ctx, b.onto); err != nil {
 		return false, err
 	}
-	m.Own = true
+	m.NoDirectoryRenames = true
 	tree, known := t.rewritten[m]
 	if !known {
 		if t.made >= mostCarried {

@@ -168,7 +168,7 @@ func (b *builder) hasPart(ctx context.Context, m quarantine.Merge, tree gitops.O
 	if m.Ours == m.Base || m.Base == m.Theirs {
 		return nil, nil
 	}
-	back, conflicts, err := b.mergeOn(ctx, quarantine.Merge{Base: m.Theirs, Ours: tree, Theirs: m.Base, Own: m.Own, Change: m.Change})
+	back, conflicts, err := b.mergeOn(ctx, quarantine.Merge{Base: m.Theirs, Ours: tree, Theirs: m.Base, NoDirectoryRenames: m.NoDirectoryRenames, Change: m.Change})
 	if b.crash = nil; err != nil || conflicts != nil || back == m.Ours {
 		return conflicts, err
 	}
@@ -211,10 +211,10 @@ func (b *builder) lacksOf(ctx context.Context, m quarantine.Merge, tree gitops.O
 	if err != nil {
 		return nil, err
 	}
-	whole, _, err := b.request.Bridge.MergeTheirs(ctx, b.request.Across, quarantine.Merge{Base: m.Base, Ours: tip, Theirs: m.Theirs, Own: m.Own, Change: m.Change})
+	whole, _, err := b.request.Bridge.MergeTheirs(ctx, b.request.Across, quarantine.Merge{Base: m.Base, Ours: tip, Theirs: m.Theirs, NoDirectoryRenames: m.NoDirectoryRenames, Change: m.Change})
 	merged := whole
 	if err == nil {
-		merged, _, err = b.request.Bridge.MergeTheirs(ctx, b.request.Across, quarantine.Merge{Base: m.Ours, Ours: tip, Theirs: tree, Own: m.Own, Change: m.Change})
+		merged, _, err = b.request.Bridge.MergeTheirs(ctx, b.request.Across, quarantine.Merge{Base: m.Ours, Ours: tip, Theirs: tree, NoDirectoryRenames: m.NoDirectoryRenames, Change: m.Change})
 	}
 	if gitops.Crashed(err) || b.request.unreadable(ctx, err) {
 		return nil, nil

@@ -161,7 +161,7 @@ func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, 
 	if err != nil {
 		return "", err
 	}
-	tree, conflicts, err := b.mergeOn(ctx, quarantine.Merge{Base: fork, Ours: base, Theirs: landed, Own: true})
+	tree, conflicts, err := b.mergeOn(ctx, quarantine.Merge{Base: fork, Ours: base, Theirs: landed, NoDirectoryRenames: true})
 	if conflicts != nil {
 		return landed, err
 	}

@@ -17,9 +17,9 @@ type Merged struct {
 	Ref            string
 	Added, Changed int // notes that are new here, and notes that got new lines
 	Kept           int // notes that stay as they are, although the remote has another text
-	// Own is the number of fetched notes with a verdict under the user's own address that the notes here do not have. If it is not 0, nothing
+	// OwnVerdicts is the number of fetched notes with a verdict under the user's own address that the notes here do not have. If it is not 0, nothing
 	// is merged: such a verdict would count as the user's, and whoever can push to the remote can write it.
-	Own int
+	OwnVerdicts int
 	// Left lists the notes of the remote that are left out, sorted by their objects. All others are merged.
 	Left []Left
 	// Fault is the reason why the whole ref of the remote is left out: it does not have the form of notes. It is nil if the ref has it.
@@ -38,8 +38,8 @@ type Left struct {
 // User is the person who fetches.
 type User struct {
 	Name string // name and address; empty if they are not known
-	// Own is the address whose verdicts count as the user's. If it is empty, verdicts under every address are merged.
-	Own string
+	// Mail is the address whose verdicts count as the user's. If it is empty, verdicts under every address are merged.
+	Mail string
 }
 
 // merge merges fetched values into the refs of notes. It makes all merges first, and then moves all refs at once.
@@ -107,8 +107,8 @@ func (m *merging) merge(ctx context.Context, r *gitops.Repository, who User) (gi
 	if err := m.leaveOut(ctx, r, ours, theirs); err != nil {
 		return "", err
 	}
-	if m.ref == review.NotesRef && who.Own != "" {
-		if m.done.Own, err = ownVerdicts(ctx, r, who.Own, ours, theirs); err != nil || m.done.Own > 0 {
+	if m.ref == review.NotesRef && who.Mail != "" {
+		if m.done.OwnVerdicts, err = ownVerdicts(ctx, r, who.Mail, ours, theirs); err != nil || m.done.OwnVerdicts > 0 {
 			return m.ours, err
 		}
 	}

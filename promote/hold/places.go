@@ -53,7 +53,7 @@ func work(p inner.Place) string {
 		parts = []string{"work that cannot be counted"}
 	}
 	what := "worktree"
-	if p.Own {
+	if p.Repository {
 		what = "repository"
 	}
 	return fmt.Sprintf("%s in the %s %s", strings.Join(parts, " and "), what, gitops.Text(p.Path))
@@ -121,7 +121,7 @@ func keep(p inner.Place, top, id string) string {
 	if p.Hidden == inner.Submodule { // there can be a file in place of the folder
 		files = gitops.Pasteable(top) + " -cf - " + gitops.Pasteable("./"+p.Path)
 	}
-	if p.Own || p.Unread || p.Hidden == inner.Submodule {
+	if p.Repository || p.Unread || p.Hidden == inner.Submodule {
 		return "git airlock visit -- tar -C " + files + " >airlock-" + id + ".tar  # keeps a copy, then discard"
 	}
 	return "git airlock visit -- sh -c 'cd \"$1\" && git add -A && git commit -m \"Uncommitted work\"' sh " + dir + "  # keeps it, as a commit"

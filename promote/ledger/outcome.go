@@ -73,8 +73,8 @@ func (o Outcome) Retried(hasty bool) Outcome {
 type RefError struct {
 	Ref      string
 	At, Last gitops.OID // what the ref names, empty if it is gone, and what it named at the end of the last cycle
-	// Kept are the airlock's refs as "git filter-branch" keeps them, by their names with [FilterKeeps] before them. May be nil.
-	Kept map[string]gitops.OID
+	// Originals are the airlock's refs as "git filter-branch" keeps them, by their names with [FilterKeeps] before them. May be nil.
+	Originals map[string]gitops.OID
 }
 
 // FilterKeeps is where "git filter-branch" keeps the refs that it has rewritten.
@@ -90,9 +90,9 @@ func (e *RefError) Error() string {
 // Next returns the commands that put the airlock's refs back. The commits that wait then land on the branch as it is now.
 func (e *RefError) Next() []string {
 	next := []string{strings.TrimSpace(fmt.Sprintf("git update-ref %s %s %s", e.Ref, e.Last, e.At))}
-	for _, kept := range slices.Sorted(maps.Keys(e.Kept)) {
+	for _, kept := range slices.Sorted(maps.Keys(e.Originals)) {
 		if ref := strings.TrimPrefix(kept, FilterKeeps); ref != e.Ref {
-			next = append(next, fmt.Sprintf("git update-ref %s %s", words.ShellQuote(ref), e.Kept[kept])) // an agent can choose the end of a name
+			next = append(next, fmt.Sprintf("git update-ref %s %s", words.ShellQuote(ref), e.Originals[kept])) // an agent can choose the end of a name
 		}
 	}
 	return next

@@ -10,15 +10,15 @@ import (
 
 // Reviewers are the people whose verdicts count.
 type Reviewers struct {
-	Own string // the user's address
+	User string // the user's address
 	// Team reads the addresses of the reviewers whom the team's policy names. It is called when somebody else's verdict
 	// is found.
 	Team func(context.Context) ([]string, error)
 }
 
 func (r Reviewers) counts(ctx context.Context, v review.Verdict) (bool, error) {
-	if v.IsBy(r.Own) || r.Team == nil {
-		return v.IsBy(r.Own), nil
+	if v.IsBy(r.User) || r.Team == nil {
+		return v.IsBy(r.User), nil
 	}
 	team, err := r.Team(ctx)
 	return slices.ContainsFunc(team, v.IsBy), err

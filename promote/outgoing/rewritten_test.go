@@ -174,7 +174,7 @@ func (r *rewriter) rewrite() {
 func (r *rewriter) find() []outgoing.Commit {
 	r.t.Helper()
 	found, err := outgoing.Find(r.t.Context(), r.repo, airlock.Open(r.repo),
-		outgoing.Range{Tips: []gitops.OID{"HEAD"}, Without: []gitops.OID{"colleague"}}, outgoing.Reviewers{Own: "ada@example.com"})
+		outgoing.Range{Tips: []gitops.OID{"HEAD"}, Without: []gitops.OID{"colleague"}}, outgoing.Reviewers{User: "ada@example.com"})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func (r *rewriter) checkTrees() {
 			tip = r.git("rev-parse", "refs/tags/tree")
 		}
 		found, err := outgoing.FindTrees(r.t.Context(), r.repo, airlock.Open(r.repo),
-			outgoing.Range{Tips: []gitops.OID{gitops.OID(r.git("rev-parse", "colleague^{tree}")), gitops.OID(tip)}}, outgoing.Reviewers{Own: "ada@example.com"})
+			outgoing.Range{Tips: []gitops.OID{gitops.OID(r.git("rev-parse", "colleague^{tree}")), gitops.OID(tip)}}, outgoing.Reviewers{User: "ada@example.com"})
 		if err != nil || r.approved[n] != (len(found) == 0) || len(found) > 0 && (len(found) > 1 || found[0].ID != id) {
 			r.t.Fatalf("tree of %s: %v %v; approved: %v", id, found, err, r.approved[n])
 		}

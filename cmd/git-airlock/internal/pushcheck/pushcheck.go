@@ -70,7 +70,7 @@ func unapproved(ctx context.Context, s *session.Session, in outgoing.Range) (wai
 func reviewers(ctx context.Context, s *session.Session) outgoing.Reviewers {
 	user, _ := identity.ResolveUser(s.Config) // without an identity, only the team's reviewers count
 	team := sync.OnceValues(func() ([]string, error) { return teams.Reviewers(ctx, s.Repo) })
-	return outgoing.Reviewers{Own: user.Mail, Team: func(context.Context) ([]string, error) { return team() }}
+	return outgoing.Reviewers{User: user.Mail, Team: func(context.Context) ([]string, error) { return team() }}
 }
 
 // Made returns the commits of agents on the checked-out branch and on the branch of the airlock here that no remote has, oldest first, with

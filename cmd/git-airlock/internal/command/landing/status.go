@@ -124,7 +124,7 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 	}
 	for _, x := range hold.Losing(p.Places) {
 		d.Uncommitted += x.Changes
-		d.Places = append(d.Places, ui.Place{Path: gitops.Text(x.Path).String(), Repository: x.Own, Uncommitted: x.Changes, Commits: x.Commits, Unread: x.Unread, Hidden: string(x.Hidden), Next: session.SeePlace(x)})
+		d.Places = append(d.Places, ui.Place{Path: gitops.Text(x.Path).String(), Repository: x.Repository, Uncommitted: x.Changes, Commits: x.Commits, Unread: x.Unread, Hidden: string(x.Hidden), Next: session.SeePlace(x)})
 	}
 	for _, f := range p.Flagged {
 		d.Flagged = append(d.Flagged, ui.Flagged(f))

@@ -64,12 +64,12 @@ func fetchNotes(c *cli.Context, s *session.Session, remote string) error {
 	who := exchange.User{}
 	user, nobody := identity.ResolveUser(s.Config)
 	if nobody == nil {
-		who = exchange.User{Name: user.String(), Own: user.Mail}
+		who = exchange.User{Name: user.String(), Mail: user.Mail}
 	}
 	if named, err := teams.Reviewers(c.Context, s.Repo); err != nil {
 		return err
-	} else if slices.ContainsFunc(named, func(address string) bool { return strings.EqualFold(address, who.Own) }) {
-		who.Own = ""
+	} else if slices.ContainsFunc(named, func(address string) bool { return strings.EqualFold(address, who.Mail) }) {
+		who.Mail = ""
 	}
 	merged, err := exchange.Fetch(c.Context, s.Repo, remote, who, offer.Refs)
 	if errors.Is(err, exchange.ErrNobody) {
@@ -142,9 +142,9 @@ func reportMerged(s *session.Session, remote string, m exchange.Merged) {
 		s.Report.Hint("git ls-remote " + remote + " " + m.Ref + "  # names its object")
 		return
 	}
-	if m.Own > 0 {
+	if m.OwnVerdicts > 0 {
 		s.Report.Say("%s: left out, because it has verdicts under your own address that are not here, on %s: anybody who can push there can write them",
-			m.Ref, words.Count(m.Own, "commit"))
+			m.Ref, words.Count(m.OwnVerdicts, "commit"))
 		s.Report.Hint("git fetch " + remote + " " + m.Ref + " && git notes --ref=" + strings.TrimPrefix(m.Ref, "refs/notes/") + " merge -s cat_sort_uniq FETCH_HEAD  # if they are yours")
 		return
 	}
