@@ -13,16 +13,16 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/durable"
 )
 
-// Kept stores packs in a repository so that nothing removes them before a ref reaches their objects. As git fetch does, it creates each pack
+// KeptPacks stores packs in a repository so that nothing removes them before a ref reaches their objects. As git fetch does, it creates each pack
 // together with a .keep file (git-index-pack(1), --keep).
-type Kept struct {
+type KeptPacks struct {
 	Repo    *gitops.Repository
 	Sharing gitops.Sharing // of Repo
 	Mark    string         // the content of the .keep files, which only this caller uses
 }
 
 // folder returns the folder of the packs.
-func (k Kept) folder() string { return filepath.Join(k.Repo.CommonDir, "objects", "pack") }
+func (k KeptPacks) folder() string { return filepath.Join(k.Repo.CommonDir, "objects", "pack") }
 
 // NewName returns a name that no pack has or had. A running repack removes the packs that it has listed by their names, so a name must not be
 // used twice.
@@ -33,12 +33,12 @@ func NewName(format string) string {
 }
 
 // half returns the temporary name of an index that is being written. The name must not begin with tmp_, because git prune removes such files.
-func (k Kept) half(name string) string { return filepath.Join(k.folder(), k.Mark+"-"+name) }
+func (k KeptPacks) half(name string) string { return filepath.Join(k.folder(), k.Mark+"-"+name) }
 
-// Store stores objects with their names as one pack, durably. No git gc, repack or prune removes the pack until [Kept.Release] is called with the same
-// mark. So the caller can move a ref to the objects in between. It starts no program: git index-pack would inflate and hash everything
-// once more.
-func (k Kept) Store(objects []Object, names []gitops.OID) error {
+// Store stores objects with their names as one pack, durably. No git gc, repack or prune removes the pack until [KeptPacks.Release] is called
+// with the same mark. So the caller can move a ref to the objects in between. It starts no program: git index-pack would inflate and hash
+// everything once more.
+func (k KeptPacks) Store(objects []Object, names []gitops.OID) error {
 	if k.Repo.Dry {
 		return gitops.ErrDryRun
 	}
@@ -65,7 +65,7 @@ func (k Kept) Store(objects []Object, names []gitops.OID) error {
 }
 
 // write creates a file that is never changed afterwards, durably.
-func (k Kept) write(name string, content []byte) error {
+func (k KeptPacks) write(name string, content []byte) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (k Kept) write(name string, content []byte) error {
 
 // Release removes the .keep files with the mark, also those of a process that died, and the packs that such a process has not finished. No process
 // may be storing objects with the mark meanwhile.
-func (k Kept) Release() error {
+func (k KeptPacks) Release() error {
 	var errs []error
 	remove := func(name string) { errs = append(errs, gitops.Unless(os.Remove(name), fs.ErrNotExist)) }
 	for _, keep := range gitops.Glob(k.folder(), "*.keep") {

@@ -93,7 +93,7 @@ func TestKept(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"sha1", "sha256"} {
 		w := gitopstest.New(t, "--object-format="+format)
-		k := Kept{Repo: w.Repository, Mark: "a-mark"}
+		k := KeptPacks{Repo: w.Repository, Mark: "a-mark"}
 		content := []byte(strings.Repeat("content ", 1000))
 		id := gitops.HashObject(format, "blob", content)
 		gitopstest.Check(t, k.Store([]Object{{Kind: "blob", Content: content}, {Kind: "tree"}}, []gitops.OID{id, gitops.HashObject(format, "tree", nil)}))
@@ -130,7 +130,7 @@ func TestKeptIsShared(t *testing.T) {
 	w := gitopstest.New(t, "--shared=group")
 	config, err := w.Config(t.Context())
 	gitopstest.Check(t, err)
-	k := Kept{Repo: w.Repository, Sharing: config.Sharing(), Mark: "a-mark"}
+	k := KeptPacks{Repo: w.Repository, Sharing: config.Sharing(), Mark: "a-mark"}
 	gitopstest.Check(t, k.Store([]Object{{Kind: "tree"}}, []gitops.OID{gitops.HashObject("sha1", "tree", nil)}))
 	for _, name := range gitops.Glob(k.folder(), "*") {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm()&0o070 != 0o040 {

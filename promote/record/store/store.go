@@ -34,8 +34,8 @@ type Place struct {
 	Ahead   Ahead          // files that were compressed before the record was complete
 }
 
-func (p Place) kept() packing.Kept {
-	return packing.Kept{Repo: p.Repo, Sharing: p.Sharing, Mark: p.Mark}
+func (p Place) kept() packing.KeptPacks {
+	return packing.KeptPacks{Repo: p.Repo, Sharing: p.Sharing, Mark: p.Mark}
 }
 
 // Put stores a record as a commit without parents, and creates its ref.
