@@ -109,7 +109,7 @@ func (e *Engine) promote(ctx context.Context, options Options, before ledger.Out
 	if e.noRoom(err) {
 		outcome = outcome.With(e.heldBesides(ctx, facts, outcome)...)
 	}
-	outcome.Pending, outcome.Total, outcome.Hasty = len(facts.ledger.Tail), len(facts.ledger.Landed), e.slow.Hasty() || outcome.Hasty && options.Unchecked
+	outcome.Pending, outcome.Total, outcome.CutShort = len(facts.ledger.Tail), len(facts.ledger.Landed), e.slow.CutShort() || outcome.CutShort && options.Unchecked
 	outcome.Spent = slices.DeleteFunc(slices.Clone(e.spent), func(id gitops.OID) bool { return len(facts.ledger.WaitingFor(id)) == 0 })
 	e.ledgers.Keep(facts.ledger) // for the next cycle
 	return outcome, err

@@ -47,31 +47,31 @@ func (w Work) change() Work {
 
 // Slow remembers the merges that did not end in their time. The zero value is ready for use.
 type Slow struct {
-	given map[Work]time.Duration // the time that they had
-	hasty bool                   // see Hasty
+	given    map[Work]time.Duration // the time that they had
+	cutShort bool                   // see CutShort
 }
 
 // mostRemembered bounds the merges in a [Slow]. Each has taken some time.
 const mostRemembered = 10_000
 
 const (
-	hastyTime   = 3 * time.Second
-	moments     = 60 // in the limit
-	mostRetried = 5  // bounds the merges with a change that is known to take long, and that take long again
+	shortTime   = 3 * time.Second // see [Slow.Budget]
+	moments     = 60              // in the limit
+	mostRetried = 5               // bounds the merges with a change that is known to take long, and that take long again
 )
 
-// Budget returns the processor time for the merges of a build. Each can have limit, which is airlock.limit.time, or a few seconds if the build is
-// hasty, because a command that must end soon waits for it.
-func (m *Slow) Budget(limit time.Duration, hasty bool) Budget {
+// Budget returns the processor time for the merges of a build. Each can have limit, which is airlock.limit.time. In a short budget it has at most
+// a few seconds, because a command that must end soon waits for the build.
+func (m *Slow) Budget(limit time.Duration, short bool) Budget {
 	b := Budget{limit: limit, memory: m}
-	if m.hasty = false; hasty && limit > hastyTime {
-		b.limit, b.hasty = hastyTime, true
+	if m.cutShort = false; short && limit > shortTime {
+		b.limit, b.short = shortTime, true
 	}
 	return b
 }
 
-// Hasty reports whether the last build was hasty, and a merge had not enough time.
-func (m *Slow) Hasty() bool { return m.hasty }
+// CutShort reports whether a merge of the last build had not enough time, and airlock.limit.time allows more.
+func (m *Slow) CutShort() bool { return m.cutShort }
 
 // add remembers that a merge did not end in the time that it was given.
 func (m *Slow) add(w Work, given time.Duration) {
@@ -86,7 +86,7 @@ func (m *Slow) add(w Work, given time.Duration) {
 // zero value has no limit.
 type Budget struct {
 	limit   time.Duration // for one merge; 0: none
-	hasty   bool          // limit is shorter than the setting
+	short   bool          // limit is shorter than the setting
 	memory  *Slow         // of former builds; nil without a limit
 	used    time.Duration
 	retried int // see mostRetried
@@ -104,7 +104,7 @@ func (b *Budget) Do(w Work, merge func(*Meter) error) error {
 	if known || !b.Left() {
 		t.Most = b.limit / moments
 	}
-	over := &Error{limit: b.limit, hasty: b.hasty, all: !known && !b.Left()}
+	over := &Error{limit: b.limit, short: b.short, all: !known && !b.Left()}
 	if b.used < 2*b.limit && b.memory.given[w] < t.Most && (!known || b.retried < mostRetried) {
 		err := merge(t)
 		b.used += time.Duration(t.used.Load())
@@ -117,14 +117,14 @@ func (b *Budget) Do(w Work, merge func(*Meter) error) error {
 		b.memory.add(w, t.Most)
 		b.memory.add(w.change(), t.Most)
 	}
-	b.memory.hasty = b.memory.hasty || b.hasty
+	b.memory.cutShort = b.memory.cutShort || b.short
 	return over
 }
 
 // Error reports that there was not enough processor time for a merge.
 type Error struct {
 	limit time.Duration
-	hasty bool // limit is shorter than the setting
+	short bool // limit is shorter than the setting
 	all   bool // other merges have used the time
 }
 
@@ -133,15 +133,15 @@ func (e *Error) Error() string {
 	if e.all {
 		what = "the merges of one cycle need"
 	}
-	if e.hasty {
+	if e.short {
 		return fmt.Sprintf("%s more than %s s of processor time", what, seconds(e.limit))
 	}
 	return fmt.Sprintf("%s more than the %s s of processor time that airlock.limit.time allows", what, seconds(e.limit))
 }
 
-// More returns a command that allows a merge more processor time, or an empty string if the same setting allows more in a cycle without haste.
+// More returns a command that allows a merge more processor time, or an empty string if the same setting allows more in another cycle.
 func (e *Error) More() string {
-	if e.hasty {
+	if e.short {
 		return ""
 	}
 	return "git config airlock.limit.time " + seconds(moreTimes*e.limit)

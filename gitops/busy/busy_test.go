@@ -24,7 +24,7 @@ func try(b *Budget, change, onto string, needs time.Duration) (given time.Durati
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	const s, ms = time.Second, time.Millisecond
-	const allows, hasty = " s of processor time that airlock.limit.time allows", "it needs more than 3 s of processor time"
+	const allows, cut = " s of processor time that airlock.limit.time allows", "it needs more than 3 s of processor time"
 	const own, all = "it needs more than the 60" + allows, "the merges of one cycle need more than the 60" + allows
 	type merge struct {
 		change, onto string
@@ -35,7 +35,7 @@ func TestBudget(t *testing.T) {
 	for _, build := range []struct {
 		title  string
 		limit  time.Duration
-		hasty  bool
+		short  bool
 		merges []merge
 	}{
 		{"one that takes for ever", 60 * s, false, []merge{
@@ -53,11 +53,11 @@ func TestBudget(t *testing.T) {
 			{"1", "", 59 * s, 60 * s, ""}, {"2", "", 60 * s, 60 * s, ""}, {"3", "", s, s, ""}, {"4", "", ms, 0, all},
 		}},
 		{"another limit", 600 * s, false, []merge{{"slow", "tip", 100 * s, 600 * s, ""}}},
-		{"haste", 60 * s, true, []merge{{"late", "tip", 10 * s, 3 * s, hasty}, {"late", "tip", 10 * s, 0, hasty}, {"other", "tip", 10 * ms, 50 * ms, ""}}},
-		{"after haste", 60 * s, false, []merge{{"late", "tip", 10 * s, 60 * s, ""}}},
+		{"a short budget", 60 * s, true, []merge{{"late", "tip", 10 * s, 3 * s, cut}, {"late", "tip", 10 * s, 0, cut}, {"other", "tip", 10 * ms, 50 * ms, ""}}},
+		{"after a short budget", 60 * s, false, []merge{{"late", "tip", 10 * s, 60 * s, ""}}},
 		{"a short limit", s, true, []merge{{"new", "tip", 10 * s, s, "it needs more than the 1" + allows}}},
 	} {
-		b, late := m.Budget(build.limit, build.hasty), false
+		b, late := m.Budget(build.limit, build.short), false
 		for _, c := range build.merges {
 			given, err := try(&b, c.change, c.onto, c.needs)
 			said := ""
@@ -69,8 +69,8 @@ func TestBudget(t *testing.T) {
 			}
 			late = late || err != nil
 		}
-		if m.Hasty() != (late && build.title == "haste") {
-			t.Errorf("%s: hasty is %t", build.title, m.Hasty())
+		if m.CutShort() != (late && build.title == "a short budget") {
+			t.Errorf("%s: cut short is %t", build.title, m.CutShort())
 		}
 	}
 }

@@ -30,8 +30,8 @@ type Outcome struct {
 	Lacking []gitops.OID `json:"lacking,omitempty"`
 	// Spent are the inner commits up to which no landing came to its end, because git used up its processor time.
 	Spent []gitops.OID `json:"spent,omitempty"`
-	// Hasty reports that merges had less time than usual, because the command that made the cycle should end soon, and that one needs more.
-	Hasty bool `json:"hasty,omitempty"`
+	// CutShort reports that a merge needs more time than it had, which was less than usual: the command that made the cycle should end soon.
+	CutShort bool `json:"hasty,omitempty"`
 	// Rebased are the newest commits of the agent's history that have landed in another form, oldest first.
 	Rebased      []Rebased  `json:"rebased,omitempty"`
 	LastLandedAt *time.Time `json:"last_landed_at"`
@@ -59,10 +59,10 @@ func ReadOutcome(dir string) (Outcome, error) {
 	return o, err
 }
 
-// Retried returns the outcome for the next cycle. If merges had less time than usual and will have more, they are made again, as after a commit of
-// the user's.
-func (o Outcome) Retried(hasty bool) Outcome {
-	if o.Hasty && !hasty {
+// Retried returns the outcome for the next cycle, whose merges have less time than usual if short is set. If a merge was cut short, and will have
+// more time, it is made again, as after a commit of the user.
+func (o Outcome) Retried(short bool) Outcome {
+	if o.CutShort && !short {
 		o.Onto = ""
 	}
 	return o
