@@ -55,6 +55,20 @@ func Flags() []cli.Flag {
 // EngineFlag is the option --engine, see [Engine].
 var EngineFlag = &cli.StringFlag{Name: "engine", Usage: "how commits are carried to the outer branch: `tree|patch`"}
 
+// Excluded returns the options that do not go together with a value of another option.
+func Excluded(option, value string) []string {
+	b := prisons.Named(value)
+	switch {
+	case option == "network" && value != prison.NetworkAllowlist.String():
+		return []string{"allow"}
+	case option != "backend" || b == nil:
+		return nil
+	case b.Traits("").Images:
+		return []string{"tool", "rootfs"}
+	}
+	return []string{"image", "runtime"}
+}
+
 // Of reads the options, and the configuration for options that are not set. command is the command to launch. With an agent, also one of
 // an earlier start, the network is an allowlist unless an option or a setting says otherwise, and has the rules that the agent needs.
 func Of(c *cli.Context, s *session.Session, command []string, agent *session.Agent) (session.Request, error) {

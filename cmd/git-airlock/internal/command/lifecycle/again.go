@@ -74,24 +74,13 @@ func pasteable(all []string) (quoted []string) {
 	return quoted
 }
 
-// excluded are the options that do not go together with one.
-var excluded = map[string][]string{
-	"--backend native": {"image", "runtime"},
-	"--backend docker": {"tool", "rootfs"},
-	"--network none":   {"allow"},
-}
-
 // replaced returns the typed options that a hint is without: those in whose place it has its own, those that its own exclude, and those
 // that its comment names.
 func replaced(options, comment string) (names []string) {
-	for option, without := range excluded {
-		if strings.HasPrefix(options, option) {
-			names = append(names, without...)
-		}
-	}
-	for _, word := range strings.Fields(options) {
-		name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
-		if strings.HasPrefix(word, "--") && name != "tool" { // tools add up
+	for option := range strings.SplitSeq(" "+options, " --") {
+		name, value, _ := strings.Cut(strings.Replace(option, " ", "=", 1), "=") // a value follows either of both
+		names = append(names, request.Excluded(name, value)...)
+		if name != "tool" { // tools add up
 			names = append(names, name)
 		}
 	}
