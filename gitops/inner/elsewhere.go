@@ -77,11 +77,7 @@ func (w Workspace) CountElsewhere(ctx context.Context, p *Place, home Workspace,
 	if err := w.git(ctx, nil, gitops.CapOutput(&names, lookLimit), "diff-index", "--cached", "--name-only", "-z", "--no-renames", "HEAD", "--"); err != nil {
 		return err
 	}
-	changed := map[string]bool{}
-	for name := range strings.SplitSeq(names.String(), "\x00") {
-		changed[name] = true
-	}
-	p.Changes = len(changed) - 1 // the text after the last name
+	p.Changes = len(gitops.SetOf(records(names.String())...))
 	return nil
 }
 

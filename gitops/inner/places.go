@@ -146,8 +146,7 @@ func (w Workspace) searchPlaces(ctx context.Context, atMost time.Duration) (main
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	out, code, err := w.output(ctx, searchScript, w.Dir)
-	found := strings.Split(out, "\x00")
-	found = found[:len(found)-1] // the last one may be incomplete
+	found := records(out)
 	whole = err == nil && ctx.Err() == nil && code == 0
 	if len(found) == 0 {
 		return "", nil, nil, whole
@@ -198,8 +197,7 @@ func (w Workspace) submodules(ctx context.Context, places []Place) (hidden []Pla
 		}
 	}
 	out, code, err := w.output(ctx, submodulesScript, trees...)
-	found := strings.Split(out, "\x00")
-	found = found[:len(found)-1] // the last one may be incomplete
+	found := records(out)
 	for _, f := range found[:min(len(found), placesLimit)] {
 		hidden = append(hidden, w.hiddenAt(f, Submodule))
 	}
@@ -234,8 +232,7 @@ func (w Workspace) countPlaces(ctx context.Context, places []Place) {
 
 // parsePlaces parses the output of the placesScript. The last place may be incomplete.
 func (w Workspace) parsePlaces(main, out string) (places []Place) {
-	fields := strings.Split(out, "\x00")
-	for ; len(fields) > 5; fields = fields[5:] {
+	for fields := records(out); len(fields) >= 5; fields = fields[5:] {
 		// An agent may write any path: "/workspace/../x" is not below the workspace.
 		p := Place{Path: path.Clean(fields[0]), git: fields[1], common: fields[2], Unread: fields[2] == ""}
 		if below, ok := strings.CutPrefix(p.Path, w.Dir+"/"); ok {

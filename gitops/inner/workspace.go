@@ -80,6 +80,12 @@ func (w Workspace) output(ctx context.Context, script string, args ...string) (p
 	return out.String(), code, err
 }
 
+// records returns the texts in an output that have a NUL after them. What follows the last one may be incomplete.
+func records(out string) []string {
+	all := strings.Split(out, "\x00")
+	return all[:len(all)-1]
+}
+
 // failure returns the error of a step whose process inside could not be run, or has ended with an exit status other than zero and printed stderr.
 // It returns nil if there is none.
 func failure(step string, code int, stderr string, err error) error {
