@@ -227,18 +227,17 @@ func (c resolved) fillWorkspace(ctx context.Context, r *airlock.Record, box pris
 	if err := s.Prisons().CheckInside(ctx, *r, c.setup); err != nil {
 		return err
 	}
-	marked := inBackground(func() (any, error) {
-		return nil, s.Repo.UpdateRefs(ctx, "airlock: start", gitops.RefUpdate{Ref: r.Ref("base"), New: r.Base}, gitops.RefUpdate{Ref: r.Ref("promoted"), New: r.Base})
-	})
-	introduced := inBackground(func() (any, error) { return nil, box.Introduce(ctx, r.Ghost) })
+	var steps []func() error
 	if !filled {
-		err = box.Fill(ctx, snap, c.include)
+		steps = append(steps, func() error { return box.Fill(ctx, snap, c.include) })
 	}
-	_, markErr := marked()
-	_, nameErr := introduced()
+	refs := []gitops.RefUpdate{{Ref: r.Ref("base"), New: r.Base}, {Ref: r.Ref("promoted"), New: r.Base}}
+	err = gitops.Together(append(steps,
+		func() error { return s.Repo.UpdateRefs(ctx, "airlock: start", refs...) },
+		func() error { return box.Introduce(ctx, r.Ghost) })...)
 	s.Prisons().SetIsolation(r, isolation)
 	r.Root, r.Partial = snap.Root, snap.Partial
-	return errors.Join(err, markErr, nameErr)
+	return err
 }
 
 // inBackground runs a function in the background. The returned function waits for its result.

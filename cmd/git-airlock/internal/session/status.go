@@ -99,11 +99,11 @@ func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, erro
 		return d, err
 	}
 	pid, err := daemon.PID(s.Store, r.ID)
-	far := errors.Is(err, daemon.ErrElsewhere)
-	if err != nil && !far {
+	elsewhere := errors.Is(err, daemon.ErrElsewhere)
+	if err != nil && !elsewhere {
 		return d, err
 	}
-	d.Daemon, d.DaemonPID = pid != 0 || far, pid
+	d.Daemon, d.DaemonPID = pid != 0 || elsewhere, pid
 	if err := d.seePrison(ctx, s.Prisons()); err != nil {
 		return d, err
 	}
