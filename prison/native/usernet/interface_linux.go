@@ -58,22 +58,23 @@ func OpenDevice() (fd int, err error) {
 
 // MakeInterface makes the interface in this process's network namespace. The device's descriptor becomes the other
 // end.
-func MakeInterface(device int) error { return configure(true, device) }
+func MakeInterface(device int) error {
+	if err := creation().send(device); err != nil {
+		return err
+	}
+	return configure()
+}
 
-// configure sends the requests that make and configure the interface. Without create, it only configures an existing interface.
-func configure(create bool, device int) error {
+// configure sends the requests that configure the interface.
+func configure() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(s)
-	fds := map[bool]int{true: device, false: s}
-	for _, r := range requests() {
-		if r.ToDevice && !create {
-			continue
-		}
-		if err := ioctl(fds[r.ToDevice], r.Number, unsafe.Pointer(&r.Argument[0])); err != nil {
-			return fmt.Errorf("%s: %w", r.Step, err)
+	for _, r := range configuration() {
+		if err := r.send(s); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -82,28 +83,37 @@ func configure(create bool, device int) error {
 // ioctlRequest is an ioctl(2) that makes or configures the interface. Its argument is a structure without pointers.
 type ioctlRequest struct {
 	Step     string // the name of the step, for errors
-	ToDevice bool   // the request goes to the device's descriptor, and not to a socket
 	Number   uint   // number of the ioctl(2)
 	Argument []byte
 }
 
-// requests returns the requests that make the interface, in this order. The first one makes a descriptor of the
-// device the other end, see Linux's Documentation/networking/tuntap.rst. The others set addresses and routes, see
-// netdevice(7) and route(8).
-func requests() []ioctlRequest {
+func (r ioctlRequest) send(fd int) error {
+	if err := ioctl(fd, r.Number, unsafe.Pointer(&r.Argument[0])); err != nil {
+		return fmt.Errorf("%s: %w", r.Step, err)
+	}
+	return nil
+}
+
+// creation returns the request that makes the interface, of which the descriptor of the device becomes the other end. See Linux's
+// Documentation/networking/tuntap.rst.
+func creation() ioctlRequest {
+	return ioctlRequest{"make interface", unix.TUNSETIFF, request(func(r *unix.Ifreq) { r.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI) })}
+}
+
+// configuration returns the requests to a socket that set the addresses and routes of the interface, in this order. See netdevice(7) and route(8).
+func configuration() []ioctlRequest {
 	hardware := hardwareRequest{family: unix.ARPHRD_ETHER, mac: ownMAC}
 	copy(hardware.name[:], interfaceName)
 	everywhere := unix.RawSockaddrInet4{Family: unix.AF_INET}
 	gateway := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: gatewayAddress}
 	route := routeEntry{dst: everywhere, gateway: gateway, netmask: everywhere, flags: unix.RTF_UP | unix.RTF_GATEWAY}
 	return []ioctlRequest{
-		{"make interface", true, unix.TUNSETIFF, request(func(r *unix.Ifreq) { r.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI) })},
-		{"set hardware address", false, unix.SIOCSIFHWADDR, bytesOf(&hardware)},
-		{"set address", false, unix.SIOCSIFADDR, request(func(r *unix.Ifreq) { r.SetInet4Addr(ownAddress[:]) })}, //nolint:errcheck // has four bytes
-		{"set netmask", false, unix.SIOCSIFNETMASK, request(func(r *unix.Ifreq) { r.SetInet4Addr(ownMask[:]) })}, //nolint:errcheck // has four bytes
-		{"set size of packets", false, unix.SIOCSIFMTU, request(func(r *unix.Ifreq) { r.SetUint32(interfaceMTU) })},
-		{"bring up", false, unix.SIOCSIFFLAGS, request(func(r *unix.Ifreq) { r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING) })},
-		{"add route", false, unix.SIOCADDRT, bytesOf(&route)},
+		{"set hardware address", unix.SIOCSIFHWADDR, bytesOf(&hardware)},
+		{"set address", unix.SIOCSIFADDR, request(func(r *unix.Ifreq) { r.SetInet4Addr(ownAddress[:]) })}, //nolint:errcheck // has four bytes
+		{"set netmask", unix.SIOCSIFNETMASK, request(func(r *unix.Ifreq) { r.SetInet4Addr(ownMask[:]) })}, //nolint:errcheck // has four bytes
+		{"set size of packets", unix.SIOCSIFMTU, request(func(r *unix.Ifreq) { r.SetUint32(interfaceMTU) })},
+		{"bring up", unix.SIOCSIFFLAGS, request(func(r *unix.Ifreq) { r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING) })},
+		{"add route", unix.SIOCADDRT, bytesOf(&route)},
 	}
 }
 
@@ -120,7 +130,7 @@ func request(set func(*unix.Ifreq)) []byte {
 // bytesOf returns the memory of a structure.
 func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
 
-// IsInterface reports whether a descriptor is the other end of an interface that [requests] made.
+// IsInterface reports whether a descriptor is the other end of an interface that [creation] has made.
 func IsInterface(fd int) bool {
 	r, err := unix.NewIfreq("")
 	return err == nil && unix.IoctlIfreq(fd, unix.TUNGETIFF, r) == nil && r.Name() == interfaceName && r.Uint16()&unix.IFF_TAP != 0

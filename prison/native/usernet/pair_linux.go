@@ -39,7 +39,7 @@ func MakePair() (other int, err error) {
 		err = errors.Join(err, fmt.Errorf("return to the network namespace: %w", backErr))
 	}
 	if err == nil {
-		err = configure(false, -1)
+		err = configure()
 	}
 	if err != nil && other >= 0 {
 		unix.Close(other)

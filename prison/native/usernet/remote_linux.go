@@ -26,19 +26,19 @@ const (
 // because a runtime with its own network stack has taken them from the kernel. Otherwise the kernel would answer
 // instead of that stack.
 func RemoteCalls(socket string, again bool) []calls.Call {
+	ioctlCall := func(fd uintptr, r ioctlRequest) calls.Call {
+		return calls.Call{Name: r.Step, Number: unix.SYS_IOCTL, Args: [6]uintptr{fd, uintptr(r.Number), calls.Pointer}, Data: r.Argument}
+	}
 	list := []calls.Call{
 		{Name: "close descriptors", Number: unix.SYS_CLOSE_RANGE, Args: [6]uintptr{deviceFD, 1000}},
 		open(Device),
 		{Name: "make socket", Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_DGRAM}},
+		ioctlCall(deviceFD, creation()),
 	}
-	for _, r := range requests() {
-		fd := uintptr(configFD)
-		if r.ToDevice {
-			fd = deviceFD
-		} else if again {
-			continue
+	for _, r := range configuration() {
+		if !again {
+			list = append(list, ioctlCall(configFD, r))
 		}
-		list = append(list, calls.Call{Name: r.Step, Number: unix.SYS_IOCTL, Args: [6]uintptr{fd, uintptr(r.Number), calls.Pointer}, Data: r.Argument})
 	}
 	address := append(binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX), socket...)
 	return append(list,
