@@ -55,7 +55,7 @@ type holder struct {
 func newHolder(dir, session string, secrets []secret.Secret) *holder {
 	h := &holder{dir: dir, session: session, secrets: secrets, state: control.State{Asked: 1, Credentials: control.EarlierUses(dir)}}
 	h.killed = control.EndState(dir) == nil // an earlier holder that was not killed has done this
-	h.know()
+	h.markKnown()
 	return h
 }
 
@@ -99,8 +99,8 @@ func (h *holder) values() map[string]string {
 	return all
 }
 
-// know writes into the state which credentials have a value.
-func (h *holder) know() {
+// markKnown writes into the state which credentials have a value.
+func (h *holder) markKnown() {
 	values := h.values()
 	for i, u := range h.state.Credentials {
 		_, h.state.Credentials[i].Known = values[u.Name]
@@ -114,13 +114,13 @@ func (h *holder) supply(given []secret.Secret) {
 	for _, g := range given {
 		h.secrets = append(slices.DeleteFunc(h.secrets, func(s secret.Secret) bool { return s.Name == g.Name }), g)
 	}
-	h.hand()
+	h.sendValues()
 }
 
-// hand sends all values to the process, and writes into the state which credentials have one. A process that starts later gets the values
+// sendValues sends all values to the process, and writes into the state which credentials have one. A process that starts later gets the values
 // from [holder.first].
-func (h *holder) hand() {
-	h.know()
+func (h *holder) sendValues() {
+	h.markKnown()
 	h.save()
 	if h.linked {
 		h.link.Send(control.Order{Values: h.values()})
@@ -161,7 +161,7 @@ func (h *holder) renew(old secret.Secret) {
 		return
 	}
 	h.secrets[i].Value = value
-	h.hand()
+	h.sendValues()
 }
 
 // readAgain renews a credential whose value a server has refused. It reads only one value at a time, so that the agent cannot start many
@@ -253,7 +253,7 @@ func (h *holder) handle(link wire.Conn, r control.Report) {
 		s.Asked = max(s.Asked, h.state.Asked)
 		s.PID, s.Since, s.Starts, s.Ledger = h.state.PID, h.state.Since, h.state.Starts, h.state.Ledger
 		h.state = s
-		h.know() // a report can be older than the values that were sent since
+		h.markKnown() // a report can be older than the values that were sent since
 		h.save()
 	}
 	if r.Answer {
@@ -337,7 +337,7 @@ func (h *holder) watch(done <-chan struct{}) {
 func (h *holder) refresh() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.hear()
+	h.sendQuestion()
 	if identify(filepath.Join(h.dir, control.RulesFile)) == h.seen {
 		return
 	}
@@ -349,8 +349,8 @@ func (h *holder) refresh() {
 	h.save()
 }
 
-// hear passes a new question on to the process. A successor gets the question from [holder.first].
-func (h *holder) hear() {
+// sendQuestion sends a new question to the process. A successor gets the question from [holder.first].
+func (h *holder) sendQuestion() {
 	at := identify(filepath.Join(h.dir, control.AskedFile))
 	if at == h.heard {
 		return
