@@ -135,7 +135,7 @@ func TestRefs(t *testing.T) {
 		t.Errorf("Refs: %v, %v, want %v", got, err, want)
 	}
 	if got := w.At("refs/t/b"); got != "" {
-		t.Errorf("refs/t/b is %s: a folder is no ref", got)
+		t.Errorf("refs/t/b is %s: a folder is not a ref", got)
 	}
 }
 

@@ -220,7 +220,7 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	if _, err := c.Bool("airlock.odd", true); err == nil {
-		t.Error("maybe is no boolean")
+		t.Error("maybe is not a boolean")
 	}
 	all := map[string]bool{}
 	for key, value := range c.All() {

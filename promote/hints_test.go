@@ -196,7 +196,7 @@ func shell(dir, script string) (string, error) {
 	return string(out), err
 }
 
-// TestResolveOfSideBehindOthers lets a side branch of the agent conflict with a commit of the user's while other commits wait for a review, so that it
+// TestResolveOfSideBehindOthers lets a side branch of the agent conflict with one of the user's commits while other commits wait for a review, so that it
 // cannot be merged yet. The next commands are those for these others.
 func TestResolveOfSideBehindOthers(t *testing.T) {
 	t.Parallel()

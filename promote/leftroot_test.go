@@ -202,7 +202,7 @@ func lifeAfter(t *testing.T, first string, seed int) (steps []string) {
 	return steps
 }
 
-// works makes a commit of the agent's that changes a line of a file or adds one.
+// works makes a commit of the agent that changes a line of a file or adds one.
 func (w *world) works(r *rand.Rand, name string) {
 	w.t.Helper()
 	file := one(r, []string{"f0", "f1", name})

@@ -95,7 +95,7 @@ func (m *roots) made(free bool, names ...string) {
 	}
 }
 
-// userWorks makes a commit of the user's at a file of the base that the agent leaves alone.
+// userWorks makes a commit of the user at a file of the base that the agent leaves alone.
 func (m *roots) userWorks() {
 	m.mine++
 	name := fmt.Sprint("base", 3+m.r.IntN(3))

@@ -105,7 +105,7 @@ func TestPlaceHasNoPartOfTheChange(t *testing.T) {
 	}
 }
 
-// TestMergeNamesWhatItLacks lets a line of the agent land on top of a commit of the user's. The agent takes the line back, in a commit that conflicts with
+// TestMergeNamesWhatItLacks lets a line of the agent land on top of one of the user's commits. The agent takes the line back, in a commit that conflicts with
 // the user's. No older commit of the branch has the line, so the hold and the merge name the file. The user makes the rest of the change, and then the
 // branch has what the agent has.
 func TestMergeNamesWhatItLacks(t *testing.T) {

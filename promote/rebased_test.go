@@ -151,7 +151,7 @@ func (m *rebaser) rebase(rejected func(string) bool) (same []gitops.OID, landedA
 }
 
 // TestRebasesWithoutRejected makes random histories of which the user rejects some commits and lands others, in one or in two parts, with
-// commits of the user's between them. The agent then rebases without the rejected ones, and changes or drops some others. A new commit counts
+// some of the user's commits between them. The agent then rebases without the rejected ones, and changes or drops some others. A new commit counts
 // as landed only if it is the same one, and its landed commit has exactly its change. In the end the branch has the files of the agent's newest commit and the user's.
 func TestRebasesWithoutRejected(t *testing.T) {
 	t.Parallel()
@@ -223,7 +223,7 @@ func (m *rebaser) round() {
 		m.t.Fatalf("the branch has\n%s\nwant\n%s\n%s", outer, inner, m.git("log", "--stat"))
 	}
 	if n := m.mine; n > 0 && len(strings.Fields(m.git("ls-tree", "--name-only", "HEAD", "mine/"))) != n {
-		m.t.Error("a file of the user's is lost")
+		m.t.Error("a file of the user is lost")
 	}
 }
 

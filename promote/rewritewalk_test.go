@@ -279,7 +279,7 @@ func (m *rewriter) act() {
 	}
 }
 
-// commitsOfUser commits a file of the user's.
+// commitsOfUser commits one of the user's files.
 func (m *rewriter) commitsOfUser() {
 	m.users++
 	name := fmt.Sprint("mine", m.users)

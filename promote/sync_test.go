@@ -59,7 +59,7 @@ func (w *world) lands(want string) {
 	}
 }
 
-// mine makes a commit of the user's.
+// mine makes a commit of the user.
 func (w *world) mine(name, content string) {
 	w.t.Helper()
 	check(w.t, os.MkdirAll(filepath.Dir(filepath.Join(w.Top, name)), 0o755))

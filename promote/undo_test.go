@@ -198,7 +198,7 @@ func TestUndoWithTheUsersWork(t *testing.T) {
 	w.wantLanded("two, mended one") // the same change again
 	w.wantStates("three:undone")
 
-	// A commit of the user's on top needs a revert.
+	// If the user has a commit on top, a revert is needed.
 	w.git("commit", "-q", "--allow-empty", "-m", "mine")
 	_, err = w.undo()
 	w.refuses(err, "has moved since operation 4")

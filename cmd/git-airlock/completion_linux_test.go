@@ -96,7 +96,7 @@ func cmdOffers(ts *testscript.TestScript, neg bool, args []string) {
 	for row := range strings.Lines(ts.ReadFile(args[1])) {
 		line, want, ok := strings.Cut(strings.TrimSuffix(row, "\n"), " => ")
 		if !ok {
-			ts.Fatalf("%q is no row", row)
+			ts.Fatalf("%q is not a row", row)
 		}
 		line = os.Expand(line, ts.Getenv)
 		got := complete(ts, line)

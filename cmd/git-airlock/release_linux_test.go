@@ -37,7 +37,7 @@ func TestInstall(t *testing.T) {
 
 const testVersion = "1.2.3-rc1"
 
-// TestRelease makes a release for one platform and uses it. Unless tests are to be short, it makes it again, as another user would, and
+// TestRelease makes a release for one platform and uses it. Unless tests must be short, it makes it again, as another user would, and
 // compares the bytes. `scripts/release --check` does so for all platforms, with an empty build cache.
 func TestRelease(t *testing.T) {
 	if onceMore() {

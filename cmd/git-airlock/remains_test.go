@@ -284,7 +284,7 @@ func cmdKeys(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(json.Unmarshal([]byte(field(document, path[:i])), &parent))
 		}
 		if object, ok := parent.(map[string]any); !ok {
-			ts.Fatalf("%s: its parent is no object", path)
+			ts.Fatalf("%s: its parent is not an object", path)
 		} else if _, ok := object[last]; !ok {
 			ts.Fatalf("no %s", path)
 		}

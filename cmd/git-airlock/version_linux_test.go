@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestVersion builds the program as a newcomer does: in a clone, where Go records the commit, and, unless tests are to be short, in sources
+// TestVersion builds the program as a newcomer does: in a clone, where Go records the commit, and, unless tests must be short, in sources
 // without a repository.
 func TestVersion(t *testing.T) {
 	t.Parallel()

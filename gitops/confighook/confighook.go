@@ -4,7 +4,7 @@ package confighook
 
 import "strings"
 
-// Off switches off all hooks of each event that a command of ours can cause. Git obeys these settings since 2.55.
+// Off switches off all hooks of each event that one of our commands can cause. Git obeys these settings since 2.55.
 var Off = settings("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit",
 	"pre-merge-commit", "post-merge", "pre-rebase", "post-rewrite", "post-checkout", "pre-push", "pre-auto-gc", "post-index-change", "reference-transaction")
 

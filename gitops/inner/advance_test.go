@@ -258,7 +258,7 @@ func TestAdvanceKilled(t *testing.T) {
 	t.Logf("%d steps, %d finished", steps, finished)
 }
 
-// TestAdvanceEnded ends the script while a filter of the agent's runs that would never end. The next Finish then ends at once, with no file
+// TestAdvanceEnded ends the script while one of the agent's filters runs that would never end. The next Finish then ends at once, with no file
 // changed, or with all of them.
 func TestAdvanceEnded(t *testing.T) {
 	t.Parallel()

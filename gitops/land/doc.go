@@ -64,7 +64,7 @@
 // and compare the result of the recovery with the state before or after. They taught three things.
 // What enters the user's store must be whole, since git index-pack and git fast-import leave temporary
 // packs behind when their input ends too early: large packs are written by git pack-objects in a
-// folder of ours and renamed. A recovery needs new names for what it prepares, since the lock of one
+// folder of this program and renamed. A recovery needs new names for what it prepares, since the lock of one
 // that was killed stopped all later ones. And merges land in portions of half a second, since merging
 // hundreds of commits took longer than a user needs for the next commit, after which all of them had
 // to be merged again.

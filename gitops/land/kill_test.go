@@ -33,7 +33,7 @@ func newKillFixture(t *testing.T) *killFixture {
 	old := w.CommitAll(gitopstest.Files{".gitattributes": "", "mod.txt": "1\n", "rm": "1", "dir/a": "1", "dir/b": "1", "file": "1", "link": gitopstest.LinkTo + "rm", "mode": "1", "keep": "1"})
 	new := w.Built(old, gitopstest.Files{".gitattributes": "*.txt text eol=crlf\n", "mod.txt": "2\n", "rm": gitopstest.Absent, "dir/a": gitopstest.Absent, "dir/b": gitopstest.Absent, "dir": "2",
 		"file": gitopstest.Absent, "file/x": "2", "file/y": "2", "link": gitopstest.LinkTo + "keep", "mode": gitopstest.Execute + "1", "add/deep/f": "2"})
-	// Work of the user's that has nothing to do with it.
+	// The user's work at other paths.
 	w.Write(gitopstest.Files{"keep": "mine", "untracked": "mine", "added": "mine"})
 	w.Run("add", "added")
 	rest()
@@ -410,7 +410,7 @@ func TestRecoveryRemovesItsOwnRefLocks(t *testing.T) {
 	if _, err := gitopstest.TryCommand(k.Top, nil, "update-ref", "refs/heads/main", string(k.old)); err == nil {
 		t.Fatal("the refs are not locked: nothing to be shown here")
 	}
-	// Somebody else's lock in the place of one of ours.
+	// Another program's lock in the place of our lock.
 	head := filepath.Join(k.GitDir, "HEAD.lock")
 	gitopstest.Check(t, os.Remove(head))
 	gitopstest.Check(t, os.WriteFile(head, []byte("somebody's"), 0o644))

@@ -38,6 +38,6 @@ func TestScript(t *testing.T) {
 		t.Errorf("%v, %q", results, &said)
 	}
 	if _, err := Results(out[1:], len(list)); err == nil {
-		t.Error("a result is missing, and that is no error")
+		t.Error("a result is missing, and that is not an error")
 	}
 }

@@ -38,7 +38,7 @@
 // The engine gives a container no network. A network is an interface, tap(4), whose other end is a descriptor of
 // a process on the host, as for a native prison: see package egress. A helper container, which joins the container's
 // network for a moment, makes the interface. Only the helper has the capability for that, the device, and a socket
-// over which it passes the descriptor out. It makes its system calls from a list, so that no program of ours must run
+// over which it passes the descriptor out. It makes its system calls from a list, so that none of our programs must run
 // in the image. A process of this program on the host, the network's keeper, keeps a duplicate of the descriptor. If
 // the process with the packets is killed, the keeper starts a successor. Until then nothing changes inside, and no
 // packet leaves. The keeper ends with the container. If the keeper was killed, or somebody else has restarted the
@@ -65,7 +65,7 @@
 //	Docker's filter, made stricter            rarely used calls are closed, and set-id bits, which     the two above
 //	                                          would be on the host's disk, too
 //	no network, or an interface whose         no way to other machines, a cloud's credentials, or this the engine has no route, bridge or address
-//	other end is a process of ours            machine's own addresses                                  that leads out
+//	other end is one of our processes         machine's own addresses                                  that leads out
 //	control groups                            memory, processor and processes are limited              reported as weaker
 //	masked files in /proc and /sys            the machine, and what others do on it, are hidden        these files give information, but no access
 //	a limit of one byte for core dumps        the host's program for dumps, which runs as root, is     -

@@ -292,7 +292,7 @@ func (e *engine) begin(ctx context.Context, r *state, s prison.Spec) error {
 }
 
 // heed returns the shell in the output of [sayShell]. If the output names another folder of the host than the workspace, heed removes the
-// container, in which no command of the agent's has run yet.
+// container, in which none of the agent's commands has run yet.
 func (e *engine) heed(ctx context.Context, r *state, s prison.Spec, said string) (shell string, err error) {
 	parts := append(strings.SplitN(said, " ", 3), "", "", "")
 	if sameFolder(s.Workspace, parts[0], parts[1]) {

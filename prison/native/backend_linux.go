@@ -178,7 +178,7 @@ func (backend) HomeDisk(s prison.Spec) string { return s.Dir }
 
 // Open implements [prison.Backend].
 func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
-	if s.ReadOnly { // such a prison only runs git for the host, and nothing of the agent's
+	if s.ReadOnly { // such a prison only runs git for the host, and no program of the agent
 		s.Network, s.Root, s.Tools = prison.NetworkNone, "", nil
 	}
 	if err := check(s); err != nil {

@@ -48,7 +48,7 @@ func TestDetect(t *testing.T) {
 				continue
 			}
 			if _, err := Parse(Marshal(Recipe{Languages: []Language{f.Language}})); err != nil {
-				t.Errorf("%s: what was found is no recipe: %v", name, err)
+				t.Errorf("%s: what was found is not a recipe: %v", name, err)
 			}
 		}
 		if strings.Join(got, "; ") != c.want {

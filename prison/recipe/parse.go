@@ -134,7 +134,7 @@ func (t table) only(keys ...string) {
 	}
 }
 
-// elsewhere says why a recipe has no table of a name, for users who look for it.
+// elsewhere has the reasons why a recipe has no table of a name, for users who look for it.
 var elsewhere = map[string]string{
 	"ports":   "reserved; ports are not forwarded yet",
 	"network": notYours, "runtime": notYours, "limits": notYours, "secrets": notYours, "mounts": notYours, "volumes": notYours,

@@ -165,7 +165,7 @@ func TestOf(t *testing.T) {
 		}
 	}
 	if _, err := checks.Of(gitops.Config{"airlock.check.gate": "yes"}, policy.Settings{}); err == nil {
-		t.Error("an unknown gate is no error")
+		t.Error("an unknown gate is not an error")
 	}
 	if _, err := policy.ParseTeam([]byte("version = 1\n[check]\ngate = \"off\"\n")); err == nil {
 		t.Error("a policy can turn the gate off")

@@ -32,7 +32,7 @@ var (
 	ErrDeleted = errors.New("the branch does not exist")
 )
 
-// Waiting reports that commits of the agent's wait, so that the two sides cannot be equal.
+// Waiting reports that some of the agent's commits wait, so that the two sides cannot be equal.
 type Waiting struct{ Commits int }
 
 func (w *Waiting) Error() string { return fmt.Sprintf("%d of the agent's commits wait", w.Commits) }
@@ -161,7 +161,7 @@ func withOwn(ctx context.Context, q *quarantine.Store, inspector *quarantine.Ins
 	return quarantine.NewOverlay(inspector, filepath.Join(q.Dir, "objects"), q.Format, own).Apply(ctx, tree)
 }
 
-// unlimited are limits for trees of the user's.
+// unlimited are limits for the user's trees.
 var unlimited = inner.Limits{Paths: 1 << 40, Path: 1 << 40, Component: 1 << 40, Depth: 1 << 40}
 
 // leftOut adds the files that the first snapshot left out to the patterns. Every landed tree gets these files back, so the agent must not get

@@ -83,7 +83,7 @@ func (l *Ledger) Image(inner gitops.OID) (p Pair, there bool) {
 	return p, there
 }
 
-// Has reports whether an inner commit is the root, has landed, or stands for commits of the user's.
+// Has reports whether an inner commit is the root, has landed, or stands for some of the user's commits.
 func (l *Ledger) Has(inner gitops.OID) bool {
 	_, landed := l.pairs[inner]
 	return landed

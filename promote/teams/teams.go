@@ -1,5 +1,5 @@
-// Package teams reads the policies that make a user's settings of the gate stricter: the team's in the repository, and a
-// file of the user's own.
+// Package teams reads the policies that make a user's settings of the gate stricter: the team's in the repository, and
+// the user's own file.
 package teams
 
 import (

@@ -236,7 +236,7 @@ func TestAllowances(t *testing.T) {
 	f := Finding{Path: "a b/[x]*.pem ", Rule: "private-key"}
 	var s Settings
 	if !s.addAllowance(AllowanceFor(f) + "made for the tests") {
-		t.Fatal("the line that is to be pasted cannot be read")
+		t.Fatal("the line to paste cannot be read")
 	}
 	for _, other := range []struct {
 		Finding

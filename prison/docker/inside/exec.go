@@ -335,7 +335,7 @@ func (r *Container) running(ctx context.Context) (runs bool, first int) {
 	return true, c.State.Pid
 }
 
-// Plain executes a command of ours without input and output. It tries for a moment to start it, as [Container.runScript] does.
+// Plain executes one of our commands without input and output. It tries for a moment to start it, as [Container.runScript] does.
 func (r *Container) Plain(ctx context.Context, argv []string) (status int, err error) {
 	for begun := time.Now(); ; time.Sleep(endGrace / 10) {
 		status, err = r.plainOnce(ctx, argv)

@@ -62,7 +62,7 @@ type Run struct {
 	Number  int       `json:"number"`
 	Command Text      `json:"command"` // as it would be typed, without secrets
 	Status  Text      `json:"status"`
-	Level   Level     `json:"level"`   // of the status: a refusal is no failure of the command
+	Level   Level     `json:"level"`   // of the status: a refusal is not a failure of the command
 	Meaning Text      `json:"meaning"` // of the status, if it needs one
 	Branch  Text      `json:"branch"`
 	Started time.Time `json:"started"`

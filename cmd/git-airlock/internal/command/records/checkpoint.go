@@ -187,7 +187,7 @@ func documentOf(changes []checkpoint.Change) changesDocument {
 	return d
 }
 
-// shown returns a path of the agent's for people.
+// shown returns one of the agent's paths for people.
 func shown(path string) string { return gitops.Text(cmp.Or(path, ".")).String() }
 
 func show(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error {
