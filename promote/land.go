@@ -281,7 +281,7 @@ func (s lander) landBeforePaths(ctx context.Context, at refs, to gitops.OID, pat
 	return landed{}, nil
 }
 
-// retried asks for another cycle soon if a git command of the user prevented the landing, and returns the error otherwise.
+// retried returns a request for another cycle soon if a git command of the user prevented the landing, and the error otherwise.
 func retried(err error) (landed, error) {
 	if errors.Is(err, land.ErrUnfinished) || errors.Is(err, land.ErrElsewhere) ||
 		errors.Is(err, gitops.ErrRefMoved) || errors.Is(err, land.ErrIndexLocked) {

@@ -78,7 +78,7 @@ func (r *state) labels(s prison.Spec, role string) map[string]string {
 	return map[string]string{labelKey: r.Key, labelID: s.ID, labelRole: role}
 }
 
-// isOurs reports whether labels are those of a prison. The names of the labels alone are no proof, since other
+// isOurs reports whether labels are those of a prison. The names of the labels alone prove nothing, since other
 // programs may use the same plain words.
 func isOurs(labels map[string]string) bool {
 	key, err := hex.DecodeString(labels[labelKey])

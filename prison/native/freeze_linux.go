@@ -15,7 +15,7 @@ import (
 const (
 	// freezePatience is how long a prison may take to freeze, and to go on. Init gives up earlier.
 	freezePatience = 20 * time.Second
-	// interruptedPatience is how long init may take to answer a caller that is to end. A stopped init does not answer.
+	// interruptedPatience is how long init may take to answer a caller that must end. A stopped init does not answer.
 	interruptedPatience = time.Second
 )
 

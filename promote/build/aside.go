@@ -122,7 +122,7 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 }
 
 // asideOnPlace builds the commits that were set aside on an older commit of the branch, or on landed ones that the user has only taken off the
-// branch. It returns nil if first, a conflict of the first of them with the branch's tip, is there on all of these.
+// branch. It returns nil if the first of them conflicts on all of these. first is its conflict with the branch's tip.
 func (r Request) asideOnPlace(ctx context.Context, first Conflict) (*builder, error) {
 	try := func(onto gitops.OID, how treatment) (*builder, *Conflict, error) {
 		return r.asideOn(ctx, onto, how, first.Commit, "")
@@ -253,7 +253,7 @@ func (b *builder) tryAside(ctx context.Context, s *beside, wanted func(a history
 	return nil
 }
 
-// setAll builds commits that were set aside, of which only the last one is not on a side branch. See setBeside.
+// setAll builds commits that were set aside. All but the last one are on side branches. See setBeside.
 func (b *builder) setAll(ctx context.Context, on gitops.OID, commits []history.Aside, older bool) (*Conflict, error) {
 	var links []quarantine.Link
 	for _, a := range commits {

@@ -201,7 +201,7 @@ func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict
 	return r.onNoPlace(ctx, links, built)
 }
 
-// onPending builds commits on top of the pending ones of built, of which the first is on place.
+// onPending builds commits on top of the pending ones of built. The first of these is on place.
 func (r Request) onPending(ctx context.Context, place gitops.OID, built Built) (Built, error) {
 	onto, err := r.apart(ctx)
 	if err != nil {

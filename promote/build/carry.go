@@ -112,7 +112,7 @@ func (c changes) addTo(paths gitops.Set[string]) gitops.Set[string] {
 	return paths
 }
 
-// meet reports whether one of the paths, of which nil has all, is changed.
+// meet reports whether one of the paths is changed. A nil set has all paths.
 func (c changes) meet(paths gitops.Set[string]) bool {
 	if c == nil || paths == nil {
 		return c == nil || len(c) > 0
@@ -160,7 +160,7 @@ func (t *Trees) sameLines(ctx context.Context, older, newer changes) (same, file
 	return same || files, files, nil
 }
 
-// comparedSize bounds the bytes of a file of which the lines are compared.
+// comparedSize bounds the bytes of a file whose lines are compared.
 const comparedSize = 1 << 20
 
 // linesOf returns the lines of a changed file that differ, and those between them. The result is nil for all lines.

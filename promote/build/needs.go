@@ -55,7 +55,7 @@ func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Co
 
 // checkOwn stops the building at a commit whose own change conflicts with the branch, although it is clean between the trees of the plan. Those
 // lack the changes of the user, and have those of commits that were left out when others landed: if such a commit removed a file, and one that is
-// left out now adds the file again, the removal by a third one is no change there.
+// left out now adds the file again, the removal by a third one changes nothing there.
 func (b *builder) checkOwn(ctx context.Context, l quarantine.Link, c gitops.Commit, onto gitops.OID) error {
 	if len(l.Parents) != 1 || b.copied != "" || l.Commit == b.plan.Chain[0] && len(b.plan.Supersedes)+len(b.plan.Lost) > 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 )
 
 // Merge returns the command that merges the commits of an inner ref into main, so that they land, or one that shows them. It works
-// with any inner HEAD, and with a branch that has no commit in common with main. Notes are no files to be merged: they stay inside,
+// with any inner HEAD, and with a branch that has no commit in common with main. Notes cannot be merged like files: they stay inside,
 // and are lost with the workspace. operation is [promote.State.Operation]: a checkout in the middle of a rebase would destroy the rebase.
 func Merge(name, operation string) string {
 	from := words.ShellQuote(name)

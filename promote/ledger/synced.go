@@ -83,7 +83,7 @@ func ReadSynced(dir string) (Synced, error) {
 // Write replaces the record in the host state dir.
 func (s Synced) Write(dir string) error { return writeFile(syncedFile(dir), s) }
 
-// SetWanted records in the host state dir what the daemon is to bring. The caller holds the store's lock.
+// SetWanted records in the host state dir what the daemon must bring. The caller holds the store's lock.
 func SetWanted(dir string, wanted *Wanted) error {
 	s, err := ReadSynced(dir)
 	if err != nil || s.Wanted == wanted || s.Wanted != nil && wanted != nil && *s.Wanted == *wanted {

@@ -94,7 +94,7 @@ func (r ioctlRequest) send(fd int) error {
 	return nil
 }
 
-// creation returns the request that makes the interface, of which the descriptor of the device becomes the other end. See Linux's
+// creation returns the request that makes the interface. The descriptor of the device becomes its other end. See Linux's
 // Documentation/networking/tuntap.rst.
 func creation() ioctlRequest {
 	return ioctlRequest{"make interface", unix.TUNSETIFF, request(func(r *unix.Ifreq) { r.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI) })}

@@ -204,7 +204,7 @@ func TestFindAfterClockChange(t *testing.T) {
 	}
 }
 
-// TestHostileRefs lists and verifies refs that are no records.
+// TestHostileRefs lists and verifies refs that are not records.
 func TestHostileRefs(t *testing.T) {
 	w := gitopstest.New(t)
 	commit := w.CommitAll(gitopstest.Files{"manifest.json": "{\"version\":1}", "x": "y"})

@@ -71,7 +71,7 @@ func (a *attendant) pause(err error) {
 	a.skip = a.failed
 }
 
-// attend does once what is to do. If the record has not changed and nothing is to do, it only calls stat(2) twice.
+// attend does once what must be done. If the record has not changed and nothing must be done, it only calls stat(2) twice.
 func (a *attendant) attend(ctx context.Context) error {
 	dir := a.in.Store.Dir(a.record.ID)
 	stamp := ledger.StampOf(dir)

@@ -32,7 +32,7 @@ type pendingWork struct {
 	wanted        *ledger.Wanted // nil for nothing
 }
 
-// workIn reads from the host state dir what is to do.
+// workIn reads from the host state dir what must be done.
 func workIn(dir string) (w pendingWork, err error) {
 	record, err := ledger.ReadSynced(dir)
 	if err != nil {

@@ -108,7 +108,7 @@ func (q Request) held(ctx context.Context) (*incoming.Change, error) {
 	}
 }
 
-// keep records what the daemon is to bring after a try with the given error.
+// keep records what the daemon must bring after a try with the given error.
 func (q Request) keep(err error) error {
 	var refused *inner.Refused
 	switch {

@@ -126,7 +126,7 @@ func (e *offer) argument(p Page) {
 	}
 }
 
-// argumentAt returns the word of a synopsis for an argument, counted from 0. Options and their values are no arguments. A word with "..." is
+// argumentAt returns the word of a synopsis for an argument, counted from 0. Options and their values are not arguments. A word with "..." is
 // also for the arguments after it.
 func (e *offer) argumentAt(n int, synopsis []string) string {
 	ofOption := false

@@ -143,7 +143,7 @@ func since(dir string, last uint64, all []record.Event) ([]record.Event, uint64,
 	return all, newest, err
 }
 
-// eventOf returns the event that a record of the network stands for. Connections that were made are no events.
+// eventOf returns the event that a record of the network stands for. Connections that were made are not events.
 func eventOf(r control.Record) (e record.Event, shown bool) {
 	e = record.Event{Time: r.Time.UTC(), Session: r.Session, Text: r.Reason}
 	switch r.Kind {

@@ -169,7 +169,7 @@ func (s *Session) HintAtNotes(id string, landed int) {
 	}
 }
 
-// runs reports whether a hint can use the prison. A prison of which that is not known counts as running.
+// runs reports whether a hint can use the prison. If that is not known, the prison counts as running.
 func (l landing) runs() bool {
 	if l.engine.Record.Phase != airlock.Running {
 		return false
@@ -272,8 +272,8 @@ func adviseOnPending(err error) error {
 	return err
 }
 
-// addElsewhere tells the user if a rescued commit does not land because it is on another ref than main. promoted is the result of
-// promoting: nil or an error. An empty ref means that the rescue made no commit. from is the commit to promote, empty for that of main.
+// addElsewhere returns a refusal if a rescued commit does not land because it is on another ref than main, and promoted otherwise: the
+// result of promoting. An empty ref means that the rescue made no commit. from is the commit to promote, empty for that of main.
 func (l landing) addElsewhere(ctx context.Context, ref, from string, promoted error) error {
 	var held *environment.Refusal
 	if ref == "" || ref == inner.Main || promoted != nil && !errors.As(promoted, &held) {

@@ -154,8 +154,8 @@ func (c *resolved) watchPrograms(ctx context.Context) error {
 	return err
 }
 
-// sayLander reports a missing key, and whom an earlier start has made the author of what lands, if git would take somebody else now. A running
-// airlock keeps its settings.
+// sayLander reports a missing key, and the author of what lands if an earlier start was given another one than git has now. A running airlock
+// keeps its settings.
 func (c *resolved) sayLander() {
 	c.saySigner()
 	s, kept := c.session, gitops.Config(c.airlock.Settings)

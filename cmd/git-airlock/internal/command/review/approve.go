@@ -231,7 +231,7 @@ func waiting(o ledger.Outcome, decided []verdict.Decided, list []verdict.Reviewa
 }
 
 // whyWaits returns what keeps an approved commit of a list from landing, for [waitText], and the commands to type next. It returns nothing if the
-// verdict on the commit and the commits that it needs are no reason.
+// verdict on the commit and the commits that it needs are not a reason.
 func whyWaits(x reviewed, all []reviewed, list []verdict.Reviewable) (why string, next []string) {
 	if back, against := contrary[x.State]; against {
 		return ": " + back.why, []string{"git airlock approve " + x.handle() + "  # " + back.what}
