@@ -21,7 +21,7 @@ func (r Request) withAside(ctx context.Context, tail []ledger.Pair) (Built, erro
 		first++
 	}
 	end := first
-	for end < len(tail) && !r.isAside(tail[end]) {
+	for end < len(tail) && r.position(tail[end].Inner) < 0 {
 		end++
 	}
 	before := slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool { return a.First && !a.Side && r.isNew(a, tail) })
@@ -69,21 +69,21 @@ func (r Request) ordered(tail []ledger.Pair) bool {
 	return slices.IsSortedFunc(tail, func(a, b ledger.Pair) int { return at[a.Inner] - at[b.Inner] })
 }
 
-// isAside reports whether a pending commit was set aside.
-func (r Request) isAside(t ledger.Pair) bool {
-	return slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool { return a.Commit == t.Inner })
+// position returns the position of a commit in the list of those that were set aside, or -1.
+func (r Request) position(id gitops.OID) int {
+	return slices.IndexFunc(r.Plan.Aside, func(a history.Aside) bool { return a.Commit == id })
 }
 
 // isFirst reports whether a pending commit was set aside and comes before the chain.
 func (r Request) isFirst(t ledger.Pair) bool {
-	return slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool { return a.Commit == t.Inner && a.First })
+	i := r.position(t.Inner)
+	return i >= 0 && r.Plan.Aside[i].First
 }
 
 // covered reports whether each commit that was set aside is among the given pending ones, or is one that the last cycle could not build, and
 // whether all of these are still set aside.
 func (r Request) covered(pending []ledger.Pair) bool {
-	unbuilt := slices.ContainsFunc(r.Before.Unbuilt, func(id gitops.OID) bool { return !r.isAside(ledger.Pair{Inner: id}) })
-	if unbuilt || slices.ContainsFunc(pending, func(t ledger.Pair) bool { return !r.isAside(t) }) {
+	if slices.ContainsFunc(slices.Concat(r.Before.Unbuilt, ledger.Inners(pending)), func(id gitops.OID) bool { return r.position(id) < 0 }) {
 		return false
 	}
 	return !slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool { return r.isNew(a, pending) })
@@ -335,17 +335,12 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, a history.Aside,
 			return nil, err
 		}
 	}
-	p := ledger.Pair{Inner: a.Commit, Aside: older, Without: slices.Concat(b.unnamedOf(a.Dropped), b.unnamed(b.asideBefore(a.Commit)))}
+	p := ledger.Pair{Inner: a.Commit, Aside: older, Without: slices.Concat(b.unnamedOf(a.Dropped), b.unnamed(b.plan.Aside[:b.request.position(a.Commit)]))}
 	if err := b.add(ctx, p, inner, tree, parents); err != nil {
 		return nil, err
 	}
 	b.placed[a.Commit] = b.done[a.Commit].Outer
 	return nil, nil
-}
-
-// asideBefore returns the older commits of those set aside than one of them.
-func (b *builder) asideBefore(id gitops.OID) []history.Aside {
-	return b.plan.Aside[:slices.IndexFunc(b.plan.Aside, func(a history.Aside) bool { return a.Commit == id })]
 }
 
 // applyBeside applies the change of a commit since its first parent to the first of its outer parents. theirs is the commit's tree. If the change
@@ -436,7 +431,7 @@ func (b *builder) waits(id gitops.OID) bool {
 	for b.plan.Drops(id) {
 		id = b.plan.ParentOf(id)
 	}
-	return b.placed[id] == "" && slices.ContainsFunc(b.plan.Aside, func(a history.Aside) bool { return a.Commit == id })
+	return b.placed[id] == "" && b.request.position(id) >= 0
 }
 
 // parentsBeside returns the outer parents of a commit that was set aside: none for a root commit that a merge brings. ok is false if one of its
