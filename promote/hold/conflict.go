@@ -32,7 +32,7 @@ func Conflict(c build.Conflict, branch gitops.Text, landed bool, refused func(gi
 		h.Next = unmergedNext(c.Commit, c.Crash, "git airlock promote --engine tree")
 	case c.TooMany && c.Lacking == nil:
 		h.Message = fmt.Sprintf("more newer commits on %s than can be compared with commit %.12s change the same lines; it waits, because it could take back what they change", branch, c.Commit)
-		h.Next = []string{"git airlock review", "git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
+		h.Next = []string{"git airlock review", "git airlock visit", drop(c.Commit)}
 		if !c.Behind {
 			h.Next = append([]string{resolve(c)}, h.Next...)
 		}
@@ -42,10 +42,10 @@ func Conflict(c build.Conflict, branch gitops.Text, landed bool, refused func(gi
 		return ledger.Hold{Reason: ledger.Conflict, Message: gitops.Text(c.Refused).String(), Next: []string{"git airlock promote --engine tree"}}
 	case c.Remote != "":
 		h.Message = fmt.Sprintf("commit %.12s and a commit on %s change the same lines; you can merge it once this partial clone has the files of older commits", c.Commit, branch)
-		h.Next = []string{"git fetch --refetch --no-filter " + gitops.Pasteable(c.Remote) + "  # fetches the files of all commits", thenMerge, "git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
+		h.Next = []string{"git fetch --refetch --no-filter " + gitops.Pasteable(c.Remote) + "  # fetches the files of all commits", thenMerge, "git airlock visit", drop(c.Commit)}
 	case c.Behind:
 		h.Message = fmt.Sprintf("commit %.12s and a commit on %s change the same lines; you can merge it once the pending commits that do not need it have landed or are left out", c.Commit, branch)
-		h.Next = []string{nameFirst, "git airlock review", "git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)}
+		h.Next = []string{nameFirst, "git airlock review", "git airlock visit", drop(c.Commit)}
 	case c.Gone && landed:
 		h.Message = fmt.Sprintf("commits that landed were taken off %s, and the agent's next change the same lines", branch)
 		h.Next = []string{Resolve + "  # brings them back"}
@@ -84,7 +84,7 @@ func unmerged(commit gitops.OID, crash error) string {
 // unmergedNext returns the next commands for a commit that git cannot merge. again is the one that tries again.
 func unmergedNext(commit gitops.OID, crash error, again string) []string {
 	next := append([]string{"git airlock visit"}, MoreTime(crash)...)
-	return append(next, again+"  # tries again", fmt.Sprintf("git airlock promote --drop %.12s", commit))
+	return append(next, again+"  # tries again", drop(commit))
 }
 
 // MoreTime returns the command that gives git more time to merge, if the error of a merge is that it had not enough.

@@ -33,8 +33,7 @@ func Policy(v ledger.GateResult, later int) ledger.Hold {
 		}
 		h.Message += fmt.Sprintf("; %d later %s held, too: git airlock policy", later, ones)
 	}
-	commit := fmt.Sprintf("%.12s", v.Commit)
-	h.Next = []string{"git show " + commit, Accept(accepted, v.Commit), "git airlock promote --drop " + commit}
+	h.Next = []string{fmt.Sprintf("git show %.12s", v.Commit), Accept(accepted, v.Commit), drop(v.Commit)}
 	return h
 }
 
@@ -50,6 +49,9 @@ func Accept(rules []policy.Acceptance, commits ...gitops.OID) string {
 	}
 	return command
 }
+
+// drop returns the command that leaves a commit out.
+func drop(id gitops.OID) string { return fmt.Sprintf("git airlock promote --drop %.12s", id) }
 
 // acceptancesNamed bounds the number of paths in a command. With more paths, the command names only the rule.
 const acceptancesNamed = 10

@@ -27,7 +27,7 @@ func (u Uncreated) Hold(t ledger.Pair) *ledger.Hold {
 	}
 	name := fmt.Sprintf("%.12s", t.Outer)
 	return &ledger.Hold{Reason: ledger.Policy, Message: fmt.Sprintf("git cannot create the files of commit %s here: %s", name, gitops.Text(words.OneLine(cause))),
-		Next: []string{"git show --stat " + name, "git airlock promote --drop " + name, "git airlock promote  # tries again"}}
+		Next: []string{"git show --stat " + name, drop(t.Outer), "git airlock promote  # tries again"}}
 }
 
 // Unlanded returns the error of a landing that fails at a commit. again reports that another try is made only by a command.
@@ -36,5 +36,5 @@ func Unlanded(commit gitops.OID, cause error, again bool) error {
 	if again {
 		tries = "to try it again: git airlock promote, "
 	}
-	return fmt.Errorf("commit %.12s: %w (%sto leave it out: git airlock promote --drop %.12s)", commit, cause, tries, commit)
+	return fmt.Errorf("commit %.12s: %w (%sto leave it out: %s)", commit, cause, tries, drop(commit))
 }
