@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/git-airlock/git-airlock/gitops/ancestry"
 )
 
 // MergeBase returns the best common ancestor of two commits, empty if there is none.
@@ -82,15 +84,9 @@ func (r *Repository) LastMoved(branch string, to OID, prefix string) bool {
 // Unreached lists the commits that are reachable from tips but not from others, children first. Commits in either
 // list that no longer exist are ignored.
 func (g *Git) Unreached(ctx context.Context, tips, others []OID) ([]OID, error) {
-	var revisions strings.Builder
-	revisions.WriteString(Lines(tips))
-	for _, o := range others {
-		fmt.Fprintf(&revisions, "^%s\n", o)
-	}
-	var out bytes.Buffer
-	err := g.Look(ctx, Call{Args: []string{"rev-list", "--ignore-missing", "--topo-order", "--stdin"},
-		Stdin: strings.NewReader(revisions.String()), Stdout: &out})
-	return oids(out.String()), err
+	return ancestry.Unreached(tips, others, func(revisions io.Reader, out io.Writer, options ...string) error {
+		return g.Look(ctx, Call{Args: append([]string{"rev-list", "--ignore-missing", "--stdin"}, options...), Stdin: revisions, Stdout: out})
+	})
 }
 
 // Present returns those of the commits that exist.

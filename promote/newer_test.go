@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -68,6 +69,40 @@ func TestNewerCommitStaysAmongMany(t *testing.T) {
 		t.Errorf("%s has landed last, want A: %s", got, w.states())
 	}
 	w.nothingLeft()
+}
+
+// TestStaysBehindOldDates lets an older commit land after a crowd of newer ones, whose committer dates are years older. A commit that comes then takes
+// nothing back, although it is a long way back to the older commit by the dates.
+func TestStaysBehindOldDates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"f": plain(list(nil))})
+	w.git("config", "airlock.review", "land")
+	w.commits("A", "a", "a\n")
+	names := w.crowd(10, 19)
+	w.cycle()
+	_, err := verdict.Record(t.Context(), w.engine, verdict.Request{Word: review.Approve, Names: names})
+	check(t, err)
+	w.cycle()
+	back := func(name string) {
+		w.agent("rm", "-q", "a")
+		w.agent("commit", "-q", "-m", name)
+	}
+	back("B")
+	w.commits("C", "c", "c\n")
+	w.cycle()
+	w.verdict(review.Approve, "", "A", "C")
+	w.cycle()
+	w.agent("revert", "--no-edit", "HEAD~1")
+	back("D")
+	w.commits("E", "e", "e\n")
+	w.cycle()
+	w.verdict(review.Approve, "", "E")
+	w.cycle()
+	note := w.notes()[gitops.OID(w.git("rev-parse", "HEAD"))]
+	if got := w.files(); !strings.HasPrefix(w.subjects(), "E C A ") || !strings.HasPrefix(got, "a ") || noteValue(note, "Supersedes") != "" {
+		t.Errorf("%q has landed, and the branch has %q\n%s", w.subjects(), got, note)
+	}
+	w.wantStates(`B:new Revert "B":new D:new`)
 }
 
 // TestTakenBackAgainStays lets the agent make a change again and take it back again, in two newer commits that land. Together they change nothing. The
