@@ -98,10 +98,7 @@ func (t *Trees) Merge(ctx context.Context, base, ours, theirs gitops.OID) (gitop
 	if done, ok := t.merges[m]; ok {
 		return done.tree, done.conflicts, nil
 	}
-	if t.kept == nil {
-		t.kept = readMerges(t.file)
-	}
-	done, known := t.kept.of(m)
+	done, known := t.earlier(m)
 	if known && (done.tree == "" || t.across.Has(ctx, done.tree)) {
 		t.merges[m] = done
 		return done.tree, done.conflicts, nil
@@ -118,6 +115,27 @@ func (t *Trees) Merge(ctx context.Context, base, ours, theirs gitops.OID) (gitop
 	}
 	return tree, conflicts, err
 }
+
+// earlier returns the result of a merge of an earlier process, if it is known.
+func (t *Trees) earlier(m quarantine.Merge) (merge, bool) {
+	if t.kept == nil {
+		t.kept = readMerges(t.file)
+	}
+	return t.kept.of(m)
+}
+
+// Made returns the result of a merge of the agent's trees, if it is known. The tree may be in no store any more.
+func (t *Trees) Made(base, ours, theirs gitops.OID) (gitops.OID, []string, bool) {
+	m := quarantine.Merge{Base: base, Ours: ours, Theirs: theirs, NoDirectoryRenames: true}
+	done, known := t.merges[m]
+	if !known {
+		done, known = t.earlier(m)
+	}
+	return done.tree, done.conflicts, known
+}
+
+// Has reports whether a tree is in a store.
+func (t *Trees) Has(ctx context.Context, tree gitops.OID) bool { return t.across.Has(ctx, tree) }
 
 // standIn returns the image of a commit that is left out: the image of its first parent, or the branch's tip. It does not count as one with the
 // same tree, because the tip can have commits of the user.

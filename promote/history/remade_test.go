@@ -15,16 +15,17 @@ import (
 
 // remaking is an agent that writes the same few entries again and again, and a user who refuses some of its commits: by a verdict, or by a rule.
 type remaking struct {
-	t      *testing.T
-	seed   int
-	r      *rand.Rand
-	inner  graph
-	trees  forest
-	line   []gitops.OID // the agent's commits, oldest first, and the root
-	held   map[gitops.OID]bool
-	facts  history.Facts
-	images map[gitops.OID]gitops.OID // trees of outer commits, by inner commits
-	remade int                       // entries of landed commits that a refused commit has written as well
+	t       *testing.T
+	seed    int
+	r       *rand.Rand
+	inner   graph
+	trees   forest
+	line    []gitops.OID // the agent's commits, oldest first, and the root
+	held    map[gitops.OID]bool
+	facts   history.Facts
+	images  map[gitops.OID]gitops.OID // trees of outer commits, by inner commits
+	remade  int                       // entries of landed commits that a refused commit has written as well
+	recalls *forgetful                // if set, each plan is made a second time with it
 }
 
 // TestRemadeEntryStays lets commits land behind refused ones, while the agent takes the refused ones back and makes their changes again. For each
@@ -140,12 +141,19 @@ func (m *remaking) plan() *history.Plan {
 		}
 	}
 	f.Left = o.Left()
-	p, err := history.New(m.t.Context(), f, m.inner, graph{})
-	if err == nil {
-		err = p.Walk(m.t.Context(), m.trees, m.held)
+	walk := func(t history.Trees) *history.Plan {
+		p, err := history.New(m.t.Context(), f, m.inner, graph{})
+		if err == nil {
+			err = p.Walk(m.t.Context(), t, m.held)
+		}
+		if err != nil {
+			m.t.Fatalf("seed %d: %v", m.seed, err)
+		}
+		return p
 	}
-	if err != nil {
-		m.t.Fatalf("seed %d: %v", m.seed, err)
+	p := walk(m.trees)
+	if m.recalls != nil {
+		m.recalls.compare(p, walk(m.recalls))
 	}
 	return p
 }

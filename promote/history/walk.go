@@ -15,6 +15,10 @@ type Trees interface {
 	Tree(ctx context.Context, commit gitops.OID) (gitops.OID, error)
 	// Merge makes the three-way merge of ours and theirs. If they conflict, it returns the paths and no tree.
 	Merge(ctx context.Context, base, ours, theirs gitops.OID) (tree gitops.OID, conflicts []string, err error)
+	// Made returns the result of a merge that was made before, perhaps by an earlier process. The tree may be in no store any more.
+	Made(base, ours, theirs gitops.OID) (tree gitops.OID, conflicts []string, known bool)
+	// Has reports whether a tree is in a store.
+	Has(ctx context.Context, tree gitops.OID) bool
 }
 
 // walked is the result of a walk.
@@ -117,47 +121,10 @@ func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (wal
 	return w, nil
 }
 
-// seedLanded computes the tree of the landed commit before the new ones, without the changes that the branch lacks. The changes of the new commits
-// count from it: one of them that takes such a change back is left out, and a newer one may make the change again. If the changes cannot be
-// taken out, the landed commit keeps its tree. The changes of commits before the newest mostWalked ones are not taken out.
-func (p *Plan) seedLanded(ctx context.Context, w *walked, t Trees) error {
-	lacks := gitops.SetOf(w.absent[p.found]...)
-	if len(lacks) == 0 || p.Since != p.found || p.Fork != "" || len(p.Supersedes) > 0 {
-		return nil
-	}
-	line := p.Line[max(0, len(p.Line)-mostWalked):]
-	for _, l := range line {
-		err := p.step(ctx, w, l, lacks[l.Commit], t)
-		if err == nil && len(l.Parents) == 0 && lacks[l.Commit] { // its change counts from the airlock's root
-			w.trees[l.Commit], err = t.Tree(ctx, p.Ledger.Base.Inner)
-		}
-		if err != nil {
-			return err
-		}
-		if !w.left[l.Commit] {
-			continue
-		}
-		delete(w.left, l.Commit)
-		delete(w.blocked, l.Commit)
-		if !slices.Contains(p.Absent[p.found], l.Commit) { // one of those may land now, but needs another one
-			delete(w.trees, l.Commit)
-			return nil
-		}
-	}
-	w.taken = gitops.Set[gitops.OID]{}
-	for _, l := range line {
-		if lacks[l.Commit] {
-			w.taken.Add(l.Commit)
-		}
-	}
-	return nil
-}
-
 // seed computes the trees of the commits that were left out earlier if a commit that a merge brings begins at one of them. Those that are
 // built before the new commits have their changes.
 func (p *Plan) seed(ctx context.Context, w *walked, t Trees) error {
-	begins := func(l quarantine.Link) bool { return slices.ContainsFunc(l.Parents, p.leftOut) }
-	if !slices.ContainsFunc(p.Links, begins) {
+	if !slices.ContainsFunc(p.Links, p.begins) {
 		return nil
 	}
 	for _, a := range p.Earlier {

@@ -62,6 +62,12 @@ func (f forest) Merge(_ context.Context, base, ours, theirs gitops.OID) (gitops.
 	return f.store(merged), nil, nil
 }
 
+func (f forest) Made(gitops.OID, gitops.OID, gitops.OID) (gitops.OID, []string, bool) {
+	return "", nil, false
+}
+
+func (f forest) Has(context.Context, gitops.OID) bool { return true }
+
 // grow makes the trees of a history: edits, renames, changes of modes, and merges that take the other side's files.
 func (m model) grow(r *rand.Rand) forest {
 	f := forest{map[gitops.OID]files{}, map[gitops.OID]files{}}
