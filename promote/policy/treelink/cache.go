@@ -89,7 +89,7 @@ func (c *Cache) Of(ctx context.Context, objects Objects, tree gitops.OID) (*Map,
 		c.newest[0], c.newest[1] = c.newest[1], c.newest[0]
 	}
 	if c.newest[0].all == nil || c.newest[0].links != found.id {
-		m := &Map{own: map[string]string{}, unusable: map[string]string{}, targets: map[string]string{}, several: map[string]bool{}}
+		m := &Map{own: map[string]string{}, unusable: map[string]string{}, root: &place{}}
 		m.addAll("", found)
 		c.newest[0] = kept{found.id, m}
 	}

@@ -14,32 +14,59 @@ const (
 	hopLimit = 64
 	// StepBudget bounds the steps along the links of one tree.
 	StepBudget = 5_000_000
-	// stepBytes is the number of bytes of a path whose lookup takes as long as a step.
+	// stepBytes is the number of bytes of a name whose lookup takes as long as a step.
 	stepBytes = 64
 )
 
 // Map holds the links of a tree.
 type Map struct {
-	Paths   []string          // of all links, in git's order
-	own     map[string]string // targets by path
-	targets map[string]string // targets by the path in the form of [pathname.Same]
-	several map[string]bool   // paths in that form with several different targets
-	names   *names            // nil until it is needed
+	Paths []string          // of all links, in git's order
+	own   map[string]string // targets by path
+	root  *place
+	names *names // nil until it is needed
 
 	unusable map[string]string // by path, why no system can create the link
 }
 
+// place is a link or a folder with links, and all others whose path is the same to some file systems.
+type place struct {
+	below   map[string]*place // by name in the form of [pathname.Same]
+	target  string            // of the newest link
+	link    bool
+	several bool // there are links with different targets
+}
+
 func (m *Map) add(path string, link named) {
-	key, target := pathname.Same(path), link.target
 	if link.unusable != "" {
 		m.unusable[path] = link.unusable
 	}
 	m.Paths = append(m.Paths, path)
-	m.own[path] = target
-	if other, there := m.targets[key]; there && other != target {
-		m.several[key] = true
+	m.own[path] = link.target
+	p := m.root
+	for name := range strings.SplitSeq(path, "/") {
+		p = p.add(pathname.Same(name))
 	}
-	m.targets[key] = target
+	p.several = p.several || p.link && p.target != link.target
+	p.link, p.target = true, link.target
+}
+
+// add returns the place of a name below another place, and makes it if there is none.
+func (p *place) add(name string) *place {
+	if p.below == nil {
+		p.below = map[string]*place{}
+	}
+	if p.below[name] == nil {
+		p.below[name] = &place{}
+	}
+	return p.below[name]
+}
+
+// at returns the place of a name below another place, or nil if no link is there. There may be no other place.
+func (p *place) at(name string) *place {
+	if p == nil {
+		return nil
+	}
+	return p.below[pathname.Same(name)]
 }
 
 // Has reports whether a path is a link.
@@ -54,14 +81,6 @@ func (m *Map) Escapes(path, workspace string, left *int) string {
 		why = m.follow(path, strings.ReplaceAll(target, `\`, "/"), workspace, left).why // as Windows reads it
 	}
 	return cmp.Or(why, m.unusable[path])
-}
-
-// at returns the target of a link. Without a link of exactly that name, it takes one whose name is the same to some file systems.
-func (m *Map) at(path string) (target string, link bool) {
-	if target, link = m.own[path]; !link {
-		target, link = m.targets[pathname.Same(path)]
-	}
-	return target, link
 }
 
 // way is where a link leads.
@@ -83,11 +102,15 @@ func (w way) forbidden(why string) way {
 // follow follows a link as the kernel does. A path that the tree does not contain is treated as a plain folder,
 // because the user may have one there.
 func (m *Map) follow(path, target, workspace string, left *int) (w way) {
-	at := splitPath(pathname.Folder(path))
 	if absolute(target) {
 		return w.forbidden("is absolute")
 	}
-	todo, length := splitPath(target), len(pathname.Folder(path))
+	at := splitPath(pathname.Folder(path))
+	places := []*place{m.root} // of the first n parts of at, for each n
+	for _, name := range at {
+		places = append(places, places[len(places)-1].at(name))
+	}
+	todo := splitPath(target)
 	for len(todo) > 0 {
 		if *left--; *left < 0 {
 			return w
@@ -101,36 +124,36 @@ func (m *Map) follow(path, target, workspace string, left *int) (w way) {
 			if len(at) == 0 {
 				return w.forbidden("leads out of the repository")
 			}
-			length -= len(at[len(at)-1]) + 1
-			at = at[:len(at)-1]
+			at, places = at[:len(at)-1], places[:len(at)]
 			continue
 		case pathname.IsGit(name):
 			return w.forbidden("leads into .git")
 		case len(at) == 0 && workspace != "" && pathname.Plain(name) == pathname.Plain(workspace):
 			return w.forbidden("leads into the workspace")
 		}
-		at, length = append(at, name), length+len(name)+1
-		if length > 2*targetLimit { // no link can have such a path
+		*left -= len(name) / stepBytes
+		folder := places[len(places)-1]
+		here := folder.at(name)
+		if here == nil || !here.link {
+			at, places = append(at, name), append(places, here)
 			continue
 		}
-		*left -= length / stepBytes
-		here := strings.Join(at, "/")
-		next, link := m.at(here)
-		if !link {
-			continue
-		}
-		if m.several[pathname.Same(here)] {
+		link := pathname.Join(strings.Join(at, "/"), name)
+		if here.several {
 			w = w.forbidden("leads through names that are one where case does not count")
 		}
-		if w.links = append(w.links, here); len(w.links) > hopLimit {
+		if w.links = append(w.links, link); len(w.links) > hopLimit {
 			return w // no system follows so many links
+		}
+		next, exact := m.own[link]
+		if !exact { // some file systems take a link whose name is the same to them
+			next = here.target
 		}
 		if absolute(next) {
 			return w.forbidden("leads through an absolute link")
 		}
 		*left -= strings.Count(next, "/")
-		length -= len(name) + 1
-		at, todo = at[:len(at)-1], append(splitPath(next), todo...)
+		todo = append(splitPath(next), todo...)
 	}
 	w.ended, w.end = true, strings.Join(at, "/")
 	return w
