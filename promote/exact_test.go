@@ -47,13 +47,22 @@ func few(short, all int) int {
 	return all
 }
 
-// seedsBelow runs a test with each seed below a number: usual, or long if AIRLOCK_TEST_LONG is set.
+// notShort leaves a test out of a short run.
+func notShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a long test")
+	}
+}
+
+// seedsBelow runs a test with each seed below a number: usual, a quarter of them in a short run, or long if AIRLOCK_TEST_LONG is set.
 func seedsBelow(t *testing.T, usual, long int, test func(t *testing.T, seed int)) {
 	t.Helper()
+	number := few((usual+3)/4, usual)
 	if os.Getenv("AIRLOCK_TEST_LONG") != "" {
-		usual = long
+		number = long
 	}
-	for seed := range usual {
+	for seed := range number {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			test(t, seed)

@@ -63,6 +63,7 @@ func (w *world) side(name, at string) {
 // TestLeftOutRoot leaves the agent's first commit out, which also is a root commit, and lets one land that follows it. Then the agent rewrites
 // its history behind that one. The branch gets the same as if the first commit was not a root commit, and never its change.
 func TestLeftOutRoot(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	rewrites := map[string]struct {
 		run  func(w *world)

@@ -195,7 +195,7 @@ func TestConflictOfAmend(t *testing.T) {
 // change, too. The user merges each conflict. When nothing is left to land, the branch has what the agent has, but for that file.
 func TestRandomRewritesInConflict(t *testing.T) {
 	t.Parallel()
-	eachSeed(t, seeds(t, few(3, 10)), func(t *testing.T, format string, seed uint64) {
+	eachSeed(t, seeds(t, few(1, 10)), func(t *testing.T, format string, seed uint64) {
 		files := tree{"k": plain("k\n")}
 		for n := range 4 {
 			files[fmt.Sprint("g", n)] = plain("0\n")

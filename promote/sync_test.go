@@ -412,7 +412,7 @@ func (m *syncModel) wants(what string) {
 // TestSyncOfAnyHistory makes random histories on both sides, with syncs at random moments.
 func TestSyncOfAnyHistory(t *testing.T) {
 	t.Parallel()
-	seedsBelow(t, few(4, 12), 300, func(t *testing.T, seed int) {
+	seedsBelow(t, 12, 300, func(t *testing.T, seed int) {
 		base := "1" + strings.Repeat("\nline", sharedLines-1) + "\n"
 		m := &syncModel{world: newWorld(t, []string{"sha1", "sha256"}[seed%2], tree{"shared": plain(base), "u0": plain("u\n")}), r: rand.New(rand.NewPCG(uint64(seed), 7)), mine: map[string]string{}}
 		copy(m.top[:], linesOf(t, filepath.Join(m.Top, "shared")))

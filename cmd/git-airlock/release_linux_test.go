@@ -37,9 +37,12 @@ func TestInstall(t *testing.T) {
 
 const testVersion = "1.2.3-rc1"
 
-// TestRelease makes a release for one platform and uses it. Unless tests must be short, it makes it again, as another user would, and
-// compares the bytes. `scripts/release --check` does so for all platforms, with an empty build cache.
+// TestRelease makes a release for one platform and uses it. It makes it again, as another user would, and compares the bytes.
+// `scripts/release --check` does so for all platforms, with an empty build cache.
 func TestRelease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long test")
+	}
 	if onceMore() {
 		t.Skip("what is made is the same for every user")
 	}
@@ -51,14 +54,12 @@ func TestRelease(t *testing.T) {
 	if err != nil || len(names) != 4 {
 		t.Fatalf("made %v: %v", names, err)
 	}
-	if !testing.Short() {
-		sources, again := filepath.Join(t.TempDir(), "other sources"), filepath.Join(t.TempDir(), "a place", "elsewhere")
-		copySources(t, sources)
-		release(t, sources, again, "TZ=Asia/Tokyo", "LC_ALL=tr_TR.UTF-8", "GOFLAGS=-buildvcs=auto", "GOAMD64=v3")
-		for _, e := range names {
-			if !bytes.Equal(read(t, filepath.Join(made, e.Name())), read(t, filepath.Join(again, e.Name()))) {
-				t.Errorf("%s has other bytes the second time", e.Name())
-			}
+	sources, again := filepath.Join(t.TempDir(), "other sources"), filepath.Join(t.TempDir(), "a place", "elsewhere")
+	copySources(t, sources)
+	release(t, sources, again, "TZ=Asia/Tokyo", "LC_ALL=tr_TR.UTF-8", "GOFLAGS=-buildvcs=auto", "GOAMD64=v3")
+	for _, e := range names {
+		if !bytes.Equal(read(t, filepath.Join(made, e.Name())), read(t, filepath.Join(again, e.Name()))) {
+			t.Errorf("%s has other bytes the second time", e.Name())
 		}
 	}
 	lookIntoArchive(t, made)
@@ -170,6 +171,9 @@ func lookIntoArchive(t *testing.T, dir string) {
 // TestPackage installs the Debian package on this machine, uses it, and removes it. scripts/test runs it alone, because the package's
 // files in /usr have this program's name and are readable in every prison.
 func TestPackage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long test")
+	}
 	if os.Geteuid() != 0 {
 		t.Skip("only root installs packages")
 	}

@@ -17,8 +17,21 @@ import (
 var personal = []string{"bare-worktree.txtar", "filters.txtar", "linked-worktree.txtar", "odd-path.txtar", "plain.txtar",
 	"separate-git-dir.txtar", "shared.txtar", "sparse-index.txtar", "submodule.txtar", "symlinked.txtar"}
 
-// wholeShapes lists the shapes that go through the whole lifecycle also with -short: those with other indexes and work trees.
+// wholeShapes lists the shapes that go through the whole lifecycle also with -short: those with other indexes and work trees. Of the others, a
+// short run takes the personal ones only.
 var wholeShapes = []string{"linked-worktree.txtar", "plain.txtar", "separate-git-dir.txtar", "sparse-index.txtar", "split-index.txtar", "submodule.txtar"}
+
+// isRun reports whether this run takes a shape.
+func isRun(shape string) bool {
+	isPersonal := slices.Contains(personal, shape)
+	switch {
+	case onceMore():
+		return isPersonal
+	case testing.Short():
+		return isPersonal || slices.Contains(wholeShapes, shape)
+	}
+	return true
+}
 
 // TestShapes tests the lifecycle with every shape of repository in testdata/shapes. Each script there is continued with
 // testdata/lifecycle.txtar.
@@ -30,9 +43,7 @@ func TestShapes(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := scriptsIn(t, "shapes")
-	if onceMore() {
-		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(personal, filepath.Base(name)) })
-	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !isRun(filepath.Base(name)) })
 	dir := t.TempDir()
 	for i, name := range names {
 		shape, err := txtar.ParseFile(name)

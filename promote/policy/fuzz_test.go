@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
 )
 
 // modes are the possible modes of a tree entry.
@@ -24,6 +25,8 @@ func FuzzGate(f *testing.F) {
 	}
 	f.Add(".gitattributes", "[attr]a b\n[attr]b a\n* a b filter=lfs\n", byte(0), "m")
 	f.Add("a/b/c", "../../../b", byte(2), "m")
+	facts, programs := testFacts, testFacts.programs()
+	facts.Programs = func() hostgit.Programs { return programs }
 	f.Fuzz(func(t *testing.T, path, content string, mode byte, message string) {
 		if path == "" || len(path) > 4096 || strings.Contains(path, "\x00") || hasEmpty(path) {
 			t.Skip("git makes no tree with such a path")
@@ -31,7 +34,7 @@ func FuzzGate(f *testing.F) {
 		objects := newStore()
 		change := files{path: modes[int(mode)%len(modes)] + content}
 		c := objects.commit(testBase, testBase.with(change), message)
-		found, err := New(Settings{}, testFacts, objects).Check(t.Context(), c)
+		found, err := New(Settings{}, facts, objects).Check(t.Context(), c)
 		var refused *inner.Invalid
 		if err != nil && !errors.As(err, &refused) {
 			t.Fatal(err)
