@@ -225,7 +225,7 @@ func noteHost(r control.Record) string {
 
 func (w window) text(n Notes, after, upTo uint64, unread error) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "network of airlock %s: %d hosts reached, %d refused\n\n", n.Airlock, w.connected(), len(w.refused))
+	fmt.Fprintf(&b, "network of airlock %s: %s reached, %d refused\n\n", n.Airlock, words.Count(w.connected(), "host"), len(w.refused))
 	line := func(key, format string, values ...any) { fmt.Fprintf(&b, "Airlock-"+key+": "+format+"\n", values...) }
 	line("Version", "1")
 	line("Session", "%s", n.Session)
