@@ -93,7 +93,8 @@ var profiles = []Profile{
 			{Path: ".claude/CLAUDE.md", Content: place},
 		},
 		Memory: 768 * mebi, Get: npm("claude"),
-		Notes: []string{"When its key is refused, it tries again for minutes. `run` names the credential meanwhile, and `run --max-time` ends it."},
+		Notes: []string{"When its key is refused, it tries again for minutes. `run` names the credential meanwhile, and `run --max-time` ends it.",
+			"What `permissions.ask` of a committed `.claude/settings.json` names is refused in a task, because nobody can answer. Its run still ends with 0."},
 	},
 	{
 		Name: "codex", Program: "codex", Allow: []string{"@openai"}, Keys: []string{"CODEX_API_KEY"}, Login: "codex",
@@ -115,7 +116,9 @@ var profiles = []Profile{
 	},
 	{
 		Name: "opencode", Program: "opencode", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
-		Env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
+		Env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
+			// A committed opencode.json overrides the file below, and a task refuses what it would ask for. "*" does not override a tool by name.
+			`OPENCODE_PERMISSION={"*": "allow", "bash": "allow", "edit": "allow", "webfetch": "allow", "external_directory": "allow", "doom_loop": "allow"}`},
 		Files: []File{
 			{Path: ".config/opencode/opencode.json", Content: `{"share":"disabled","autoupdate":false,"permission":"allow"}` + "\n"},
 			{Path: ".config/opencode/AGENTS.md", Content: place},
@@ -128,7 +131,8 @@ var profiles = []Profile{
 	},
 	{
 		Name: "gemini", Program: "gemini", Allow: []string{"@google"}, Keys: []string{"GEMINI_API_KEY", "GOOGLE_CLOUD_ACCESS_TOKEN"}, Login: "google-login",
-		Env:         []string{"GEMINI_CLI_TRUST_WORKSPACE=true"},
+		// A committed .gemini/settings.json could turn on its own sandbox, a container.
+		Env:         []string{"GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_SANDBOX=false"},
 		Interactive: []string{"--yolo"}, Headless: []string{"--yolo"}, Ask: []string{"-p="},
 		Files: []File{
 			{Path: ".gemini/settings.json", Key: "GOOGLE_CLOUD_ACCESS_TOKEN", Needs: true, Content: geminiSettings("oauth-personal"), Keyed: geminiAuth("oauth-personal")},
@@ -150,6 +154,7 @@ var profiles = []Profile{
 	},
 	{
 		Name: "qwen", Program: "qwen", Allow: []string{"@openai"}, Keys: []string{"OPENAI_API_KEY"},
+		Env:         []string{"QWEN_SANDBOX=false"}, // as for gemini
 		Interactive: []string{"--yolo", "--auth-type", "openai"}, Headless: []string{"--yolo", "--auth-type", "openai"}, Ask: []string{"-p="},
 		Files: []File{
 			{Path: ".qwen/settings.json", Content: `{"general":` + noUpdates + `,"privacy":{"usageStatisticsEnabled":false}}` + "\n"},
