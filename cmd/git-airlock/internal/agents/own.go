@@ -22,6 +22,15 @@ const DefaultKey = agentKey + "default"
 // ownName is the name of an agent that the configuration describes.
 var ownName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`) })
 
+// CanBeOwn reports whether a name is the name of a program in the folders of a PATH that settings can describe as an agent.
+func CanBeOwn(name, path string) bool {
+	if !ownName().MatchString(name) {
+		return false
+	}
+	_, err := program(name, path)
+	return err == nil
+}
+
 // WithOwn returns the profiles with those that the user's configuration adds or changes.
 //
 // airlock.agent.NAME.command is the program with its arguments, and airlock.agent.NAME.task the same for a task, which follows as

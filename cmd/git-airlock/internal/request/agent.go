@@ -1,6 +1,7 @@
 package request
 
 import (
+	"context"
 	"maps"
 	"os"
 	"slices"
@@ -25,9 +26,17 @@ func Profiles(settings []gitops.Setting) ([]agents.Profile, error) {
 	return all, nil
 }
 
-// IsAgent reports whether a name is that of a known agent.
-func IsAgent(name string) bool {
-	_, err := agents.Named(agents.Known(), name)
+// IsAgent reports whether a name is that of a known agent, or of one that settings describe.
+func IsAgent(ctx context.Context, s *session.Session, name string) bool {
+	settings, err := s.Repo.Settings(ctx)
+	if err != nil {
+		return false
+	}
+	all, err := Profiles(settings)
+	if err != nil {
+		return false
+	}
+	_, err = agents.Named(all, name)
 	return err == nil
 }
 
@@ -49,7 +58,11 @@ func Agent(c *cli.Context, s *session.Session, name string) (*session.Agent, err
 	}
 	p, err := agents.Named(all, name)
 	if err != nil {
-		return nil, environment.Advise(ui.Usagef("%s: %s; a command for the prison goes after \"--\"", c.Command.Name, err), "git airlock agents")
+		hints := []string{"git airlock agents"}
+		if agents.CanBeOwn(name, ui.Variable("PATH")) {
+			hints = append(hints, "git config airlock.agent."+name+".command "+name+"  # makes it an agent: git help airlock-agents")
+		}
+		return nil, environment.Advise(ui.Usagef("%s: %s; a command for the prison goes after \"--\"", c.Command.Name, err), hints...)
 	}
 	a := &session.Agent{Profile: p}
 	a.Found, a.Missing = agents.Find(p, ui.Variable("PATH"))

@@ -55,7 +55,7 @@ func misplaced(c *cli.Context, s *session.Session, argv []string, err error) err
 	if len(argv) == 0 || status == 0 && !missing {
 		return err
 	}
-	if missing && request.IsAgent(argv[0]) {
+	if missing && request.IsAgent(c.Context, s, argv[0]) {
 		task := ""
 		if c.Command.Name == "run" {
 			task = " -p TASK"

@@ -41,7 +41,7 @@ func startCommand() *cli.Command {
 				return err
 			}
 			if err := s.Start(c.Context, wanted); err != nil || agent != nil || len(command) > 0 || s.Dry { // snapshot, prison, daemon
-				return retype(c, err)
+				return misplaced(c, s, command, retype(c, err))
 			}
 			return sayEnded(c.Context, s)
 		}),
