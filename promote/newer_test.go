@@ -46,6 +46,7 @@ func (w *world) crowd(number, line int) []string {
 // TestNewerCommitStaysAmongMany is like [TestNewerCommitStays], with hundreds of commits that change other paths and lines. The commit that takes
 // D back waits as it does without them, and a commit with a change of its own lands as it does without them.
 func TestNewerCommitStaysAmongMany(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	w := newWorld(t, "sha1", tree{"f": plain(list(nil)), "k": plain("k\n"), "a": plain("a\n")})
 	w.mine("k", "mine\n")
@@ -264,6 +265,7 @@ func TestMoreNewerCommitsThanOneCycleMerges(t *testing.T) {
 
 // TestRandomOrdersAmongMany is like [TestRandomOrdersKeepTheNewest], with hundreds of newer commits that change other paths and lines.
 func TestRandomOrdersAmongMany(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	eachSeed(t, seeds(t, few(1, 3)), func(t *testing.T, format string, seed uint64) {
 		w := newWorld(t, format, tree{"f": plain(sections("f")), "keep": plain("keep\n")})
