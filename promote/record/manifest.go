@@ -74,11 +74,19 @@ type Manifest struct {
 	Program     string    `json:"program"`          // version of git-airlock
 	// Visibility lists what the record cannot show, one sentence each. A report prints all of them.
 	Visibility []string `json:"visibility"`
+	// Unlisted counts what the record lacks although it happened.
+	Unlisted Unlisted `json:"unlisted,omitzero"`
 	// Recovered reports that the processes that watched the run died, and that a later command made the record.
 	Recovered bool `json:"recovered,omitempty"`
 
 	Files  map[string]File   `json:"files"`  // by name; all files of the record but the manifest and [SumsName]
 	Absent map[string]string `json:"absent"` // by name, the reason why the record does not have the file
+}
+
+// Unlisted has the numbers of lines that the files of a record lack: the newest push out older ones, and a file has a limit.
+type Unlisted struct {
+	Programs uint64 `json:"programs,omitempty"`
+	Network  uint64 `json:"network,omitempty"` // without those of which a line counts several
 }
 
 // Kind is the way in which a run was started.

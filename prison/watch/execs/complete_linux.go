@@ -18,7 +18,7 @@ import (
 const folderName = "recorder"
 
 // Files are the files that a recorder leaves in the folder of its prison. A folder comes after the files in it.
-var Files = []string{filepath.Join(folderName, wire.SocketName), folderName, FileName, OldName}
+var Files = []string{filepath.Join(folderName, wire.SocketName), folderName, FileName, OldName, DeniedName, OldDeniedName}
 
 // Complete returns when the record has the end of each program that has ended. It returns at the latest when the recorder has ended, and at
 // once if there is none.

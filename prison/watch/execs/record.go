@@ -13,20 +13,29 @@ import (
 	"time"
 )
 
-// Names of the files in a prison's folder. The older file has the records from before the last rotation.
+// Names of the files in a prison's folder. An older file has the records from before the last rotation. What a rule refused is in files of
+// its own as well, so that programs that ran do not push it out.
 const (
-	FileName = "exec.jsonl"
-	OldName  = FileName + ".1"
+	FileName      = "exec.jsonl"
+	OldName       = FileName + older
+	DeniedName    = "exec-denied.jsonl"
+	OldDeniedName = DeniedName + older
+	older         = ".1"
 )
+
+// Names returns the names of the files, in the order in which they are read.
+func Names() []string { return []string{OldDeniedName, DeniedName, OldName, FileName} }
 
 const (
 	// maxFile is the size in bytes at which the file is rotated. Both files together are at most twice as large.
 	maxFile = 32 << 20
-	// maxArguments bounds the bytes of recorded arguments.
+	// maxDenied is maxFile for what a rule refused.
+	maxDenied = 4 << 20
+	// maxArguments bounds the bytes of recorded arguments, also in the form that they have in a line.
 	maxArguments = 32 << 10
 	// maxPath bounds the bytes of a path: PATH_MAX of the kernel.
 	maxPath = 4096
-	// maxLine bounds the bytes of a line of the file. JSON needs up to six bytes for one.
+	// maxLine bounds the bytes of a line of the file, also of earlier versions. JSON needs up to six bytes for one.
 	maxLine = 6 * (maxArguments + 4*maxPath)
 )
 
@@ -67,11 +76,16 @@ func (r Record) Ran() bool { return r.Exe != nil || r.Disputed }
 // skipped. Without a record, the error is that of [os.Open].
 func Read(dir string) ([]Record, error) {
 	var all []Record
-	for _, name := range []string{OldName, FileName} {
+	var none error // from the last file; after a rotation it comes with the next record
+	for _, name := range Names() {
 		err := readFile(filepath.Join(dir, name), maxFile+maxLine, func(r Record) { all = append(all, r) })
-		if err != nil && (name == FileName || !errors.Is(err, fs.ErrNotExist)) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
+		none = err
+	}
+	if len(all) == 0 {
+		return nil, none
 	}
 	return merge(all), nil
 }
@@ -119,28 +133,42 @@ func readFile(path string, bytes int64, each func(Record)) error {
 	}
 }
 
-// file is the record on disk.
+// file is a part of the record on disk.
 type file struct {
-	dir   string
-	f     *os.File
-	size  int64  // of f, in bytes
-	lines []byte // a buffer for append
+	dir, name string
+	most      int64 // the size at which it is rotated
+	f         *os.File
+	size      int64  // of f, in bytes
+	lines     []byte // a buffer for append
+	denied    *file  // what a rule refused, or nil in this file itself
 }
 
 // openFile opens the record for appending, and returns the highest number in it.
 func openFile(dir string) (*file, uint64, error) {
-	w := &file{dir: dir}
-	if err := w.open(); err != nil {
+	w := &file{dir: dir, name: FileName, most: maxFile, denied: &file{dir: dir, name: DeniedName, most: maxDenied}}
+	if err := errors.Join(w.open(), w.denied.open()); err != nil {
 		return nil, 0, err
 	}
-	last := uint64(0)
-	for _, name := range []string{OldName, FileName} {
-		err := readFile(filepath.Join(dir, name), tail, func(r Record) { last = max(last, r.Seq) })
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, 0, err
-		}
+	last, err := newest(dir, tail)
+	if err != nil {
+		return nil, 0, err
 	}
 	return w, last, nil
+}
+
+// Newest returns about the number of the newest record of the prison with a folder: there may be newer ones, but few. It is 0 without a
+// record. It reads little.
+func Newest(dir string) (uint64, error) { return newest(dir, 2*maxLine) }
+
+// newest returns the highest number in the last bytes of each file.
+func newest(dir string, bytes int64) (last uint64, err error) {
+	for _, name := range Names() {
+		err := readFile(filepath.Join(dir, name), bytes, func(r Record) { last = max(last, r.Seq) })
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+	}
+	return last, nil
 }
 
 // tail is how many bytes at the end of a file contain its highest number. The last line may have a lower one, since it may be the end of an
@@ -149,7 +177,7 @@ const tail = 8 << 20
 
 // open opens the current file. It ends a line that a previous recorder did not complete.
 func (w *file) open() error {
-	f, err := os.OpenFile(filepath.Join(w.dir, FileName), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(filepath.Join(w.dir, w.name), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -169,6 +197,18 @@ const maxLines = 1 << 20
 
 // append writes records. On an error, the records that were not written are lost, which their missing numbers show.
 func (w *file) append(records []Record) error {
+	err := w.appendTo(records)
+	if w.denied == nil || !slices.ContainsFunc(records, isDenied) {
+		return err
+	}
+	refused := slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return !isDenied(r) })
+	return errors.Join(err, w.denied.appendTo(refused))
+}
+
+func isDenied(r Record) bool { return r.Deny != nil }
+
+// appendTo is append for one file.
+func (w *file) appendTo(records []Record) error {
 	w.lines = w.lines[:0]
 	for i := range records {
 		if w.lines = records[i].appendLine(w.lines); len(w.lines) < maxLines && i < len(records)-1 {
@@ -196,10 +236,10 @@ func (w *file) put() error {
 		w.f = nil // opening it again ends the incomplete line
 		return err
 	}
-	if w.size < maxFile {
+	if w.size < w.most {
 		return nil
 	}
 	w.f.Close()
 	w.f = nil
-	return os.Rename(filepath.Join(w.dir, FileName), filepath.Join(w.dir, OldName))
+	return os.Rename(filepath.Join(w.dir, w.name), filepath.Join(w.dir, w.name+older))
 }

@@ -75,6 +75,38 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// TestDeniedStay checks that programs that ran push no refusal out of the record, however much room their arguments need.
+func TestDeniedStay(t *testing.T) {
+	dir := t.TempDir()
+	f, _, err := openFile(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := "*/whoami"
+	ran := Record{Seq: 2, Argv: []string{"true", strings.Repeat("\x01", maxArguments), "rest"}}
+	for _, r := range []Record{{Seq: 1, Path: "/usr/bin/whoami", Deny: &rule}, ran, {Seq: 3}, {Seq: 4}} {
+		if err := f.append([]Record{r}); err != nil {
+			t.Fatal(err)
+		}
+		f.size = maxFile // rotates after the next record
+	}
+	all, err := Read(dir)
+	if err != nil || len(all) != 3 || all[0].Seq != 1 || all[0].Deny == nil || all[2].Seq != 4 {
+		t.Errorf("read %d records, %v", len(all), err)
+	}
+	if last, err := Newest(dir); err != nil || last != 4 {
+		t.Errorf("newest %d, %v", last, err)
+	}
+	line := ran.appendLine(nil)
+	var read Record
+	if err := json.Unmarshal(line, &read); err != nil || !read.Cut || len(line) > maxArguments+maxPath || len(line) < maxArguments-maxPath {
+		t.Errorf("a line of %d bytes, cut %v, %v", len(line), read.Cut, err)
+	}
+	if len(read.Argv) != 2 || !strings.HasPrefix(ran.Argv[1], read.Argv[1]) {
+		t.Errorf("%d arguments", len(read.Argv))
+	}
+}
+
 // TestLineIsJSON compares lines with those of package json.
 func TestLineIsJSON(t *testing.T) {
 	words := []string{"", "a b", "\"", "\\", "<&>", "\x00\x1f\x7f", "\u2028", "\xff\xfe", "日本", "\t\n"}

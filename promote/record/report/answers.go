@@ -38,7 +38,10 @@ func (m *material) ranAnswer() Answer {
 // ranInAll returns the numbers of programs in words. Their sum is the number that the axis shows.
 func (m *material) ranInAll() Text {
 	refused, unstarted, tests := m.refusedPrograms(), m.countPrograms(program.unstarted), m.countPrograms(func(p program) bool { return p.test })
-	text := words.Count(len(m.programs)-refused-unstarted, "program") + " ran in all"
+	text := words.Count(len(m.programs)-refused-unstarted, "program") + " ran"
+	if m.Unlisted.Programs == 0 {
+		text += " in all"
+	}
 	if tests > 0 {
 		text += ", " + words.Count(tests, "test") + " among them"
 	}
@@ -47,6 +50,9 @@ func (m *material) ranInAll() Text {
 	}
 	if refused > 0 {
 		text += ", and " + were(refused, "other") + " refused"
+	}
+	if n := int(m.Unlisted.Programs); n > 0 {
+		text += ", and " + are(n, "other") + " not in the record"
 	}
 	return Text(text)
 }
@@ -183,7 +189,7 @@ func (m *material) refusedAnswer(v View) Answer {
 	}
 	if refused > 0 {
 		a.Level, a.Text = Bad, Text(words.Count(refused, "refusal"))
-	} else if !m.has[record.ExecName] {
+	} else if !m.has[record.ExecName] || m.Unlisted != (record.Unlisted{}) {
 		a.Text = "nothing, as far as it is recorded"
 	}
 	for _, h := range v.Hosts {

@@ -90,6 +90,7 @@ func Recorded(ctx context.Context, repo *gitops.Repository, run record.Run, q Se
 	if n := len(all); n > 0 && all[n-1].Seq-all[0].Seq > uint64(n-1) {
 		missing = all[n-1].Seq - all[0].Seq - uint64(n-1)
 	}
+	missing = max(missing, run.Manifest.Unlisted.Programs) // without those at the ends, in a record of an earlier version
 	return q.of(found, from), missing, nil
 }
 

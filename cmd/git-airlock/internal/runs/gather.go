@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 	"github.com/git-airlock/git-airlock/prison/passed"
-	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/events"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
@@ -316,56 +314,4 @@ func (g *gathering) addResults() {
 	if slices.ContainsFunc(m.LimitsHit, func(name string) bool { return slices.Contains([]string{"memory", "workspace", "requests"}, name) }) {
 		g.found(record.Limited, "a limit ended processes: "+strings.Join(m.LimitsHit, ", "))
 	}
-}
-
-// withoutValues returns the line of a program without the values of variables. The recorder knows those of the present prison alone.
-func (g *gathering) withoutValues(e record.Exec, line []byte) (record.Exec, []byte) {
-	words := g.values.Words(e.Argv)
-	if slices.Equal(words, e.Argv) {
-		return e, line
-	}
-	e.Argv = words
-	if masked, err := json.Marshal(e); err == nil {
-		line = masked
-	}
-	return e, line
-}
-
-// programs adds the programs that ran, from the file that the prison's watcher writes.
-func (g *gathering) programs(ctx context.Context) error {
-	if err := execs.Complete(ctx, g.programDir()); err != nil {
-		return err
-	}
-	all := programLog(g.programDir())
-	if all == nil {
-		g.absent[record.ExecName] = "the prison records no programs"
-		g.visibility = append(g.visibility, record.UnseenPrograms)
-		return nil
-	}
-	g.visibility = append(g.visibility, record.UnseenInside)
-	until := g.until()
-	most := bytes.Count(all, newline)
-	latest, kept := make(map[uint64]int, most), make([]record.Exec, 0, most)
-	lines := make([][]byte, 0, most+1)                                           // of kept
-	_ = record.EachLine(record.ExecName, all, func(e record.Exec, line []byte) { // a line may be in the making
-		if e.Time.Before(g.Manifest.Started) || e.Time.After(until) {
-			return
-		}
-		if e.Deny != nil {
-			g.found(record.Denied, "a rule refused a program")
-		}
-		e, line = g.withoutValues(e, line)
-		if i, known := latest[e.Seq]; known { // a later line replaces an earlier one
-			kept[i], lines[i] = e, line
-			return
-		}
-		latest[e.Seq] = len(kept)
-		kept, lines = append(kept, e), append(lines, line)
-	})
-	content := bytes.Join(append(lines, nil), newline)
-	g.put(record.ExecName, content, record.File{})
-	if g.about[record.ExecName].Cut == 0 {
-		g.execs = kept
-	}
-	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/events"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
@@ -35,8 +36,9 @@ const (
 // opening describes a run at its beginning. It is on disk before the run's command starts.
 type opening struct {
 	Manifest record.Manifest `json:"manifest"`
-	Landed   int             `json:"landed"` // commits that had landed
-	Egress   uint64          `json:"egress"` // number of the network's newest record
+	Landed   int             `json:"landed"`   // commits that had landed
+	Egress   uint64          `json:"egress"`   // number of the network's newest record
+	Programs uint64          `json:"programs"` // about the number of the newest program, see [execs.Newest]
 	// Others has the commands of the runs that had not been recorded then.
 	Others []string `json:"others,omitempty"`
 }
@@ -207,6 +209,9 @@ func (k Keeper) stateBefore(ctx context.Context, c Command) (o opening, err erro
 		if o.Egress, err = ledger.Newest(dir); err != nil {
 			return o, err
 		}
+	}
+	if o.Programs, err = execs.Newest(k.programDir()); err != nil {
+		return o, err
 	}
 	m.Checkpoints = c.Checkpoints
 	m.Checkpoints.Unmade = values.Text(m.Checkpoints.Unmade)

@@ -2,17 +2,19 @@ package runs
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
 // programLog returns the record of programs that the watcher of a prison keeps in a folder, or nil if there is none.
 func programLog(dir string) (all []byte) {
-	for _, name := range []string{record.ExecName + ".1", record.ExecName} {
+	for _, name := range execs.Names() {
 		if content, err := os.ReadFile(filepath.Join(dir, name)); err == nil && all == nil {
 			all = content
 		} else if err == nil {
@@ -48,16 +50,23 @@ func (k Keeper) refusedPrograms(last uint64) (all []record.Event, newest uint64)
 			lines = append(lines, line)
 		}
 	}
+	var refused []record.Exec // most of them twice
 	_ = record.EachLine(record.ExecName, bytes.Join(lines, nil), func(e record.Exec, _ []byte) {
-		if e.Deny == nil || e.Seq <= newest {
-			return
+		if e.Deny != nil {
+			refused = append(refused, e)
+		}
+	})
+	slices.SortStableFunc(refused, func(a, b record.Exec) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, e := range refused {
+		if e.Seq <= newest {
+			continue
 		}
 		again := e.Seq == before.Seq+1 && before.PID == e.PID && slices.Equal(before.Argv, e.Argv)
 		if newest, before = e.Seq, e; again {
-			return
+			continue
 		}
 		all = append(all, record.Event{Time: e.Time.UTC(), Level: record.Warning, Kind: record.EventDenied, Session: k.Record.Session,
 			Text: fmt.Sprintf("the rule %s refused a program: %s", *e.Deny, record.Manifest{Argv: e.Argv}.Command(shownCommand)), Data: map[string]string{"path": e.Path, "rule": *e.Deny}})
-	})
+	}
 	return all, newest
 }

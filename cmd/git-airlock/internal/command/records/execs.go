@@ -88,7 +88,7 @@ func showExecs(c *cli.Context, s *session.Session, found []execs.Record, missing
 		return err
 	})
 	if missing > 0 {
-		s.Report.Say("%s missing: the oldest are removed beyond 64 MiB, and a recorder that is killed loses some", words.Count(int(missing), "record"))
+		s.Report.Say("%s missing: the oldest are removed beyond 64 MiB, a run keeps 8 MiB of its own, and a recorder that is killed loses some", words.Count(int(missing), "record"))
 	}
 	return err
 }
