@@ -18,7 +18,8 @@ const (
 	// maxBatch is how many records are handed over at a time.
 	maxBatch = 256
 	// SameRefusal is how long refusals of the same kind count as one, and maxRefusals how many kinds are told apart meanwhile. At most
-	// maxPaths of them have a path, so that an agent that tries many paths hides no other host.
+	// maxPaths of them have a path, so that an agent that tries many paths hides no other host. Refusals by a rule that denies are counted
+	// apart with the same bounds, so that no others hide them.
 	SameRefusal = time.Second
 	maxRefusals = 64
 	maxPaths    = maxRefusals / 2
@@ -44,7 +45,7 @@ type Queue struct {
 	more map[kind]control.Record
 	// freed is closed when there may be room again, or the ledger cannot be written any more.
 	freed chan struct{}
-	// refusals has the kinds of refusals since the last flush. Count is how often a kind came again after its record. The empty key counts
+	// refusals has the kinds of refusals since the last flush. Count is how often a kind came again after its record. Keys with others count
 	// all kinds beyond maxRefusals.
 	refusals map[refusal]*control.Record
 	since    time.Time // the last flush
@@ -63,6 +64,8 @@ func isRare(r control.Record) bool {
 type refusal struct {
 	proto, name, address, reason, method, path string
 	port                                       uint16
+	others                                     bool   // all kinds that are not told apart
+	rule                                       string // of others, if it denies
 }
 
 // New returns a queue that admits nothing until [Queue.Written] reports that the ledger can be written.
@@ -177,7 +180,7 @@ func (q *Queue) signal() {
 
 // Refuse adds a refusal. If the same refusal comes again within [SameRefusal], Refuse only counts it.
 func (q *Queue) Refuse(r control.Record) {
-	key := refusal{r.Proto, r.Name, r.Address, r.Reason, r.Method, r.Path, r.Port}
+	key := refusal{proto: r.Proto, name: r.Name, address: r.Address, reason: r.Reason, method: r.Method, path: r.Path, port: r.Port}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -187,13 +190,13 @@ func (q *Queue) Refuse(r control.Record) {
 		q.flush()
 	}
 	known := q.refusals[key]
-	if known == nil && r.Path != "" && q.paths() >= maxPaths {
+	kinds, paths := q.kinds(r.Denied())
+	if known == nil && r.Path != "" && paths >= maxPaths {
 		key.path, r.Path = control.OtherPaths, control.OtherPaths
 		known = q.refusals[key]
 	}
-	if known == nil && len(q.refusals) >= maxRefusals {
-		key = refusal{}
-		r = control.Record{Time: r.Time, Kind: r.Kind, Via: r.Via, Verdict: r.Verdict, Reason: "too many different refusals to tell apart"}
+	if known == nil && kinds >= maxRefusals {
+		key, r = others(r)
 		known = q.refusals[key]
 	}
 	if known != nil {
@@ -203,7 +206,7 @@ func (q *Queue) Refuse(r control.Record) {
 	}
 	again := r
 	q.refusals[key] = &again
-	if key == (refusal{}) {
+	if key.others {
 		again.Count = 1
 		return
 	}
@@ -215,14 +218,28 @@ func (q *Queue) Refuse(r control.Record) {
 	q.signal()
 }
 
-// paths returns how many kinds of refusals have a path of their own. The caller has the lock.
-func (q *Queue) paths() (n int) {
-	for key := range q.refusals {
+// others returns the record for all refusals that are not told apart from one, and its key. If a rule denies them, they keep the rule.
+func others(r control.Record) (refusal, control.Record) {
+	with := control.Record{Time: r.Time, Kind: r.Kind, Via: r.Via, Verdict: r.Verdict, Reason: "too many different refusals to tell apart"}
+	if r.Denied() {
+		with.Rule, with.Reason = r.Rule, r.Reason
+	}
+	return refusal{others: true, reason: with.Reason, rule: with.Rule}, with
+}
+
+// kinds returns how many kinds of refusals are told apart, by a rule that denies or not, and how many of them have a path of their own. The
+// caller has the lock.
+func (q *Queue) kinds(denied bool) (all, paths int) {
+	for key, r := range q.refusals {
+		if key.others || r.Denied() != denied {
+			continue
+		}
+		all++
 		if key.path != "" && key.path != control.OtherPaths {
-			n++
+			paths++
 		}
 	}
-	return n
+	return all, paths
 }
 
 // flush adds records of the refusals that were counted. The caller has the lock.

@@ -77,6 +77,39 @@ func TestRefusedPaths(t *testing.T) {
 	}
 }
 
+// TestDenialsAmongRefusals checks that other refusals hide no host that a rule denies, and that too many of such hosts keep the rule.
+func TestDenialsAmongRefusals(t *testing.T) {
+	now := time.Unix(0, 0)
+	q := New(func() time.Time { return now })
+	q.Written(0, true)
+	deny := func(name, rule string) {
+		q.Refuse(control.Record{Kind: control.KindRefusal, Name: name, Rule: rule, Reason: control.ReasonDenied})
+	}
+	for i := range 2 * maxRefusals {
+		q.Refuse(control.Record{Kind: control.KindRefusal, Name: fmt.Sprintf("n%d.test", i), Reason: control.ReasonNoRule})
+	}
+	deny("evil.test", "evil.test")
+	for i := range 2 * maxRefusals {
+		deny(fmt.Sprintf("n%d.evil.test", i), "*.evil.test")
+	}
+	now = now.Add(SameRefusal)
+	attempts := map[string]int{}
+	records, _ := q.Unwritten()
+	for _, r := range records {
+		if !r.Denied() {
+			attempts["other"] += max(1, r.Count)
+			continue
+		}
+		attempts[r.Rule] += max(1, r.Count)
+		if r.Name == "" {
+			attempts["unnamed"] += r.Count
+		}
+	}
+	if attempts["evil.test"] != 1 || attempts["*.evil.test"] != 2*maxRefusals || attempts["unnamed"] != maxRefusals+1 || attempts["other"] != 2*maxRefusals {
+		t.Errorf("%v", attempts)
+	}
+}
+
 // TestRefusalsOfAFullJournal checks that no refusal is lost while nothing can be written, and that memory is bounded.
 func TestRefusalsOfAFullJournal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
