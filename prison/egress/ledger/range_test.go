@@ -53,3 +53,39 @@ func TestRangeOfMissingLedger(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDenied checks that other records push no refusal by a denying rule out, and that the newest of too many of them stay.
+func TestDenied(t *testing.T) {
+	dir := t.TempDir()
+	w := open(t, dir, 20<<10)
+	add := func(r control.Record) {
+		if err := w.Append(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	denied := control.Record{Kind: control.KindRefusal, Name: "evil.test", Reason: control.ReasonDenied}
+	add(denied)
+	for range 100 {
+		add(control.Record{Kind: control.KindRequest, Path: strings.Repeat("x", 2000)})
+	}
+	add(denied)
+	if oldest, err := Oldest(dir); err != nil || oldest <= 1 {
+		t.Fatalf("the oldest is %d, %v", oldest, err)
+	}
+	var got []uint64
+	if err := Denied(dir, 0, 102, func(r control.Record) { got = append(got, r.Seq) }); err != nil || !reflect.DeepEqual(got, []uint64{1, 102}) {
+		t.Errorf("%d, %v", got, err)
+	}
+	denied.Path = strings.Repeat("y", 1000)
+	for range 3 * maxDenied / 1000 {
+		add(denied)
+	}
+	newest, err := Newest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = nil
+	if err := Denied(dir, 102, newest, func(r control.Record) { got = append(got, r.Seq) }); err != nil || len(got) < 1000 || got[len(got)-1] != newest || got[0] < 1000 {
+		t.Errorf("%d denials, %v", len(got), err)
+	}
+}

@@ -118,6 +118,9 @@ func (w *Writer) write(r control.Record) error {
 		return fmt.Errorf("write ledger: %w", err)
 	}
 	w.size, w.seq, w.prev = w.size+int64(len(line)), r.Seq, hash(line[:len(line)-1])
+	if r.Denied() {
+		w.keepDenied(line)
+	}
 	return nil
 }
 

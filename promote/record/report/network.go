@@ -81,9 +81,9 @@ func answersOf(records []record.Egress) map[string]answers {
 			a.unseen = true // requests without TLS have records also in such a flow
 		case r.Kind != control.KindRequest:
 		case r.Verdict == control.VerdictFailed, r.Status == 0: // a status is then the network's own
-			a.statuses[0]++
+			a.statuses[0] += max(1, r.Count)
 		case control.IsBad(r.Status):
-			a.statuses[r.Status]++
+			a.statuses[r.Status] += max(1, r.Count)
 		default:
 			a.good = true
 		}

@@ -13,8 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 	"github.com/git-airlock/git-airlock/prison/passed"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/events"
@@ -157,35 +155,6 @@ func (g *gathering) after(ctx context.Context) (err error) {
 	}
 	if g.result.Recovered {
 		g.visibility = append(g.visibility, "the processes that watched the run died, so its end is that of the last sign of it")
-	}
-	return err
-}
-
-// network adds what the prison reached.
-func (g *gathering) network(context.Context) error {
-	dir, ok := g.ledgerDir()
-	if !ok {
-		g.absent[record.EgressName] = "the prison had no network"
-		return nil
-	}
-	if g.Record.Isolation.Network == prison.NetworkOpen.String() {
-		g.visibility = append(g.visibility, "hosts are recorded as addresses where the prison had an open network")
-	}
-	newest, err := ledger.Newest(dir)
-	if err != nil {
-		return err
-	}
-	var lines []record.Egress
-	if err := ledger.Range(dir, g.Egress, newest, func(r record.Egress) {
-		r.Name, r.Path = g.values.Text(r.Name), g.values.Text(r.Path)
-		lines = append(lines, r)
-	}); err != nil {
-		return err
-	}
-	content, err := record.EncodeLines(lines)
-	g.put(record.EgressName, content, record.File{})
-	if slices.ContainsFunc(lines, record.Egress.Denied) {
-		g.found(record.Denied, "the network refused a host that a rule denies")
 	}
 	return err
 }

@@ -56,15 +56,27 @@ func (k Keeper) Events(ctx context.Context, since time.Time) ([]record.Event, er
 	}
 	var network []record.Event
 	if dir, ok := k.ledgerDir(); ok {
-		_, err = ledger.Read(dir, func(r control.Record) bool {
-			if e, shown := eventOf(r); shown {
-				network = append(network, e)
-			}
-			return true
-		})
+		network, err = networkEvents(dir)
 	}
 	refused, _ := k.refusedPrograms(0)
 	return startingAt(merged(merged(all, network), refused), since), err
+}
+
+// networkEvents returns the events of a ledger, also of the denials that were rotated away.
+func networkEvents(dir string) (all []record.Event, err error) {
+	add := func(r control.Record) {
+		if e, shown := eventOf(r); shown {
+			all = append(all, e)
+		}
+	}
+	oldest, err := ledger.Oldest(dir)
+	if err == nil && oldest > 0 {
+		err = ledger.Denied(dir, 0, oldest-1, add)
+	}
+	if err == nil {
+		_, err = ledger.Read(dir, func(r control.Record) bool { add(r); return true })
+	}
+	return all, err
 }
 
 // startingAt returns the events from the first one on that is not before a moment.
