@@ -135,6 +135,12 @@ func (q *Queue) free() {
 // full reports whether the queue has no room for another ordinary record. The caller has the lock.
 func (q *Queue) full() bool { return len(q.pending)-q.rare+q.reserved >= maxPending }
 
+// fullFor is full for a refusal. Those by a rule that denies have more room, so that an agent does not delay them by many connections. The
+// caller has the lock.
+func (q *Queue) fullFor(r control.Record) bool {
+	return q.full() && (!r.Denied() || len(q.pending)-q.rare+q.reserved >= maxPending+maxRefusals)
+}
+
 // Add adds a record without reserved room. The record is lost if the queue is full, unless it is an alarm or about rules. Of many of these, one
 // record counts the others.
 func (q *Queue) Add(r control.Record) {
@@ -210,7 +216,7 @@ func (q *Queue) Refuse(r control.Record) {
 		again.Count = 1
 		return
 	}
-	if !q.full() {
+	if !q.fullFor(r) {
 		q.pending = append(q.pending, r)
 	} else {
 		again.Count = 1
@@ -249,7 +255,7 @@ func (q *Queue) flush() {
 		if r.Count == 0 {
 			continue
 		}
-		if q.full() {
+		if q.fullFor(*r) {
 			kept[key] = r // its count goes on until there is room
 			continue
 		}

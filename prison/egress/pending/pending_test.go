@@ -128,6 +128,11 @@ func TestRefusalsOfAFullJournal(t *testing.T) {
 	if q.Admit(ctx) == nil {
 		t.Error("more connections are admitted than can be recorded")
 	}
+	q.Refuse(control.Record{Kind: control.KindRefusal, Name: "evil.test", Reason: control.ReasonDenied})
+	if records, _ := q.Unwritten(); len(records) != 1 || !records[0].Denied() {
+		t.Errorf("connections delay a denial: %+v", records)
+	}
+	q.Written(1, true)
 	for range 100 {
 		now = now.Add(SameRefusal)
 		q.Refuse(control.Record{Name: "a.test"})
