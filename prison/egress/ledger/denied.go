@@ -64,3 +64,12 @@ func Denied(dir string, after, upTo uint64, each func(control.Record)) error {
 	}
 	return nil
 }
+
+// Rotated calls each, in order, for the refusals by a rule that denies that were rotated away from a ledger. oldest is the number of the ledger's first
+// record, 0 without one.
+func Rotated(dir string, each func(control.Record)) (oldest uint64, err error) {
+	if _, err = Read(dir, func(r control.Record) bool { oldest = r.Seq; return false }); err == nil && oldest > 0 {
+		err = Denied(dir, 0, oldest-1, each)
+	}
+	return oldest, err
+}

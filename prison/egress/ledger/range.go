@@ -17,12 +17,6 @@ func Newest(dir string) (uint64, error) {
 	return end.seq, nil
 }
 
-// Oldest returns the number of the oldest record that was not rotated away, 0 without one.
-func Oldest(dir string) (seq uint64, err error) {
-	_, err = Read(dir, func(r control.Record) bool { seq = r.Seq; return false })
-	return seq, err
-}
-
 // Range calls each, in order, for the records whose numbers are greater than after and at most upTo. It finds the first of them in each
 // file by a binary search, and so reads little more than these records. It does not check the chain. It leaves out records that were
 // rotated away.

@@ -69,8 +69,9 @@ func TestDenied(t *testing.T) {
 		add(control.Record{Kind: control.KindRequest, Path: strings.Repeat("x", 2000)})
 	}
 	add(denied)
-	if oldest, err := Oldest(dir); err != nil || oldest <= 1 {
-		t.Fatalf("the oldest is %d, %v", oldest, err)
+	rotated := 0
+	if oldest, err := Rotated(dir, func(control.Record) { rotated++ }); err != nil || oldest <= 1 || rotated != 1 {
+		t.Fatalf("the oldest is %d, %d were rotated, %v", oldest, rotated, err)
 	}
 	var got []uint64
 	if err := Denied(dir, 0, 102, func(r control.Record) { got = append(got, r.Seq) }); err != nil || !reflect.DeepEqual(got, []uint64{1, 102}) {

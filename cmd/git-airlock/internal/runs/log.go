@@ -69,11 +69,7 @@ func networkEvents(dir string) (all []record.Event, err error) {
 			all = append(all, e)
 		}
 	}
-	oldest, err := ledger.Oldest(dir)
-	if err == nil && oldest > 0 {
-		err = ledger.Denied(dir, 0, oldest-1, add)
-	}
-	if err == nil {
+	if _, err = ledger.Rotated(dir, add); err == nil {
 		_, err = ledger.Read(dir, func(r control.Record) bool { add(r); return true })
 	}
 	return all, err

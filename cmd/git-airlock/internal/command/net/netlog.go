@@ -2,6 +2,7 @@ package net
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -220,12 +221,13 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 		return verifyLedger(c, s, dir)
 	}
 	var found ledger.Report
+	var oldest uint64
 	all := func(out io.Writer, paint ui.Paint) (err error) {
 		var failed error
-		found, err = ledger.Read(dir, func(r control.Record) bool {
-			failed = p.print(out, paint, r)
-			return failed == nil
-		})
+		show := func(r control.Record) bool { failed = cmp.Or(failed, p.print(out, paint, r)); return failed == nil }
+		if oldest, err = ledger.Rotated(dir, func(r control.Record) { show(r) }); err == nil {
+			found, err = ledger.Read(dir, show)
+		}
 		return errors.Join(err, failed)
 	}
 	if p.asJSON || follow {
@@ -238,6 +240,9 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if oldest > 1 {
+		s.Report.Say("the record begins with number %d: beyond 50 MiB the oldest are removed, but for what a rule denies", oldest)
 	}
 	for _, d := range found.Damages {
 		s.Report.Say("the record was changed, or is damaged: %s", gitops.Text(d.String()))
