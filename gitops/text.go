@@ -14,7 +14,8 @@ const escapeLimit = 4096
 
 // Text is text that an agent may have written: a name, a path, a message, or output. It is escaped wherever it is
 // shown, with any verb of package fmt and in JSON. Control, bidirectional and invisible characters, newlines, tabs, and
-// bytes that are not UTF-8 become backslash escapes. Text longer than 4,096 bytes is cut.
+// bytes that are not UTF-8 become backslash escapes, as do the selectors of emoji (U+FE0E, U+FE0F) where no symbol is.
+// Text longer than 4,096 bytes is cut.
 type Text string
 
 // String returns the escaped text.
@@ -56,22 +57,21 @@ func escape(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/8)
 	b.WriteString(text[:i])
-	for i < len(text) {
+	for symbol := false; i < len(text); { // symbol: before text[i], with variants between which U+FE0E and U+FE0F choose
 		r, n := utf8.DecodeRuneInString(text[i:])
 		switch {
 		case r == utf8.RuneError && n <= 1:
 			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
+		case r == '\n' || r == '\t':
+			b.WriteString(map[rune]string{'\n': `\n`, '\t': `\t`}[r])
 		case r > 0xffff && Hidden(r):
 			fmt.Fprintf(&b, `\U%08x`, r)
-		case Hidden(r):
+		case Hidden(r) || unicode.Is(unicode.Variation_Selector, r) && !symbol && !strings.HasPrefix(text[i+n:], "\u20e3"): // of a keycap
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)
 		}
+		symbol = n > 1 && unicode.In(r, unicode.S, unicode.P) && !Hidden(r)
 		i += n
 	}
 	return b.String()
@@ -79,7 +79,7 @@ func escape(text string) string {
 
 // Hidden reports whether a character is invisible or moves others: control characters (Unicode Cc), format characters (Cf, including the
 // bidirectional ones of the "Trojan Source" report), line and paragraph separators, private-use characters, and letters and marks without a glyph.
-// The variation selectors that choose between text and emoji (U+FE0E, U+FE0F) are part of ordinary text.
+// The variation selectors that choose between text and emoji (U+FE0E, U+FE0F) are part of ordinary text after a symbol.
 func Hidden(r rune) bool {
 	switch r {
 	case '\uFE0E', '\uFE0F':
@@ -96,13 +96,13 @@ func Hidden(r rune) bool {
 func Pasteable[Word ~string](text Word) string {
 	word := string(text)
 	visible := strings.TrimRight(word, "\n")
-	if visible == word && utf8.ValidString(word) && strings.IndexFunc(word, Hidden) < 0 {
+	if escape(word) == word {
 		return words.ShellQuote(word)
 	}
 	var b strings.Builder
 	for len(visible) > 0 {
 		r, n := utf8.DecodeRuneInString(visible)
-		if r == utf8.RuneError && n == 1 || Hidden(r) || strings.ContainsRune(`'"\`, r) {
+		if r == utf8.RuneError && n == 1 || Hidden(r) || unicode.Is(unicode.Variation_Selector, r) || strings.ContainsRune(`'"\`, r) {
 			for _, c := range []byte(visible[:n]) {
 				fmt.Fprintf(&b, `\0%03o`, c)
 			}

@@ -75,6 +75,9 @@ func TestText(t *testing.T) {
 		"\u202e\u2066\u200b":      `\u202e\u2066\u200b`,
 		"\u3164\u115f\u034f":      `\u3164\u115f\u034f`,
 		"\U000e0041\U000e0100":    `\U000e0041\U000e0100`,
+		"README\ufe0e\ufe0f":      `README\ufe0e\ufe0f`,
+		"❤\ufe0f\ufe0f\xff\ufe0e": "❤\ufe0f" + `\ufe0f\xff\ufe0e`,
+		"1\ufe0f\u20e3‼\ufe0f":    "1\ufe0f\u20e3‼\ufe0f",
 		"\u0085\u2028":            `\u0085\u2028`,
 		strings.Repeat("x", 5000): strings.Repeat("x", escapeLimit) + "...",
 	} {
@@ -87,7 +90,7 @@ func TestText(t *testing.T) {
 func TestQuotedWordsThroughTheShell(t *testing.T) {
 	t.Parallel()
 	samples := []string{"", "plain", "a b", "it's", "$HOME", "`id`", "\\", "a\nb", "*", "~", "#x", "-n", "ü", "\xff", "!!", "''", "a\"b", ";", "&", "|", "=x",
-		"{a,b}", "\t", "\x01", "%s%%\x1b", "\x1b7", "\\033\x1b", "\u202egnp", "it's\x7f"}
+		"{a,b}", "\t", "\x01", "%s%%\x1b", "\x1b7", "\\033\x1b", "\u202egnp", "it's\x7f", "README\ufe0e\ufe0f", "❤\ufe0f it's"}
 	for n := range 255 {
 		samples = append(samples, "x"+string([]byte{byte(n + 1)})+"y")
 	}
@@ -99,7 +102,7 @@ func TestQuotedWordsThroughTheShell(t *testing.T) {
 
 func TestPasteableShowsAll(t *testing.T) {
 	t.Parallel()
-	for _, w := range []string{"a\x1b[2J", "\u202e", "\xff", "a\nb", "a\n", "\u200b", "\x7f"} {
+	for _, w := range []string{"a\x1b[2J", "\u202e", "\xff", "a\nb", "a\n", "\u200b", "\x7f", "README\ufe0f"} {
 		if got := Pasteable(w); !Text(got).Plain() {
 			t.Errorf("%q is shown as %q", w, got)
 		}

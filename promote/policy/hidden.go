@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy/attribute"
 	"github.com/git-airlock/git-airlock/promote/policy/filekind"
+	"github.com/git-airlock/git-airlock/promote/policy/invisible"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -22,7 +22,7 @@ import (
 // terminal hide others, and attributes that make git show no diff or no conflict.
 func hiddenText(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	if c.New.Mode != 0 && c.Old.Mode == 0 {
-		if _, char := findHidden([]byte(c.Path), true); char != "" {
+		if _, char := invisible.Find([]byte(c.Path), true); char != "" {
 			r.at(c.Path, "the name has %s", char)
 		}
 	}
@@ -52,7 +52,7 @@ func hiddenText(ctx context.Context, in *inspection, c gitops.Change, r *report)
 		if added.line == 1 {
 			text = bytes.TrimPrefix(text, filekind.ByteOrderMark)
 		}
-		if line, char := findHidden(text, false); char != "" {
+		if line, char := invisible.Find(text, false); char != "" {
 			r.at(c.Path, "line %d has %s", added.line+line, char)
 			break
 		}
@@ -84,9 +84,9 @@ func hiddenMessage(_ context.Context, in *inspection, r *report) error {
 	if !latin && !slices.Contains(plainEncodings, encoding) {
 		r.at("", "the message is encoded in %s, and may contain characters that were not checked", gitops.Text(words.Shorten(in.Encoding, maxQuoted)))
 	}
-	line, char := findHidden(in.Message, true)
+	line, char := invisible.Find(in.Message, true)
 	if char == "" && latin { // git shows the bytes if it cannot convert them, so both forms are checked
-		line, char = findHidden(fromLatin(in.Message, windows), true)
+		line, char = invisible.Find(fromLatin(in.Message, windows), true)
 	}
 	if char != "" {
 		r.at("", "line %d of the message has %s", line+1, char)
@@ -107,65 +107,6 @@ func fromLatin(text []byte, windows bool) []byte {
 		out = utf8.AppendRune(out, r)
 	}
 	return out
-}
-
-// findHidden returns the name of the first hidden character of a text, and the number of lines before it. Control
-// characters that only move down or are not shown count only if controls is set: in files they are too common to mean anything.
-func findHidden(text []byte, controls bool) (line int, char string) {
-	before := rune(0)
-	for i := 0; i < len(text); {
-		r, n := utf8.DecodeRune(text[i:])
-		switch {
-		case r == '\n':
-			line++
-		case overwrites(r, text[i+n:]):
-			return line, fmt.Sprintf("U+%04X, by which a terminal can hide text", r)
-		case r < utf8.RuneSelf && (!controls || r >= ' ' && r != 0x7f || r == '\t' || r == '\r'):
-		case r == utf8.RuneError && n <= 1:
-		case unicode.Is(unicode.Cc, r) && !controls || unicode.Is(unicode.Co, r): // Co: the icons of fonts
-		case gitops.Hidden(r) && !wanted(before, r, text[i+n:]):
-			return line, fmt.Sprintf("U+%04X", r)
-		}
-		before = r
-		i += n
-	}
-	return 0, ""
-}
-
-// overwrites reports whether a terminal can hide text because of a control character: an escape sequence begins, or the next characters replace
-// those before. Git's default pager passes escape sequences on. A carriage return at the end of a line changes nothing.
-func overwrites(r rune, after []byte) bool {
-	return r == '\x1b' || r == '\u009b' || r == '\b' || r == '\r' && len(after) > 0 && after[0] != '\n' && after[0] != '\r'
-}
-
-// wanted reports whether a hidden character belongs to the spelling of its neighbours.
-func wanted(before, r rune, after []byte) bool {
-	switch {
-	case '\u200b' <= r && r <= '\u200d' || r == '\u034f': // joiners, and word separators of scripts without spaces
-		next, _ := utf8.DecodeRune(after)
-		return joined(before) || joined(next)
-	case r == '\u200e' || r == '\u200f' || r == '\u061c': // direction marks
-		next, _ := utf8.DecodeRune(after)
-		return rightToLeft(before) || rightToLeft(next)
-	case unicode.Is(unicode.Variation_Selector, r):
-		return joined(before)
-	case '\U000e0020' <= r && r <= '\U000e007f': // the letters of a flag
-		return before == '\U0001f3f4' || '\U000e0020' <= before && before <= '\U000e007f'
-	}
-	return false
-}
-
-// joined reports whether a character is an emoji or belongs to a script with joined letters. The scripts of programs
-// have none.
-func joined(r rune) bool {
-	if unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic) {
-		return false
-	}
-	return r >= utf8.RuneSelf && r != utf8.RuneError && (unicode.In(r, unicode.L, unicode.M, unicode.So, unicode.Sk, unicode.Sm) || r == '\uFE0F')
-}
-
-func rightToLeft(r rune) bool {
-	return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Adlam)
 }
 
 // hiddenDiffs reports new attribute lines that make git show no diff of changed text, other bytes than those on the disk, or no conflicts.

@@ -322,6 +322,7 @@ var ruleCases = map[string][]ruleCase{
 		{name: "names of authors", change: files{".mailmap": "A <a@x> <b@x>\n"}, want: "flag", path: ".mailmap"},
 		{name: "names below", change: files{"docs/.mailmap": "A <a@x> <b@x>\n"}},
 		{name: "emoji and joined scripts", change: files{"a.md": "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f می\u200cخواهم क्\u200dष\n"}},
+		{name: "bits of an invisible text", change: files{"a.js": "t='\ufe0e\ufe0f\ufe0f'\n"}, want: "flag", path: "a.js"},
 		{name: "byte order mark", change: files{"a.txt": "\ufeffhello\n"}},
 		{name: "binary", change: files{"a.bin": "\x00\u202e"}},
 		{name: "longer than is read", change: files{"a.c": strings.Repeat("x\n", textLimit/2) + "\u202e\n"}, want: "flag", path: "a.c"},
