@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/git-airlock/git-airlock/gitops/cause"
 )
 
 // Some of git's failures can be recognised only by their messages. All such messages are in this file. They are in
@@ -26,13 +28,8 @@ var ofMachine = map[syscall.Errno][]string{
 	syscall.EIO:    {": Input/output error"},
 }
 
-// ends reports whether a message of git ends with one of the texts: a line after which another message begins, or none.
-func (e *Error) ends(texts ...string) bool {
-	all, after := strings.Join(e.Lines, "\n")+"\n\n", []string{"\n", "error: ", "fatal: ", "warning: "}
-	return slices.ContainsFunc(texts, func(text string) bool {
-		return slices.ContainsFunc(after, func(next string) bool { return strings.Contains(all, text+"\n"+next) })
-	})
-}
+// ends reports whether a message of git ends with one of the texts, as [cause.Ends] does.
+func (e *Error) ends(texts ...string) bool { return cause.Ends(e.Lines, texts...) }
 
 // begins reports whether a message of git begins with one of the texts. The one about a filter begins with a file.
 func (e *Error) begins(texts ...string) bool {
