@@ -50,6 +50,7 @@ type Change struct {
 	onto, tree gitops.OID
 	merged     bool
 	without    []gitops.OID
+	never      gitops.Set[string] // paths that the first snapshot left out
 }
 
 // Find returns the change between the inner main, which must be the tip of the plan, and the branch without excluded files. In a
@@ -116,7 +117,7 @@ func (c *Change) compare(ctx context.Context, e *promote.Engine, s *promote.Stan
 	if c.tree, err = s.Inside.Quarantine.Leave(ctx, e.Repo, whole.Tree, out); err != nil {
 		return fmt.Errorf("leave files of %s out: %w", c.Outer, err)
 	}
-	if c.tree, err = withOwn(ctx, s.Inside.Quarantine, inspector, c.tree, before.Tree, whole.Tree); err != nil {
+	if c.tree, err = c.withOwn(ctx, s.Inside.Quarantine, inspector, c.tree, before.Tree, whole.Tree); err != nil {
 		return err
 	}
 	if c.tree == before.Tree {
@@ -135,8 +136,9 @@ func (c *Change) compare(ctx context.Context, e *promote.Engine, s *promote.Stan
 }
 
 // withOwn adds to a tree the files that it lacks and that the agent's tree and the branch have alike. The agent has committed them at excluded
-// paths, and nobody has removed them. A file that differs stays out: it can be one that the user excludes.
-func withOwn(ctx context.Context, q *quarantine.Store, inspector *quarantine.Inspector, tree, agents, whole gitops.OID) (gitops.OID, error) {
+// paths, and nobody has removed them. A file that differs stays out: it can be one that the user excludes. So does each file that the first snapshot
+// left out: no commit of the agent's has put it on the branch, and if it stayed, the agent would see that it has guessed the content.
+func (c *Change) withOwn(ctx context.Context, q *quarantine.Store, inspector *quarantine.Inspector, tree, agents, whole gitops.OID) (gitops.OID, error) {
 	lost, err := inspector.Diff(ctx, agents, tree, unlimited)
 	if err != nil {
 		return "", err
@@ -151,7 +153,7 @@ func withOwn(ctx context.Context, q *quarantine.Store, inspector *quarantine.Ins
 	}
 	var own []gitops.Change
 	for _, d := range lost {
-		if !d.New.Present() && !differs[d.Path] {
+		if !d.New.Present() && !differs[d.Path] && !c.never[d.Path] {
 			own = append(own, gitops.Change{Path: d.Path, New: d.Old})
 		}
 	}
@@ -180,7 +182,9 @@ func (c *Change) leftOut(ctx context.Context, e *promote.Engine, bridge *quarant
 		return nil, nil, err
 	}
 	var lines []string
+	c.never = gitops.Set[string]{}
 	for _, d := range changes {
+		c.never[d.Path] = true
 		lines = append(lines, ignore.Exactly(d.Path))
 	}
 	exactly, wrong, ok := ignore.ParseAll(lines)
