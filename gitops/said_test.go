@@ -8,6 +8,11 @@ import (
 	"testing"
 )
 
+// cutByGit fills the middle of a message until it has as many bytes as the longest one of git.
+func cutByGit(begin, end string) string {
+	return begin + strings.Repeat("d", 4095-len(begin)-len(end)) + end
+}
+
 // TestErrorsOfMachine uses messages of git in which an agent has chosen the name of the file.
 func TestErrorsOfMachine(t *testing.T) {
 	for _, c := range []struct {
@@ -28,7 +33,9 @@ func TestErrorsOfMachine(t *testing.T) {
 		{line: "error: unable to create file x: No space left on device\ny: File name too long", uncreated: true},
 		{line: "error: unable to create file x: No space left on device\nerror: y/z: File name too long", uncreated: true},
 		{line: "error: unable to create file x: No space left on device\nerror: y/z: Filename too long\nfatal: c", uncreated: true},
-		{line: "error: unable to create file x: No space left on device\nerror: y/" + strings.Repeat("z", 4096) + "...", uncreated: true},
+		{line: cutByGit("error: unable to create file x: No space left on device\nerror: y/", ""), uncreated: true},
+		{line: cutByGit("error: unable to create file x\nerror: y/", ": No space left on device"), uncreated: true},
+		{line: strings.Repeat("error: unable to create file a: No space left on device\n", 100) + "fatal: c", errno: syscall.ENOSPC},
 		{line: "error: invalid path 'x: No space left on device\nfatal: y'", uncreated: true},
 		{line: "error: file write error: No space left on device\nerror: a: failed to insert into database\nfatal: Unable to process path a", errno: syscall.ENOSPC},
 		{line: "error: unable to create file a: File name too long\nerror: unable to create file b: No space left on device\nfatal: c", errno: syscall.ENOSPC},

@@ -2,26 +2,49 @@
 package cause
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 )
 
-// cut is the length beyond which package gitops cuts a line, and with it the reason.
-const cut = 4096
-
 // Ends reports whether a message of git ends with one of the texts, and no later message gives another reason. An agent chooses the names in messages,
-// and the lines of a name can look like messages of their own. But a message with a name ends with the true reason, or with a quote.
+// and the lines of a name can look like messages of their own. But a message with a name ends with the true reason, or with a quote, or git cuts it.
 func Ends(lines []string, texts ...string) bool {
 	last := true // no line of the same message follows
 	for n, line := range slices.Backward(lines) {
+		if cut(lines[:n+1]) {
+			return false
+		}
 		if last && slices.ContainsFunc(texts, func(text string) bool { return strings.HasSuffix(line, text) }) {
 			return true
 		}
-		if given(line) || len(line) > cut || strings.HasSuffix(line, "'") && slices.ContainsFunc(lines[:n+1], refused) {
+		if given(line) || strings.HasSuffix(line, "'") && slices.ContainsFunc(lines[:n+1], refused) {
 			return false
 		}
 		last = line == "" || slices.ContainsFunc([]string{"error: ", "fatal: ", "warning: "}, func(begin string) bool { return strings.HasPrefix(line, begin) })
+	}
+	return false
+}
+
+// messageLimit is the number of bytes beyond which git cuts a message (vreportf in usage.c), and with it the reason.
+const messageLimit = 4095
+
+// escapes matches what can be an escaped character of a line, of at least one byte.
+var escapes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|t)`) })
+
+// cut reports whether the last lines can be a message that git has cut. The lines are escaped, so that their length is not certain.
+func cut(lines []string) bool {
+	least, most := -1, -1 // the last newline does not count
+	for _, line := range slices.Backward(lines) {
+		least, most = least+len(escapes().ReplaceAllLiteralString(line, "x"))+1, most+len(line)+1
+		if least > messageLimit {
+			break
+		}
+		if most >= messageLimit {
+			return true
+		}
 	}
 	return false
 }
