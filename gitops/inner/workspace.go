@@ -53,13 +53,14 @@ const (
 )
 
 // innerEnv returns the environment of git inside. Git uses the inner configuration there, which can harm only the
-// prison.
+// prison. Git ignores grafts, which could give a commit other parents, as it ignores replace refs.
 func (w Workspace) innerEnv() []string {
 	return append([]string{
 		"GIT_DIR=" + w.gitDir(),
 		"GIT_WORK_TREE=" + w.Dir,
 		"GIT_CONFIG_NOSYSTEM=1",
 		"GIT_ALLOW_PROTOCOL=none",
+		"GIT_GRAFT_FILE=/dev/null/none", // a path that cannot exist
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + w.lent,
 		gitops.NoHooks,
 	}, gitops.FixedEnv...)
@@ -67,9 +68,9 @@ func (w Workspace) innerEnv() []string {
 
 func (w Workspace) gitDir() string { return cmp.Or(w.own, path.Join(w.Dir, ".git")) }
 
-// argv returns a git command line for use inside.
+// argv returns a git command line for use inside. Git does not read the commit-graph, in which an agent can write other parents.
 func (w Workspace) argv(args ...string) []string {
-	return append([]string{"git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "pack.threads=1", "-c", gitops.StreamLarge}, args...)
+	return append([]string{"git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.commitGraph=false", "-c", "pack.threads=1", "-c", gitops.StreamLarge}, args...)
 }
 
 // output runs a script for sh that only reads. It returns at most lookLimit bytes of the script's output, and its exit status.

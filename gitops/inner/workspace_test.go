@@ -1,9 +1,13 @@
 package inner
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +62,40 @@ func TestMainIsBrokenOrAbsent(t *testing.T) {
 	gitopstest.Check(t, os.WriteFile(filepath.Join(w.Top, ".git", "packed-refs"), []byte(strings.Repeat("12", 20)+" "+Main+"\n"), 0o644))
 	if id, err := inside.Main(t.Context()); err != nil || id == "" {
 		t.Errorf("packed, and the commit is missing: %q, %v; the export has to say so", id, err)
+	}
+}
+
+// TestCommitsAreCountedByThemselves counts commits while .git has other parents for them: in a graft, or in the commit-graph.
+func TestCommitsAreCountedByThemselves(t *testing.T) {
+	t.Parallel()
+	for _, liar := range []string{"grafts", "commit-graph"} {
+		w := gitopstest.New(t)
+		var ids []string
+		for n := range 3 {
+			w.CommitAll(gitopstest.Files{"a": strings.Repeat("x", n+1)})
+			ids = append(ids, strings.TrimSpace(w.Run("rev-parse", "HEAD")))
+		}
+		info := filepath.Join(w.Top, ".git", "info")
+		gitopstest.Check(t, os.MkdirAll(info, 0o755))
+		if liar == "grafts" {
+			gitopstest.Check(t, os.WriteFile(filepath.Join(info, liar), []byte(ids[2]+" "+ids[0]+"\n"), 0o644))
+		} else {
+			w.Run("commit-graph", "write", "--reachable")
+			graph := filepath.Join(w.Top, ".git", "objects", "info", liar)
+			content, err := os.ReadFile(graph)
+			gitopstest.Check(t, err)
+			tree, err := hex.DecodeString(strings.TrimSpace(w.Run("rev-parse", "HEAD^{tree}")))
+			gitopstest.Check(t, err)
+			// Commits are in the order of their names. The number of the first parent follows the tree (gitformat-commit-graph(5)).
+			parent := bytes.Index(content, tree) + len(tree)
+			binary.BigEndian.PutUint32(content[parent:], uint32(slices.Index(slices.Sorted(slices.Values(ids)), ids[0])))
+			gitopstest.Check(t, os.Remove(graph))
+			gitopstest.Check(t, os.WriteFile(graph, content, 0o444))
+		}
+		inside := workspaceAt(w.Top)
+		if n, err := inside.Count(t.Context(), ids[2], ids[0]); n != 2 || err != nil {
+			t.Errorf("%s: %d commits, %v; want 2", liar, n, err)
+		}
 	}
 }
 
