@@ -36,11 +36,18 @@ var runByItself = pathname.NewTable(
 		.helix/languages.toml .helix/config.toml .vim/coc-settings.json directory.build.props directory.build.targets directory.build.rsp
 		directory.solution.props directory.solution.targets .yarn/sdks/ .rubocop.yml
 		.bsp/ buildserver.json .pylintrc pylintrc .solargraph.yml hie.yaml .luarc.json .luarc.jsonc .idx/dev.nix .gitpod.yml
-		tailwind.config.js tailwind.config.cjs tailwind.config.mjs tailwind.config.ts`),
+		tailwind.config.js tailwind.config.cjs tailwind.config.mjs tailwind.config.ts
+		svelte.config.js svelte.config.cjs svelte.config.mjs vitest.workspace.ts vitest.workspace.js
+		vitest.config.js vitest.config.mjs vitest.config.cjs vitest.config.ts vitest.config.mts vitest.config.cts
+		jest.config.js jest.config.mjs jest.config.cjs jest.config.ts jest.config.mts jest.config.cts
+		playwright.config.js playwright.config.mjs playwright.config.cjs playwright.config.ts playwright.config.mts playwright.config.cts
+		.graphqlrc.js .graphqlrc.cjs .graphqlrc.ts graphql.config.js graphql.config.cjs graphql.config.ts
+		.markdownlint.cjs .markdownlint.mjs .markdownlint-cli2.cjs .markdownlint-cli2.mjs .markdownlint-cli2.jsonc .markdownlint-cli2.yaml
+		directory.packages.props *.user .flake8 mypy.ini .mypy.ini .latexmkrc latexmkrc .lazy.lua .externaltoolbuilders/ .factorypath omnisharp.json`),
 	pathname.Named("shells run it on entering the folder", `
 		.envrc .envrc.local .env .env.leave .mise.toml mise.toml .mise.local.toml mise.local.toml .config/mise/ .mise/ mise/config.toml .miserc.toml .rtx.toml
 		.tool-versions .python-version .ruby-version .node-version .nvmrc .autoenv .autoenv.zsh .in .out shell.nix flake.nix devenv.nix .devenv/
-		.bashrc .zshrc .profile .localrc`),
+		devbox.json pixi.toml .rvmrc .bashrc .bash_profile .zshrc .zshenv .zprofile .profile .localrc`),
 	pathname.Named("package managers run it", `
 		.npmrc package.yaml .yarnrc .yarnrc.yml .yarn/releases/ .yarn/plugins/ .pnpmfile.cjs .pnpmfile.mjs pnpmfile.js .pnp.cjs .pnp.loader.mjs binding.gyp
 		build.rs .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain gradle/wrapper/ gradlew gradlew.bat .mvn/ mvnw mvnw.cmd
@@ -53,7 +60,7 @@ var runByItself = pathname.NewTable(
 	pathname.Named("git lfs sends files to the server that it names", `.lfsconfig`),
 	pathname.Named("test runners and interpreters run it", `
 		sitecustomize.py usercustomize.py *.pth .pdbrc .rspec .noserc .mocharc.js .mocharc.cjs
-		.rprofile .renviron .ghci .iex.exs .irbrc .pryrc .ocamlinit`),
+		.rprofile .renviron .octaverc .ghci .iex.exs .irbrc .pryrc .ocamlinit`),
 )
 
 // packagePart is a part of a file of which only some parts run.
@@ -182,7 +189,7 @@ var executedByAgents = pathname.NewTable(
 		.claude/settings.json .claude/settings.local.json .claude/hooks/ .claude/plugins/ .claude-plugin/
 		.codex/config.toml .codex/hooks.json .codex/hooks/ .codex/rules/
 		.gemini/settings.json .gemini/hooks/ .gemini/extensions/ .qwen/settings.json
-		.cursor/hooks.json .cursor/hooks/ .cursor/environment.json .cursor/cli.json .cursor/permissions.json
+		.cursor/hooks.json .cursor/hooks/ .cursor/environment.json .cursor/cli.json .cursor/permissions.json .cursor/worktrees.json .clinerules/hooks/
 		.windsurf/hooks.json .kiro/hooks/ .kiro/settings/ .amazonq/cli-agents/ .github/hooks/
 		.opencode/plugin/ .opencode/plugins/ .opencode/tool/ .opencode/tools/ opencode.json opencode.jsonc
 		.aider.conf.yml .crush.json crush.json .factory/settings.json .factory/hooks/ .continue/mcpservers/

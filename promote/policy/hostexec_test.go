@@ -16,12 +16,25 @@ func TestRunByItself(t *testing.T) {
 		".env": true, ".nvmrc": true, "a/.envrc.local": true, ".eslintrc": true, ".eslintrc.json": true, "eslint.config.mts": true, ".stylelintrc.js": true,
 		".pnpmfile.mjs": true, ".bundle/config": true, "gradlew": true, "lefthook-local.yml": true, "prek.toml": true, "Directory.Build.rsp": true,
 		".vs/tasks.vs.json": true, ".local.vimrc": true, ".vim/vimrc": true, ".nvim/init.lua": true, ".miserc.toml": true, ".rtx.toml": true,
+		"Directory.Packages.props": true, "src/App.csproj.user": true, "omnisharp.json": true, ".externalToolBuilders/x.launch": true, ".factorypath": true,
+		".flake8": true, "mypy.ini": true, ".mypy.ini": true, ".rvmrc": true, ".zshenv": true, ".zprofile": true, ".bash_profile": true, ".octaverc": true,
+		".latexmkrc": true, "doc/latexmkrc": true, ".lazy.lua": true, "svelte.config.js": true, "vitest.config.ts": true, "jest.config.js": true,
+		"playwright.config.ts": true, ".graphqlrc.js": true, ".markdownlint-cli2.cjs": true, "devbox.json": true, "pixi.toml": true,
 		".env.example": false, "env": false, ".vs/x.suo": false, "vim/vimrc": false, "x.csproj": false, // which is reported when it is new
 		".babelrc.js": false, "babel.config.js": false, "postcss.config.js": false, "webpack.config.js": false, "Makefile": false,
-		"bsp/sbt.json": false, "Rprofile": false, "dev.nix": false,
+		"user": false, "graphql.config.json": false, ".markdownlint.json": false, "vite.config.js": false, "bsp/sbt.json": false, "Rprofile": false, "dev.nix": false,
 	} {
 		if why := runByItself().Find(path, false); (why != "") != want {
 			t.Errorf("%s: %q, want a reason: %v", path, why, want)
+		}
+	}
+}
+
+// TestAgentsRun has files by which coding agents run commands, in folders whose other files are instructions.
+func TestAgentsRun(t *testing.T) {
+	for path, want := range map[string]bool{".clinerules/hooks/PreToolUse": true, ".cursor/worktrees.json": true, ".clinerules/style.md": false, ".cursor/rules/a.mdc": false} {
+		if executedByAgents().Find(path, false) != "" != want || readByAgents().Find(path, false) == "" {
+			t.Errorf("%s: want to be executed: %v", path, want)
 		}
 	}
 }
