@@ -45,6 +45,7 @@ func TestSlowClients(t *testing.T) {
 				ours, theirs := net.Pipe()
 				go func() {
 					x.client(theirs)
+					synctest.Wait() // unlike a connection, a pipe that is closed takes no deadline
 					theirs.Close()
 				}()
 				want, within := x.want, x.within
