@@ -128,18 +128,17 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 	if err != nil {
 		return s, err
 	}
-	landed := gitops.Names(f.ledger.Tips())
-	if s, err = insideMain(ctx, f, exporter, s, landed); err != nil {
+	if s, err = insideMain(ctx, f, exporter, s); err != nil {
 		return s, err
-	}
-	if s.InnerTip != "" {
-		landed = append(landed, string(s.InnerTip))
 	}
 	decided, err := ledger.ReadDecisions(e.Dir())
 	if err != nil {
 		return s, err
 	}
-	landed = append(landed, gitops.Names(f.ledger.Originals(decided))...)
+	landed := gitops.Names(append(f.ledger.DecidedTips(decided), f.ledger.Originals(decided)...))
+	if s.InnerTip != "" {
+		landed = append(landed, string(s.InnerTip))
+	}
 	limit := func() (context.Context, context.CancelFunc) {
 		if holdsFor(s.Holds, ledger.InnerInvalid) {
 			return context.WithTimeout(ctx, longRead)
@@ -169,7 +168,7 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 func (s State) Elsewhere() bool { return s.Head != inner.Main }
 
 // insideMain counts the commits of main that have not landed.
-func insideMain(ctx context.Context, f facts, exporter Exporter, s State, landed []string) (_ State, err error) {
+func insideMain(ctx context.Context, f facts, exporter Exporter, s State) (_ State, err error) {
 	if s.InnerTip, err = f.options.tip(ctx, exporter); err != nil || s.InnerTip == "" {
 		return s, err
 	}
@@ -177,11 +176,12 @@ func insideMain(ctx context.Context, f facts, exporter Exporter, s State, landed
 		s.Pending = f.before.Waits // counting commits alone would not show which of them still land
 		return s, nil
 	}
-	line, err := exporter.FirstParents(ctx, s.InnerTip, f.ledger.Tips())
+	tips := f.ledger.Tips()
+	line, err := exporter.FirstParents(ctx, s.InnerTip, tips)
 	if err != nil {
 		return s, err
 	}
-	pending, err := exporter.Count(ctx, string(s.InnerTip), append(landed, f.ledger.NewestOf(line)...)...)
+	pending, err := exporter.Count(ctx, string(s.InnerTip), append(gitops.Names(tips), f.ledger.NewestOf(line)...)...)
 	s.Pending = max(0, pending-f.before.Dropped)
 	return s, err
 }

@@ -182,10 +182,41 @@ const tipsKept = 100
 // Tips returns a few inner commits that together reach all landed and synced ones but the [Ledger.Originals]: the last landed commit, each landed
 // commit from which the agent reset its history to an older one, and the newest synced ones.
 func (l *Ledger) Tips() []gitops.OID {
-	tips := append([]gitops.OID{l.Last().Inner}, Inners(l.Synced[max(0, len(l.Synced)-tipsKept/2):])...)
-	for i := len(l.Landed) - 1; i > 0 && len(tips) < tipsKept; i-- {
-		if len(l.Landed[i].Supersedes) > 0 {
-			tips = append(tips, l.Landed[i-1].Inner)
+	return append([]gitops.OID{l.Last().Inner}, earlierTips(l.Landed, l.Synced)...)
+}
+
+// DecidedTips returns the tips of the commits that had landed, or were synced, before a commit was left out about which the user has made no
+// decision. A ref that reaches such a commit may be the only one.
+func (l *Ledger) DecidedTips(decided Decisions) []gitops.OID {
+	opens := func(p Pair) bool { return l.leavesOpen(p, decided) }
+	landed, synced := slices.IndexFunc(l.Landed, opens), slices.IndexFunc(l.Synced, opens)
+	if landed < 0 && synced < 0 {
+		return l.Tips()
+	}
+	last := l.Base
+	if landed < 0 {
+		landed = len(l.Landed)
+	}
+	if landed > 0 {
+		last = l.Landed[landed-1]
+	}
+	if synced < 0 {
+		synced = len(l.Synced)
+	}
+	return append([]gitops.OID{last.Inner}, earlierTips(l.Landed[:landed], l.Synced[:synced])...)
+}
+
+// leavesOpen reports whether a pair left out a commit about which the user has made no decision.
+func (l *Ledger) leavesOpen(p Pair, decided Decisions) bool {
+	return slices.ContainsFunc(p.Without, func(id gitops.OID) bool { return !l.Has(id) && decided.DropOf(id) == nil })
+}
+
+// earlierTips returns the tips below the last landed commit.
+func earlierTips(landed, synced []Pair) []gitops.OID {
+	tips := Inners(synced[max(0, len(synced)-tipsKept/2):])
+	for i := len(landed) - 1; i > 0 && len(tips) < tipsKept; i-- {
+		if len(landed[i].Supersedes) > 0 {
+			tips = append(tips, landed[i-1].Inner)
 		}
 	}
 	return tips

@@ -102,7 +102,7 @@ func (l *Ledger) Originals(decided Decisions) (inner []gitops.OID) {
 		images.Add(p.Outer)
 	}
 	for _, p := range l.Landed {
-		if slices.ContainsFunc(p.Without, func(id gitops.OID) bool { return !l.Has(id) && decided.DropOf(id) == nil }) {
+		if l.leavesOpen(p, decided) {
 			break
 		}
 		if images[p.Outer] {
