@@ -51,7 +51,7 @@ func few(short, all int) int {
 func notShort(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("a long test")
+		t.Skip("a long test (scripts/test --everywhere)")
 	}
 }
 

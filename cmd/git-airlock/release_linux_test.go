@@ -41,7 +41,7 @@ const testVersion = "1.2.3-rc1"
 // `scripts/release --check` does so for all platforms, with an empty build cache.
 func TestRelease(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a long test")
+		t.Skip("a long test (scripts/test --everywhere)")
 	}
 	if onceMore() {
 		t.Skip("what is made is the same for every user")
@@ -172,7 +172,7 @@ func lookIntoArchive(t *testing.T, dir string) {
 // files in /usr have this program's name and are readable in every prison.
 func TestPackage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a long test")
+		t.Skip("a long test (scripts/test --everywhere)")
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("only root installs packages")

@@ -113,8 +113,8 @@ func summedUp(all []record.Egress) (content []byte, about record.File, left uint
 	return content, about, left, nil
 }
 
-// alone reports whether a record is not summed up if there is room: one that is no connection or request, or the beginning or the end of a
-// long connection, which belong together.
+// alone reports whether a record keeps its line if there is room. Short connections and requests do not. The beginning and the end of a long
+// connection belong together.
 func alone(r record.Egress) bool {
 	return r.Kind != control.KindFlow && r.Kind != control.KindRequest || r.Verdict == control.VerdictBegun || r.Millis >= control.LongFlow.Milliseconds()
 }
