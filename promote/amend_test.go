@@ -14,6 +14,7 @@ import (
 // TestAmendOfCommitThatLacksAnother lands a commit without the one before it, and lets the agent amend it, or take it back. The commit that undoes
 // it has the change of the older one if that lands now, and lacks it otherwise. In the end the branch has what the agent has.
 func TestAmendOfCommitThatLacksAnother(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		first review.Word // on the older commit before the other one lands, or empty

@@ -40,6 +40,7 @@ func (w *world) wantOwnChanges() {
 // TestConflictBringsOnlyItself lets random commits of the agent and of the user meet until some conflict. The user also reverts landed commits
 // and rebases the branch, also after the conflict, and the agent goes on.
 func TestConflictBringsOnlyItself(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	seedsBelow(t, 16, 500, func(t *testing.T, seed int) {
 		r := rand.New(rand.NewPCG(uint64(seed), 11))

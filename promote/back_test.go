@@ -28,6 +28,7 @@ func backWithoutOlder(t *testing.T, word review.Word) *world {
 // TestBackToCommitThatLacksAnother lands a commit without an older one. The agent makes another history, which lands, and then goes back to the first
 // one. The change of the older commit is not on the branch before it is approved.
 func TestBackToCommitThatLacksAnother(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	for name, word := range map[string]review.Word{"waits": "", "rejected": review.Reject, "to be fixed": review.Fix} {
 		t.Run(name, func(t *testing.T) {
@@ -53,6 +54,7 @@ func TestBackToCommitThatLacksAnother(t *testing.T) {
 // for it. It does not land on top of the other history, as if that were the one to which the agent goes back: the branch would lack the
 // commit that landed first.
 func TestBackToCommitThatLacksAndNeedsAnother(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	approve := func(names ...string) func(w *world) {
 		return func(w *world) {

@@ -11,6 +11,7 @@ import (
 // TestSideOfApprovedCommit approves a commit that was left out, after others have landed. A side branch of the agent that needs it lands with its
 // merge, also where the other side changes the same line, and stays as it was built while it waits.
 func TestSideOfApprovedCommit(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	lines := func(five string) string {
 		return strings.Repeat("line\n", 4) + five + "\n" + strings.Repeat("line\n", 14)

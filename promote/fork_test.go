@@ -11,6 +11,7 @@ import (
 // TestForkOfCommitThatLacksAnother lands a commit without an older one. The agent then goes back to a commit that the user made, and merges the
 // older commit there. That merge undoes the commits that landed since then, and has the change of the older one.
 func TestForkOfCommitThatLacksAnother(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		later bool // the user's commit comes after the landing that lacks a commit, and before another landing
@@ -67,6 +68,7 @@ func TestForkOfCommitThatLacksAnother(t *testing.T) {
 // TestRewriteOfLeftOutCommit lands a commit without an older one. The agent then amends the older one below it, as after a request to fix
 // it, or writes its change anew in another place. The branch has that change when the new commits have landed.
 func TestRewriteOfLeftOutCommit(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		onto, content string // of the new older commit

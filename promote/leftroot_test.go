@@ -145,6 +145,7 @@ func (w *world) files() string {
 // TestRootLikeOthers makes the same random history with a first commit that is a root commit and with one that is none. Commits are left out,
 // and the agent goes back, amends and merges. The branch and the review are the same after each cycle.
 func TestRootLikeOthers(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	seedsBelow(t, 4, 300, func(t *testing.T, seed int) {
 		want, got := lifeAfter(t, "no root", seed), lifeAfter(t, []string{"amend", "orphan"}[seed%2], seed)

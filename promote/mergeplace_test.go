@@ -11,6 +11,7 @@ import (
 // that merge begins at the user's commit, or at a commit that landed on top of it. The merge waits on an older commit of the branch. When the user
 // merges it, no file is removed.
 func TestPlaceOfMerge(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	side := func(w *world, name, at string) {
 		w.agent("switch", "-q", "-c", name, at)

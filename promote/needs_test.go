@@ -19,6 +19,7 @@ import (
 // commit rewrites one of a few files, so that it needs exactly the commits before it that rewrite the same file. Only those that follow a rejected
 // commit of their file are blocked. The user can merge the others, whichever commits are rejected.
 func TestConflictWithUserNeedsNoRejectedCommit(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	for _, seed := range seeds(t, few(3, 8)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -125,6 +126,7 @@ func TestConflictBesideRejectedCommit(t *testing.T) {
 // TestNeedsAreBounded rejects so many commits that only the first of the commits which conflict with the user are examined for a need of these.
 // The others count as blocked, so that a list of the review makes a bounded number of merges.
 func TestNeedsAreBounded(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	const refused, conflicting = 60, 5 // more than 200 together, in commits times commits
 	w := newWorld(t, "sha1", tree{"u": plain("u\n")})

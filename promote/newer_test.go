@@ -148,6 +148,7 @@ func TestTakenBackAgainStays(t *testing.T) {
 // TestRewrittenNewerCommitStays lets the user rewrite the newer commit that has made a change again, after it has landed. The older commit that takes
 // the change back must not land on top of the rewritten one, as long as the change is there.
 func TestRewrittenNewerCommitStays(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	amend := func(w *world) { w.git("commit", "-q", "--amend", "-m", "amended") }
 	squash := func(w *world) {

@@ -36,6 +36,7 @@ func list(changed map[int]string) string {
 // TestNewerCommitStays lets the agent take back a commit that has not landed, and then make its change again in a newer commit, which lands. The
 // commit that takes it back is older, so that it must not remove the change of the newer one, however the user decides about the first one.
 func TestNewerCommitStays(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	accept := func(w *world) {
 		_, err := w.engine.Accept(w.t.Context(), []policy.Acceptance{{Rule: "recipe"}})

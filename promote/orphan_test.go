@@ -162,6 +162,7 @@ func (m *roots) agents() (names []string) {
 
 // TestReviewWalkRoots does what TestReviewWalk does with merges that bring root commits.
 func TestReviewWalkRoots(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	walkReviews(t, seeds(t, few(1, 3)), true)
 }

@@ -70,6 +70,7 @@ func TestManyCommits(t *testing.T) {
 
 // TestQuarantineHasFewPacks exports many times. The quarantine must have few packs and lose no object.
 func TestQuarantineHasFewPacks(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
 	for i := range 45 {

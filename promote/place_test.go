@@ -22,6 +22,7 @@ func numbered(line int, text string) string {
 // the change already: the commit before has made it and was amended or taken back, or the user has merged it. The pending commit has the whole change
 // all the same, and so has the branch after the user's merge.
 func TestPlaceHasNoPartOfTheChange(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	// landed lets three commits of the agent land, and then the user change k.
 	landed := func(w *world) {
@@ -109,6 +110,7 @@ func TestPlaceHasNoPartOfTheChange(t *testing.T) {
 // the user's. No older commit of the branch has the line, so the hold and the merge name the file. The user makes the rest of the change, and then the
 // branch has what the agent has.
 func TestMergeNamesWhatItLacks(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		first, back map[int]string // the agent's lines of f in a commit before, if any, and in the one that takes SIX back

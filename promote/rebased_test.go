@@ -154,6 +154,7 @@ func (m *rebaser) rebase(rejected func(string) bool) (same []gitops.OID, landedA
 // some of the user's commits between them. The agent then rebases without the rejected ones, and changes or drops some others. A new commit counts
 // as landed only if it is the same one, and its landed commit has exactly its change. In the end the branch has the files of the agent's newest commit and the user's.
 func TestRebasesWithoutRejected(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	eachSeed(t, seeds(t, few(3, 8)), func(t *testing.T, format string, seed uint64) {
 		w := newWorld(t, format, tree{"a": plain("a\n")})

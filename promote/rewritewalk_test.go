@@ -22,6 +22,7 @@ import (
 // are also made while another command works. A rejected change that comes back is never new, and no blocked commit lands. Nothing lands without an approval of the same change with the same message, the branch has
 // no file of another commit, every commit of the agent's newest history has landed or is listed, and once all of them are approved, the branch has the agent's files and the user's.
 func TestReviewWalkRewritten(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	const already = 1795738963718044 // the branch has the change of a commit already that is set aside
 	eachSeed(t, append(seeds(t, few(1, 2)), already), func(t *testing.T, format string, seed uint64) {

@@ -173,6 +173,7 @@ func TestSyncAfterRejection(t *testing.T) {
 
 // TestSyncLost lands commits of an agent that has rewritten its history without the user's commits, which stay.
 func TestSyncLost(t *testing.T) {
+	notShort(t)
 	t.Parallel()
 	for name, rewrite := range map[string]string{
 		"reset":           "reset -q --hard HEAD~2",

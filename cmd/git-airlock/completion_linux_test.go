@@ -87,22 +87,19 @@ show() { print -rn -- "«$BUFFER»"; BUFFER=; }; zle -N show; bindkey '^Xs' show
 // are not.
 func cmdOffers(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 2, "offers SHELL TABLE")
-	complete := completeInFish
-	if _, ok := shellSetups[args[0]]; ok {
-		s := openShell(ts, args[0])
-		defer s.close()
-		complete = s.complete
-	}
+	var lines, wants []string
 	for row := range strings.Lines(ts.ReadFile(args[1])) {
 		line, want, ok := strings.Cut(strings.TrimSuffix(row, "\n"), " => ")
 		if !ok {
 			ts.Fatalf("%q is not a row", row)
 		}
-		line = os.Expand(line, ts.Getenv)
-		got := complete(ts, line)
+		lines, wants = append(lines, os.Expand(line, ts.Getenv)), append(wants, os.Expand(want, ts.Getenv))
+	}
+	for i, got := range completeIn(ts, args[0], lines) {
+		line := lines[i]
 		ts.Logf("%s: %s => %s", args[0], line, got)
 		wanted := true
-		for _, word := range strings.Fields(os.Expand(want, ts.Getenv)) {
+		for _, word := range strings.Fields(wants[i]) {
 			if word == "!" {
 				wanted = false
 				continue
@@ -117,8 +114,21 @@ func cmdOffers(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// completeInFish uses fish's own command for completions.
-func completeInFish(ts *testscript.TestScript, line string) string {
+// completeIn returns what a shell offers for each line.
+func completeIn(ts *testscript.TestScript, shell string, lines []string) (offered []string) {
+	if _, ok := shellSetups[shell]; !ok {
+		return completeInFish(ts, lines)
+	}
+	s := openShell(ts, shell)
+	defer s.close()
+	for _, line := range lines {
+		offered = append(offered, s.complete(ts, line))
+	}
+	return offered
+}
+
+// completeInFish uses fish's own command for completions. One fish completes all lines, since each start takes 0.2 s.
+func completeInFish(ts *testscript.TestScript, lines []string) (offered []string) {
 	home := ts.Getenv("HOME")
 	confd := filepath.Join(home, ".local/share/fish/vendor_conf.d")
 	script := filepath.Join(confd, "git-airlock.fish")
@@ -127,14 +137,19 @@ func completeInFish(ts *testscript.TestScript, line string) string {
 		ts.Check(ts.Exec("git-airlock", "completion", "fish"))
 		ts.Check(os.WriteFile(script, []byte(ts.ReadFile("stdout")), 0o600))
 	}
-	ts.Setenv("LINE", line)
-	ts.Check(ts.Exec("fish", "-c", `complete -C "$LINE"`))
-	var offered []string
-	for row := range strings.Lines(ts.ReadFile("stdout")) {
-		word, _, _ := strings.Cut(row, "\t")
-		offered = append(offered, strings.TrimSpace(word))
+	ts.Check(ts.Exec("fish", append([]string{"-c", `for line in $argv; complete -C "$line"; printf '\0'; end`}, lines...)...))
+	for rows := range strings.SplitSeq(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00") {
+		var words []string
+		for row := range strings.Lines(rows) {
+			word, _, _ := strings.Cut(row, "\t")
+			words = append(words, strings.TrimSpace(word))
+		}
+		offered = append(offered, strings.Join(words, "\n"))
 	}
-	return strings.Join(offered, "\n")
+	if len(offered) != len(lines) {
+		ts.Fatalf("fish completed %d of %d lines", len(offered), len(lines))
+	}
+	return offered
 }
 
 // shellSession is a shell on a terminal.

@@ -23,8 +23,8 @@ import (
 
 func init() { scriptCommands["client"] = cmdClient }
 
-// costly are clients that CI does not install, and that a short run leaves out.
-var costly = []string{"cargo", "java"}
+// costly are clients that CI does not install. A short run leaves them out, and the other ones of long.
+var costly, long = []string{"cargo", "java"}, []string{"go", "node", "npm", "pip"}
 
 // TestClients lets real programs fetch from stand-ins of the hosts that a set of rules opens. A script's name begins with its program.
 // With AIRLOCK_TEST_CLIENTS_IMAGE, they are those of a container's image, which scripts/base-image can make with their packages.
@@ -48,9 +48,9 @@ func TestClients(t *testing.T) {
 			feature := "clients"
 			if slices.Contains(costly, program) {
 				feature = program
-				if testing.Short() && !prisontest.Required(program) {
-					t.Skip("it takes as long as all other clients (scripts/test --everywhere)")
-				}
+			}
+			if testing.Short() && slices.Contains(append(long, costly...), program) && !prisontest.Required(program) {
+				t.Skip("a long test (scripts/test --everywhere)")
 			}
 			config := ""
 			if image := os.Getenv("AIRLOCK_TEST_CLIENTS_IMAGE"); image != "" {

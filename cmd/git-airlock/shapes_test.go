@@ -19,7 +19,7 @@ var personal = []string{"bare-worktree.txtar", "filters.txtar", "linked-worktree
 
 // wholeShapes lists the shapes that go through the whole lifecycle also with -short: those with other indexes and work trees. Of the others, a
 // short run takes the personal ones only.
-var wholeShapes = []string{"linked-worktree.txtar", "plain.txtar", "separate-git-dir.txtar", "sparse-index.txtar", "split-index.txtar", "submodule.txtar"}
+var wholeShapes = []string{"linked-worktree.txtar", "plain.txtar", "sparse-index.txtar"}
 
 // isRun reports whether this run takes a shape.
 func isRun(shape string) bool {

@@ -105,7 +105,7 @@ var works = []string{
 func TestClosedIsNotGone(t *testing.T) {
 	cases := 60
 	if testing.Short() {
-		cases = 20
+		cases = 10
 	}
 	random := rand.New(rand.NewPCG(7, 8))
 	for n := range cases {

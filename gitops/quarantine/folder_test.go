@@ -93,6 +93,9 @@ func TestReadersReadWhatGitReads(t *testing.T) {
 			w.Run("repack", "-a", "-d", "-k", "-q", "-f", "--depth=50", "--window=20")
 			w.Run("prune-packed")
 			checkReader(t, look, c.inProcess, want) // in a pack by now, which had not been there
+			if testing.Short() {
+				return
+			}
 			w.Run("-c", "repack.useDeltaBaseOffset=false", "repack", "-a", "-d", "-k", "-q", "-f")
 			checkReader(t, look, c.inProcess, want)
 			w.CommitAll(gitopstest.Files{"another": "1"})

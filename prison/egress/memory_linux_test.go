@@ -231,6 +231,9 @@ func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
 // TestMemoryIsBounded opens as many connections as there may be, and requests over them, whose bytes nobody reads.
 func TestMemoryIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long test (scripts/test --everywhere)")
+	}
 	const most = 256
 	for _, c := range []struct {
 		name           string

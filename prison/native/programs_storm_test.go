@@ -66,6 +66,9 @@ func killThread() {
 // TestRecorderMemory has threads make calls that fail. The recorder is a process of the host: it must not keep all of the arguments, which are
 // 128 MB for each way to end.
 func TestRecorderMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long test (scripts/test --everywhere)")
+	}
 	const threads, most = 4000, 256 << 10 // kB
 	_, s, p := recorded(t)
 	bringSelf(t, p)

@@ -128,7 +128,7 @@ func TestSessionIsVerified(t *testing.T) {
 func TestMutationsAreNotAccepted(t *testing.T) {
 	mutations := 10_000
 	if testing.Short() {
-		mutations = 2_000
+		mutations = 500
 	}
 	w := newWorld(t, 6)
 	r := rand.New(rand.NewPCG(1, 2))

@@ -16,6 +16,9 @@ var modes = []string{"", runs, linkTo, gitlink}
 func FuzzGate(f *testing.F) {
 	for _, cases := range ruleCases {
 		for _, c := range cases {
+			if testing.Short() { // TestRules checks them, too
+				break
+			}
 			for path, content := range c.change {
 				if len(content) < 4<<10 {
 					f.Add(path, content, byte(0), c.message)

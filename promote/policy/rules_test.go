@@ -395,7 +395,7 @@ action = "flag"
 // TestRules shows each rule a commit that it must find something in, and one that it must not.
 func TestRules(t *testing.T) {
 	for rule := range ruleCases {
-		for _, c := range slices.Concat(ruleCases[rule], diskCases[rule]) {
+		for _, c := range casesOf(rule) {
 			t.Run(rule+"/"+c.name, func(t *testing.T) {
 				s := newStore()
 				before := testBase.with(c.before)

@@ -1,9 +1,23 @@
 package policy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"testing"
 )
+
+// long lists cases that take seconds. A short run leaves them out.
+var long = []string{"attributes, more than is read", "many deep paths elsewhere", "many deep paths below many files, each below the limit"}
+
+// casesOf returns the cases of a rule that this run takes.
+func casesOf(rule string) []ruleCase {
+	cases := slices.Concat(ruleCases[rule], diskCases[rule])
+	if testing.Short() {
+		cases = slices.DeleteFunc(cases, func(c ruleCase) bool { return slices.Contains(long, c.name) })
+	}
+	return cases
+}
 
 // slowLines are patterns that git matches fast enough with one path, and slowLine is one of them.
 var (

@@ -64,7 +64,11 @@ func TestPictures(t *testing.T) {
 	page := html(t, report.Of(sample(t, nil)))
 	keep := os.Getenv("AIRLOCK_TEST_PICTURES")
 	pictures := map[string][]byte{}
-	for _, width := range []int{360, 500, 800, 1280} {
+	widths := []int{360, 500, 800, 1280}
+	if testing.Short() {
+		widths = []int{360, 1280}
+	}
+	for _, width := range widths {
 		for _, scheme := range []string{"light", "dark"} {
 			name := fmt.Sprintf("%d-%s", width, scheme)
 			b.show(width, scheme)
