@@ -40,13 +40,15 @@ func Unreached[ID ~string](tips, others []ID, list RevList) (unreached []ID, err
 		l := linkOf(line)
 		found, listed[l.commit] = append(found, l), true
 	}
+	oldest := slices.DeleteFunc(slices.Clone(found), func(l link) bool {
+		return slices.ContainsFunc(l.parents, func(id string) bool { return listed[id] })
+	})
 	reached := map[string]bool{}
-	if len(others) > 0 {
-		oldest := slices.DeleteFunc(slices.Clone(found), func(l link) bool {
-			return slices.ContainsFunc(l.parents, func(id string) bool { return listed[id] })
-		})
-		for some := range slices.Chunk(oldest, mostOldest) {
-			w, err := walkFrom(some, others, list)
+	if some, err := reachSome(oldest, others, list); err != nil {
+		return nil, err
+	} else if some {
+		for chunk := range slices.Chunk(oldest, mostOldest) {
+			w, err := walkFrom(chunk, others, list)
 			if err != nil {
 				return nil, err
 			}
@@ -61,6 +63,52 @@ func Unreached[ID ~string](tips, others []ID, list RevList) (unreached []ID, err
 		}
 	}
 	return unreached, nil
+}
+
+// reachSome reports whether the others may reach one of the oldest commits of a list. If they do not, they reach no commit of the list. An other
+// can be far away from the list, such as the tag of an old version. Git walks to it much faster than [walk], which needs the commits on the way.
+// A commit without the history of its parents is in git's list if, and only if, the others reach it.
+func reachSome[ID ~string](oldest []link, others []ID, list RevList) (bool, error) {
+	if len(oldest) > mostAsked {
+		return len(others) > 0, nil
+	}
+	for _, l := range oldest {
+		far := slices.DeleteFunc(slices.Clone(others), func(id ID) bool { return slices.Contains(l.parents, string(id)) })
+		if len(far) == 0 {
+			continue
+		}
+		var options []string
+		if len(l.parents) == 0 {
+			options = []string{"--max-parents=0"} // instead of the whole history
+		}
+		s := &search{line: l.commit + "\n"}
+		err := list(revisions(far, "", l.parents, "^"), s, options...)
+		if s.found {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// search looks for a line in the output of git, and ends git when it has found the line.
+type search struct {
+	line  string
+	rest  string // the beginning of a line
+	found bool
+}
+
+// Write implements [io.Writer].
+func (s *search) Write(p []byte) (int, error) {
+	text := s.rest + string(p)
+	whole := strings.LastIndexByte(text, '\n') + 1
+	s.rest = text[whole:]
+	if s.found = strings.HasPrefix(text[:whole], s.line) || strings.Contains(text[:whole], "\n"+s.line); s.found {
+		return 0, errDone
+	}
+	return len(p), nil
 }
 
 // revisions returns two lists of commits as the input of rev-list, each with a prefix.
@@ -79,6 +127,8 @@ const (
 	// other marks what the others reach. Each of the oldest commits of a walk has another bit.
 	other      = 1
 	mostOldest = 63
+	// mostAsked is the number of oldest commits for which [reachSome] asks git, each by itself.
+	mostAsked = 2
 	// mostWalked bounds the commits of a walk, which takes a second or two then. Without a common ancestor it would be the whole history. Beyond it,
 	// git's own answer counts.
 	mostWalked = 500_000

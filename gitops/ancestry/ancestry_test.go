@@ -72,16 +72,18 @@ func (p *past) reach(numbers []int) map[int]bool {
 	return reached
 }
 
-// TestUnreachedWhateverTheDates compares random histories with dates in any order with what their commits reach.
+// TestUnreachedWhateverTheDates compares random histories with dates in any order with what their commits reach. The last ones have dates in the
+// order of the commits, so that git's list is right.
 func TestUnreachedWhateverTheDates(t *testing.T) {
 	t.Parallel()
 	wrong := 0 // lists of git with too many commits
-	for seed := range uint64(6) {
+	for seed := range uint64(8) {
+		honest := seed >= 6
 		r := rand.New(rand.NewPCG(seed, 1))
 		p := newPast(t)
 		date := 1_700_000_000
 		for n := 1; n <= 150; n++ {
-			if r.IntN(15) == 0 { // for some commits from here on
+			if r.IntN(15) == 0 && !honest { // for some commits from here on
 				date = 1_000_000_000 + r.IntN(1_000_000_000)
 			}
 			var parents []int
@@ -122,6 +124,9 @@ func TestUnreachedWhateverTheDates(t *testing.T) {
 			if len(git) > len(want) {
 				wrong++
 			}
+			if honest && len(git) != len(got) {
+				t.Errorf("seed %d: %v without %v: %d commits, and %d of git", seed, tips, others, len(got), len(git))
+			}
 		}
 	}
 	if t.Logf("git lists too many %d times", wrong); wrong == 0 {
@@ -145,8 +150,50 @@ func TestUnreachedReadsLittle(t *testing.T) {
 		tips = append(tips, 2002+n)
 	}
 	p.write(t)
-	met := 0
-	got, err := ancestry.Unreached(p.named(tips...), p.named(other), func(revisions io.Reader, out io.Writer, options ...string) error {
+	got, met := p.unreached(t, tips, other)
+	if len(got) != 200 || met > 1000 {
+		t.Errorf("%d commits, %d lines of git", len(got), met)
+	}
+}
+
+// TestUnreachedReadsNoWayToOldTags has others that are far from the commits of the result, or have nothing in common with them.
+func TestUnreachedReadsNoWayToOldTags(t *testing.T) {
+	t.Parallel()
+	p := newPast(t)
+	p.add(1)
+	for n := 2; n <= 2000; n++ {
+		p.add(n, n-1)
+	}
+	p.add(3000, 20) // 2001: an old branch
+	p.add(3001)     // 2002: another history
+	p.add(3002, 2002)
+	p.add(3003, 1997, 1900) // 2004: a merge
+	p.add(4000, 2000)
+	p.add(1000, 2005) // 2006: newer than 2005, with an old date
+	p.write(t)
+	for _, c := range []struct {
+		name   string
+		tip    int
+		others []int
+		want   []int
+	}{
+		{"tags", 2000, []int{5, 30, 1999}, []int{2000}},
+		{"an old branch", 2000, []int{2001, 1998}, []int{1999, 2000}},
+		{"another history", 2003, []int{2000}, []int{2002, 2003}},
+		{"a merge", 2004, []int{5, 1900, 1996}, []int{1997, 2004}},
+		{"a commit on top with an old date", 2005, []int{2006, 2000}, nil},
+	} {
+		got, met := p.unreached(t, []int{c.tip}, c.others...)
+		slices.Sort(got)
+		if want := p.named(c.want...); !slices.Equal(got, slices.Sorted(slices.Values(want))) || met > 20 {
+			t.Errorf("%s: %d commits, want %d; %d lines of git", c.name, len(got), len(want), met)
+		}
+	}
+}
+
+// unreached returns the result of [ancestry.Unreached], and the number of lines that it has read.
+func (p *past) unreached(t *testing.T, tips []int, others ...int) (got []gitops.OID, met int) {
+	got, err := ancestry.Unreached(p.named(tips...), p.named(others...), func(revisions io.Reader, out io.Writer, options ...string) error {
 		text, err := io.ReadAll(revisions)
 		gitopstest.Check(t, err)
 		for line := range strings.Lines(gitopstest.Input(t, p.Top, nil, string(text), append([]string{"rev-list", "--stdin"}, options...)...)) {
@@ -157,7 +204,6 @@ func TestUnreachedReadsLittle(t *testing.T) {
 		}
 		return nil
 	})
-	if gitopstest.Check(t, err); len(got) != 200 || met > 1000 {
-		t.Errorf("%d commits, %d lines of git", len(got), met)
-	}
+	gitopstest.Check(t, err)
+	return got, met
 }
