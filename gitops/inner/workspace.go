@@ -52,8 +52,11 @@ const (
 	refsLimit = 1000
 )
 
+// noGraph keeps git from reading the commit-graph. It has the form of [gitops.NoHooks].
+const noGraph = " 'core.commitgraph'='false'"
+
 // innerEnv returns the environment of git inside. Git uses the inner configuration there, which can harm only the
-// prison. Git ignores grafts, which could give a commit other parents, as it ignores replace refs.
+// prison. Git ignores grafts and the commit-graph, which could give a commit other parents, as it ignores replace refs.
 func (w Workspace) innerEnv() []string {
 	return append([]string{
 		"GIT_DIR=" + w.gitDir(),
@@ -62,15 +65,15 @@ func (w Workspace) innerEnv() []string {
 		"GIT_ALLOW_PROTOCOL=none",
 		"GIT_GRAFT_FILE=/dev/null/none", // a path that cannot exist
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + w.lent,
-		gitops.NoHooks,
+		gitops.NoHooks + noGraph,
 	}, gitops.FixedEnv...)
 }
 
 func (w Workspace) gitDir() string { return cmp.Or(w.own, path.Join(w.Dir, ".git")) }
 
-// argv returns a git command line for use inside. Git does not read the commit-graph, in which an agent can write other parents.
+// argv returns a git command line for use inside.
 func (w Workspace) argv(args ...string) []string {
-	return append([]string{"git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.commitGraph=false", "-c", "pack.threads=1", "-c", gitops.StreamLarge}, args...)
+	return append([]string{"git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "pack.threads=1", "-c", gitops.StreamLarge}, args...)
 }
 
 // output runs a script for sh that only reads. It returns at most lookLimit bytes of the script's output, and its exit status.

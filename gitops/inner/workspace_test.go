@@ -96,6 +96,9 @@ func TestCommitsAreCountedByThemselves(t *testing.T) {
 		if n, err := inside.Count(t.Context(), ids[2], ids[0]); n != 2 || err != nil {
 			t.Errorf("%s: %d commits, %v; want 2", liar, n, err)
 		}
+		if out, _, err := inside.output(t.Context(), `git rev-list --count "$1" "^$2"`, ids[2], ids[0]); out != "2\n" || err != nil {
+			t.Errorf("%s: a script counts %q, %v; want 2", liar, out, err)
+		}
 	}
 }
 
