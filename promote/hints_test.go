@@ -82,7 +82,8 @@ var agentChanges = []string{
 }
 
 // TestHintsWork makes random changes of the user and of the agent, and types the commands that the holds print, in their order, in a subfolder.
-// Each command succeeds, all commits land, and no content of the user is lost.
+// Each command succeeds, all commits land, and no content of the user is lost. A dry run writes no file with paths, so that its commands name a path
+// that ends with a newline in another way.
 func TestHintsWork(t *testing.T) {
 	t.Parallel()
 	for user, change := range userChanges {
@@ -94,16 +95,18 @@ func TestHintsWork(t *testing.T) {
 			}
 			collided := 0
 			for seed := range rounds {
-				r := rand.New(rand.NewPCG(uint64(seed), 5))
-				collided += pasteHints(t, r, change)
+				collided += pasteHints(t, rand.New(rand.NewPCG(uint64(seed), 5)), change, false)
+				if strings.Contains(user, "newline") {
+					collided += pasteHints(t, rand.New(rand.NewPCG(uint64(seed), 5)), change, true)
+				}
 			}
 			t.Logf("%d of %d collided", collided, rounds)
 		})
 	}
 }
 
-// pasteHints returns 1 if there was a collision.
-func pasteHints(t *testing.T, r *rand.Rand, change string) int {
+// pasteHints returns 1 if there was a collision. If dry is true, it types the commands of a dry run, and the agent adds the name of the user.
+func pasteHints(t *testing.T, r *rand.Rand, change string, dry bool) int {
 	w := newWorld(t, "sha1", tree{"a": plain("a\n"), "b": plain("b\n"), "d/c": plain("c\n"), "d/e": plain("e\n"), "q/f": plain("f\n"), "build/keep": plain("keep\n")})
 	w.git("config", "airlock.policy.ignored-path", "off")
 	w.git("config", "airlock.policy.user-driver", "off")
@@ -111,6 +114,9 @@ func pasteHints(t *testing.T, r *rand.Rand, change string) int {
 	theirs := "{ " + at(r, slices.DeleteFunc(slices.Clone(agentChanges), func(c string) bool { return !shareName(c, change) })) + "; } 2>/dev/null"
 	for range r.IntN(3) {
 		theirs += " && { " + at(r, agentChanges) + "; } 2>/dev/null"
+	}
+	if dry {
+		theirs += "; echo 1 >'n.\n'"
 	}
 	theirs += "; git add -A -f . ':!.git' && git commit -q --allow-empty -m theirs"
 	contents := 0
@@ -129,7 +135,13 @@ func pasteHints(t *testing.T, r *rand.Rand, change string) int {
 		if n == 4 {
 			t.Fatalf("user: %s\nagent: %s\nstill held after %q: %+v", change, theirs, typed, o.Holds)
 		}
-		for _, next := range o.Holds[0].Next {
+		commands := o.Holds[0].Next
+		if dry {
+			repo, git := *w.Repository, *w.Git
+			repo.Git, git.Dry = &git, true
+			commands = hold.Collision(t.Context(), &repo, t.TempDir(), o.Holds[0].Places).Next
+		}
+		for _, next := range commands {
 			typed = append(typed, next)
 			if out, err := shell(below, next); err != nil {
 				t.Fatalf("user: %s\nagent: %s\n%q: %v\n%s\n%s", change, theirs, typed, err, out, before)

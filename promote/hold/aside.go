@@ -64,13 +64,15 @@ func putAside(ctx context.Context, repo *gitops.Repository, dir string, paths []
 		if len(c.paths) == 0 {
 			continue
 		}
-		arguments := " --" + quoted(c.paths)
-		if (len(c.paths) > pathsNamed || slices.ContainsFunc(c.paths, unquotable)) && !repo.Dry {
+		command := c.command + " --" + quoted(c.paths)
+		if odd := slices.ContainsFunc(c.paths, unquotable); odd && repo.Dry {
+			command = printed(c.paths) + " | " + c.command + strings.TrimSuffix(c.from+"-", " <-")
+		} else if odd || len(c.paths) > pathsNamed && !repo.Dry {
 			if name, err := list(dir, c.paths); err == nil {
-				arguments = c.from + gitops.Pasteable(name)
+				command = c.command + c.from + gitops.Pasteable(name)
 			}
 		}
-		next = append(next, c.command+arguments)
+		next = append(next, command)
 	}
 	return next
 }
@@ -85,6 +87,23 @@ func list(dir string, paths []string) (name string, err error) {
 // unquotable reports whether a path ends with a newline. [gitops.Pasteable] makes a pattern for it, which the shell compares with the files of
 // its current folder.
 func unquotable(path string) bool { return strings.HasSuffix(path, "\n") }
+
+// printed returns a command that prints paths, each with a NUL after it.
+func printed(paths []string) string {
+	command := `printf '%b\0'`
+	for _, p := range paths {
+		command += " '"
+		for _, c := range []byte(p) {
+			if c == '\'' || c == '\\' || c < ' ' || c > '~' {
+				command += fmt.Sprintf(`\0%03o`, c)
+			} else {
+				command += string(c)
+			}
+		}
+		command += "'"
+	}
+	return command
+}
 
 // absolute returns the paths below the top as absolute paths.
 func absolute(top string, paths []string) []string {
