@@ -18,7 +18,7 @@ func InnerInvalid(cause *inner.Invalid) ledger.Hold {
 	case cause.Stalled:
 		next = next[1:]
 	case cause.Setting != "":
-		next = []string{settings + "--unset " + cause.Setting}
+		next = []string{settings + "--unset-all " + cause.Setting}
 	case strings.Contains(cause.Reason, withoutRust):
 		cause = cause.In(compatObjectFormat)
 		next = withoutExtensions(cause.Reason)
@@ -52,10 +52,10 @@ const settings = "git airlock visit -- env GIT_DIR=/ git config --file .git/conf
 func withoutExtensions(reason string) (next []string) {
 	for _, c := range []struct{ extension, command string }{
 		{strings.ToLower(laterVersion), settings + "core.repositoryFormatVersion 1"},
-		{"relativeworktrees", settings + "--unset extensions.relativeWorktrees"},
-		{"compatobjectformat", settings + "--unset " + compatObjectFormat},
+		{"relativeworktrees", settings + "--unset-all extensions.relativeWorktrees"},
+		{"compatobjectformat", settings + "--unset-all " + compatObjectFormat},
 		{"refstorage", "git airlock visit  # there, with the git that the agent ran: git refs migrate --ref-format=files"},
-		{"refstorage", settings + "--unset extensions.refStorage  # if .git/reftable has no refs"},
+		{"refstorage", settings + "--unset-all extensions.refStorage  # if .git/reftable has no refs"},
 	} {
 		if strings.Contains(strings.ToLower(reason), c.extension) {
 			next = append(next, c.command)

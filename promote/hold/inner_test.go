@@ -12,11 +12,11 @@ func TestNewerGit(t *testing.T) {
 	t.Parallel()
 	const set = "git airlock visit -- env GIT_DIR=/ git config --file .git/config "
 	const list = set + "--get-regexp '^extensions[.]'"
-	const compat, refs, migrate = set + "--unset extensions.compatObjectFormat", set + "--unset extensions.refStorage  # if .git/reftable has no refs",
+	const compat, refs, migrate = set + "--unset-all extensions.compatObjectFormat", set + "--unset-all extensions.refStorage  # if .git/reftable has no refs",
 		"git airlock visit  # there, with the git that the agent ran: git refs migrate --ref-format=files"
 	for reason, want := range map[string][]string{
-		`git for-each-ref in the workspace: fatal: unknown repository extension found:; \trelativeworktrees`:            {set + "--unset extensions.relativeWorktrees", list},
-		`fatal: unknown repository extensions found:; \trefstorage; \trelativeworktrees`:                                {set + "--unset extensions.relativeWorktrees", migrate, refs, list},
+		`git for-each-ref in the workspace: fatal: unknown repository extension found:; \trelativeworktrees`:            {set + "--unset-all extensions.relativeWorktrees", list},
+		`fatal: unknown repository extensions found:; \trefstorage; \trelativeworktrees`:                                {set + "--unset-all extensions.relativeWorktrees", migrate, refs, list},
 		`fatal: unknown repository extension found:; \tother`:                                                           {list},
 		`fatal: unknown repository extension found:; \tcompatobjectformat`:                                              {compat, list},
 		`fatal: repo version is 0, but v1-only extension found:; \tcompatobjectformat`:                                  {compat, list},
@@ -38,7 +38,7 @@ func TestNewerGit(t *testing.T) {
 		t.Error(said)
 	}
 	elsewhere := InnerInvalid(&inner.Invalid{Reason: "extensions.refStorage is elsewhere", Setting: "extensions.refStorage"})
-	if !slices.Equal(elsewhere.Next, []string{set + "--unset extensions.refStorage"}) {
+	if !slices.Equal(elsewhere.Next, []string{set + "--unset-all extensions.refStorage"}) {
 		t.Error(elsewhere)
 	}
 }
