@@ -99,9 +99,28 @@ func (p Prisons) Watched(ctx context.Context, r airlock.Record) (w Watched, err 
 	}
 	if len(w.deny) > 0 && !w.record {
 		return w, &prison.Unavailable{Backend: p.Backend(r).Name(), Reason: "rules for programs (" + denyKey + ", or a policy's) need their record, which " + recordKey + " turns off",
-			Mend: []string{"git config --unset-all " + recordKey}}
+			Mend: []string{p.recordHint(ctx)}}
 	}
 	return w, nil
+}
+
+// recordHint returns the command that turns the record on, wherever the setting is that turns it off. A later scope overrides that of a file of
+// the user's, except for a setting of one command, which only its caller can leave out.
+func (p Prisons) recordHint(ctx context.Context) string {
+	settings, _ := p.Repo.Settings(ctx) // without them, the hint is that for most scopes
+	scope := ""
+	for _, s := range settings {
+		if strings.EqualFold(s.Key, recordKey) {
+			scope = s.Scope
+		}
+	}
+	switch scope {
+	case "command":
+		return "git config --show-origin --get-all " + recordKey
+	case "worktree":
+		return "git config --worktree --replace-all " + recordKey + " true"
+	}
+	return "git config --replace-all " + recordKey + " true"
 }
 
 // deniedPrograms returns the rules of the settings, of those that an airlock keeps, and of the policies. No setting removes a rule.
