@@ -12,7 +12,7 @@ import (
 )
 
 // TestLogsAreInUTF8 runs the functions that start git log or git rev-list --format for a user who has another encoding for logs. What the
-// program reads is in UTF-8 nevertheless. What the user reads is in the user's encoding.
+// program reads is in UTF-8 nevertheless, and so is what it shows.
 func TestLogsAreInUTF8(t *testing.T) {
 	t.Parallel()
 	const subject = "Grüße"
@@ -25,7 +25,6 @@ func TestLogsAreInUTF8(t *testing.T) {
 			tip, tree, at := gitops.OID(w.Run("rev-parse", "HEAD")), w.Run("rev-parse", "HEAD^{tree}"), w.Run("log", "-1", "--format=%ct")
 			key, value, _ := strings.Cut(setting, "=")
 			w.Run("config", key, value)
-			shown := w.Run("log", "-1", "--format=%s")
 
 			ctx := t.Context()
 			if got, err := w.Tree(ctx, tip); err != nil || string(got) != tree {
@@ -47,8 +46,8 @@ func TestLogsAreInUTF8(t *testing.T) {
 				t.Errorf("the commits are %q, %v", got, err)
 			}
 			var out bytes.Buffer
-			if err := w.Log(ctx, w.Top, &out, false, "-1", "--format=%s"); err != nil || strings.TrimSpace(out.String()) != gitops.Text(shown).String() {
-				t.Errorf("git airlock log shows %q, %v; want %q", out.String(), err, gitops.Text(shown))
+			if err := w.Log(ctx, w.Top, &out, false, "-1", "--format=%s"); err != nil || strings.TrimSpace(out.String()) != subject {
+				t.Errorf("git airlock log shows %q, %v", out.String(), err)
 			}
 		})
 	}

@@ -17,10 +17,10 @@ import (
 )
 
 // Log writes the output of git log in dir, and escapes everything that is not plain text. If colour is true, git's
-// own colour sequences are passed on. The user's log.mailmap and encoding apply.
+// own colour sequences are passed on. The user's log.mailmap applies, and no encoding other than UTF-8, in which it would not be plain text.
 func (r *Repository) Log(ctx context.Context, dir string, out io.Writer, colour bool, args ...string) error {
 	g := *r.Git
-	g.Dir, g.config = dir, slices.DeleteFunc(slices.Clone(g.config), func(pair string) bool { return slices.Contains(readLogs, pair) })
+	g.Dir, g.config = dir, slices.DeleteFunc(slices.Clone(g.config), func(pair string) bool { return pair == noMailmap })
 	return g.log(ctx, out, colour, append([]string{"log", inColour(colour)}, args...))
 }
 

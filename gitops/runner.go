@@ -103,11 +103,12 @@ const (
 	// outputLimit is the largest output of any command. Callers stream larger data in pieces.
 	outputLimit = 1 << 30
 	stderrLimit = 4 << 10
+	noMailmap   = "log.mailmap=false"
 )
 
 // readLogs has settings for what the program reads of git log. A .mailmap with many lines takes minutes, and none of our formats needs it. Without an
 // encoding here, git converts its whole output, with the ids and separators, to the user's i18n.logOutputEncoding or i18n.commitEncoding.
-var readLogs = []string{"log.mailmap=false", "i18n.logOutputEncoding=UTF-8"}
+var readLogs = []string{noMailmap, "i18n.logOutputEncoding=UTF-8"}
 
 // alwaysConfig applies to every command on the host. Git runs no hooks (a path below a device cannot contain any), no fsmonitor, no gc in the middle
 // of a landing, no remote helper, and no git in the folder of a submodule for a diff.
