@@ -86,6 +86,18 @@ unmark() {
 mark() {
 	[ ! -s "$next.marked" ] || GIT_INDEX_FILE=$next g ls-files | grep -xFf "$next.marked" | GIT_INDEX_FILE=$next g update-index --skip-worktree --stdin
 }
+# leave marks the new files outside a sparse checkout in the new index: without -u, git read-tree does not. Git does it here in an index of
+# these files alone, and in an empty folder, so that it changes nothing else.
+leave() {
+	# Without a file of patterns, git merge leaves no file out.
+	[ -f "$dir/info/sparse-checkout" ] && [ "$(g config --type=bool core.sparseCheckout)" = true ] || return 0
+	rm -rf "$next.sparse" && mkdir -p "$next.tree" || return 1
+	g diff-tree -r --no-renames --diff-filter=A "$old" "$new" | sed -n 's/^:000000 \([0-7]*\) 0* \([0-9a-f]*\) A/\1 \2/p' |
+		GIT_INDEX_FILE=$next.sparse g update-index --index-info || return 1
+	[ -e "$next.sparse" ] || return 0
+	(cd "$next.tree" && GIT_INDEX_FILE=$next.sparse GIT_WORK_TREE=$next.tree g sparse-checkout reapply >/dev/null 2>&1) || return 0
+	skipped "$next.sparse" | GIT_INDEX_FILE=$next g update-index --skip-worktree --stdin
+}
 ` + operation + `
 onmain() { [ "$(g symbolic-ref -q HEAD)" = refs/heads/main ]; }
 at() { [ "$(g rev-parse -q --verify refs/heads/main)" = "$1" ]; }
@@ -169,7 +181,7 @@ ready() {
 	none 44
 	obstacles >"$next.files" || end 1
 	none 45
-	cp -p "$next.taken" "$next" && GIT_INDEX_FILE=$next g read-tree -m "$new" || end 1
+	cp -p "$next.taken" "$next" && GIT_INDEX_FILE=$next g read-tree -m "$new" && leave || end 1
 }
 # none prints the beginning of the files that were found, and ends with the given status, if there are any.
 none() { if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end "$1"; fi; }
@@ -216,7 +228,7 @@ own "$old" MT >"$next.old"
 own "$new" MT >"$next.new"
 { obstacles; own "$new" A; own "$old" D; grep -Fxf "$next.new" "$next.old"; } >"$next.files"
 if [ -s "$next.files" ]; then end 42; fi
-take "$next" && unmark "$next" && GIT_INDEX_FILE=$next g read-tree --reset "$new" && stage && write && end 0
+take "$next" && unmark "$next" && GIT_INDEX_FILE=$next g read-tree --reset "$new" && leave && stage && write && end 0
 at "$new" && end 0
 end 42
 `

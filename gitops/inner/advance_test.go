@@ -130,12 +130,14 @@ func TestAdvanceKeepsWork(t *testing.T) {
 	}
 }
 
-// TestAdvanceSparse moves main in a sparse checkout, and with marks of the same kind on single files. The files that are not there stay away.
+// TestAdvanceSparse moves main in a sparse checkout, and with marks of the same kind on single files. The files that are not there stay away,
+// and new ones outside as well.
 func TestAdvanceSparse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, before, after string }{
-		{"sparse", "git sparse-checkout set --no-cone '/*' '!/d/' '!/k/' '!/mod' '!/od*'", `test ! -e d; test ! -e k/old; test ! -e mod; test ! -e od*; test "$(cat f)" = 2; git ls-files -t mod k/old | grep -c "^S " | grep 2`},
-		{"sparse with folders", "git sparse-checkout set --cone --sparse-index k", `test ! -e d; test ! -e f/inner; test "$(cat k/new mod)" = "$(printf "k\n2")"`},
+		{"sparse", "git sparse-checkout set --no-cone '/*' '!/d/' '!/k/' '!/mod' '!/od*'", `test ! -e d; test ! -e k; git ls-files -t k/new | grep "^S "; test -e n/m/new; test ! -e mod; test ! -e od*; test "$(cat f)" = 2; git ls-files -t mod k/old | grep -c "^S " | grep 2`},
+		{"sparse with folders", "git sparse-checkout set --cone --sparse-index k", `test ! -e d; test ! -e f/inner; test ! -e n; test ! -e file; git ls-files -t n/m/new n/x.o file/in | grep -c "^S " | grep 3; test "$(cat k/new mod)" = "$(printf "k\n2")"`},
+		{"without patterns", "git sparse-checkout set k; rm .git/info/sparse-checkout", `test -e n/m/new; test "$(cat k/new)" = k`},
 		{"marked", "git update-index --skip-worktree mod gone link same", `test "$(cat mod)" = 2; test ! -e gone; git ls-files -t mod link same | grep -c "^S " | grep 3`},
 		{"marked, with another time", "git update-index --skip-worktree mod gone; touch -d 2001-01-01 mod gone", `test "$(cat mod)" = 2; test ! -e gone; git ls-files -t mod | grep "^S "`},
 		{"marked and removed", "git update-index --skip-worktree mod gone; rm mod gone", `test ! -e mod; test ! -e gone; git ls-files -t mod | grep "^S "`},
