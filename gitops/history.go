@@ -164,7 +164,7 @@ func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
 		return "", fmt.Errorf("%q: %w", revision, ErrNoCommit)
 	}
 	text, err := r.Output(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+map[bool]string{false: "^{commit}"}[strings.HasPrefix(revision, ":/")])
-	if Status(err) == 1 {
+	if failed, ok := errors.AsType[*Error](err); ok && (failed.Status == 1 || failed.Said() == "") { // nothing: an entry that the reflog does not have
 		return "", fmt.Errorf("%q: %w", revision, ErrNoCommit)
 	}
 	if err != nil {
