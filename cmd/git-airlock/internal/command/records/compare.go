@@ -31,7 +31,7 @@ func compareCommand() *cli.Command {
 			"before the second one for it, see git-airlock-replay(1).\n\n" +
 			"With --exit-code, the exit status is 1 if trees or changes differ. Times, programs and hosts do not count.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "exit-code", Usage: "end with status 1 if the runs have other changes"}, cmdline.JSONFlag},
-		Action: cmdline.InRepository(compareRuns),
+		Action: inAny(compareRuns),
 	}, cmdline.Takes{Least: 2, Most: 2})
 }
 

@@ -37,7 +37,12 @@ func execsCommand() *cli.Command {
 			&cli.StringFlag{Name: "since", Usage: "only programs that started after your `COMMIT` was made"},
 			cmdline.JSONFlag,
 		},
-		Action: cmdline.InRepository(listExecs),
+		Action: func(c *cli.Context) error {
+			if len(cmdline.Words(c)) == 0 { // those of the airlock here
+				return cmdline.InRepository(listExecs)(c)
+			}
+			return inAny(listExecs)(c)
+		},
 	}, cmdline.Takes{Most: 1})
 }
 

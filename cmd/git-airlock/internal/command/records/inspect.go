@@ -34,7 +34,7 @@ func inspectCommand() *cli.Command {
 			"but the chain is compared, and a record that is not whole is reported on standard error. So do report, compare and execs.\n" +
 			"runs compares the messages with the manifests.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "verify", Usage: "check every hash and the chain"}, cmdline.JSONFlag},
-		Action: cmdline.InRepository(inspectRun),
+		Action: inAny(inspectRun),
 	}, cmdline.Takes{Most: 1})
 }
 

@@ -35,7 +35,7 @@ func replayCommand() *cli.Command {
 			&cli.StringFlag{Name: "to", Usage: "let this `BRANCH` name the last commit"},
 			cmdline.JSONFlag,
 		},
-		Action: cmdline.InRepository(replayRun),
+		Action: inAny(replayRun),
 	}, cmdline.Takes{Least: 1, Most: 1})
 }
 

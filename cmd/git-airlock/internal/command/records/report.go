@@ -35,7 +35,7 @@ func reportCommand() *cli.Command {
 			&cli.BoolFlag{Name: "text", Usage: "print text, which is the default"},
 			cmdline.JSONFlag,
 		},
-		Action: cmdline.InRepository(showReport),
+		Action: inAny(showReport),
 	}, cmdline.Takes{Most: 1})
 }
 

@@ -30,7 +30,7 @@ func runsCommand() *cli.Command {
 			"Nothing is pushed by itself. push and fetch print the git command that does the same. fetch takes the records that this\n" +
 			"repository does not have. It changes and removes none, fetches no tags, and takes no record of an airlock of this repository.",
 		Flags:  []cli.Flag{cmdline.JSONFlag},
-		Action: cmdline.InRepository(listRuns),
+		Action: inAny(listRuns),
 	}, cmdline.Takes{})
 	c.Subcommands = []*cli.Command{
 		cmdline.Subcommand("runs", "prune", "remove the oldest records, beyond airlock.runs.keep for each session", cmdline.Takes{}, pruneRuns),
