@@ -106,7 +106,7 @@ func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
 	var links []quarantine.Link
 	tip, err := e.seen(ctx, f)
 	if err == nil {
-		p, err = e.plan(ctx, f, taken{tip: tip}, map[gitops.OID]bool{})
+		p, err = e.plan(ctx, f, f.takenBefore(tip), map[gitops.OID]bool{})
 	}
 	if err == nil {
 		links, _, err = e.unlanded(ctx, f, tip)

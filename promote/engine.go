@@ -213,7 +213,7 @@ func (e *Engine) Drain(ctx context.Context, options Options) (ledger.Outcome, er
 		if o.Landed > 0 || o.Pending > total.Pending { // there is progress
 			end = time.Now().Add(drainTime)
 		}
-		o.Landed += total.Landed
+		o.Landed, o.OffMain = o.Landed+total.Landed, o.OffMain+total.OffMain
 		total = o
 		if err == nil && o.Unchecked != nil && o.Unchecked.Commit != checked && e.Checker != nil && !options.Unchecked && options.CheckFailure == nil {
 			checked = o.Unchecked.Commit

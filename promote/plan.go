@@ -24,7 +24,7 @@ type planned struct {
 }
 
 func (p planned) entered(o ledger.Outcome) ledger.Outcome {
-	o.Inner, o.Target, o.Dropped, o.Waits = p.Tip, p.target, p.Dropped, p.Waits
+	o.Inner, o.From, o.Main, o.Target, o.Dropped, o.Waits = p.Tip, p.From, p.Main, p.target, p.Dropped, p.Waits
 	return o
 }
 
@@ -34,6 +34,13 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 	if err != nil {
 		return planned{}, err
 	}
+	if t.From == "" {
+		joined, err := history.Joins(ctx, f.ledger, f.quarantine, t.tip, links)
+		if err != nil {
+			return planned{}, err
+		}
+		f.ledger.Join(joined)
+	}
 	waiting, asked := f.verdicts().Waiting(append(quarantine.Commits(links), f.ledger.LeftOut()...))
 	maps.Copy(waiting, held)
 	maps.Copy(asked, held)
@@ -41,7 +48,7 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 	if err != nil {
 		return planned{}, err
 	}
-	p, err := history.New(ctx, history.Facts{Tip: t.tip, Links: links, Brought: brought, Ledger: f.ledger, Decisions: f.rules.decisions, Left: left},
+	p, err := history.New(ctx, history.Facts{Tip: t.tip, Links: links, Brought: brought, Ledger: f.ledger, Decisions: f.rules.decisions, Source: t.Source, Left: left},
 		f.quarantine, e.Repo)
 	made := planned{Plan: p, held: waiting, asked: asked}
 	if err == nil && f.options.UpTo != "" {

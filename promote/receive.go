@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
@@ -20,15 +21,24 @@ import (
 type taken struct {
 	remarks
 	tip gitops.OID // the newest such commit; from an earlier cycle if the workspace has nothing new
+	history.Source
 }
 
-// receive copies the inner main into the quarantine. If the quarantine refuses it, the previously accepted commits
+// takenBefore returns what an earlier cycle has taken.
+func (f facts) takenBefore(tip gitops.OID) taken {
+	return taken{tip: tip, Source: history.Source{From: f.before.From, Main: f.before.Main}}
+}
+
+// receive copies the inner main, or what the user wants to promote in its place, into the quarantine. If the quarantine refuses it, the previously accepted commits
 // stay.
 func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 	if f.options.Known {
-		return taken{tip: f.before.Inner}, nil
+		return f.takenBefore(f.before.Inner), nil
 	}
 	before := taken{tip: f.ledger.Newest()}
+	if len(f.ledger.Tail) > 0 {
+		before = f.takenBefore(before.tip)
+	}
 	if e.Store.WorkspaceGone(e.Record) {
 		return before, e.closeExporter() // pending commits can still land
 	}
@@ -64,7 +74,25 @@ func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 		}
 	}
 	e.received = tip
-	return taken{before.remarks, tip}, nil
+	source, err := e.receiveBeside(ctx, f, exporter)
+	return taken{before.remarks, tip, source}, err
+}
+
+// receiveBeside copies the commits of main into the quarantine, too, if the cycle promotes another line: the plan needs to know which landed commits main
+// has. If the quarantine refuses main, it counts as having all that have landed from it.
+func (e *Engine) receiveBeside(ctx context.Context, f facts, exporter Exporter) (history.Source, error) {
+	s := history.Source{From: ledger.LineOf(f.options.From), Main: f.beside}
+	if f.options.From == "" || s.From == ledger.LineOf(inner.Main) && f.main == f.beside {
+		return history.Source{}, nil
+	}
+	if s.Main == "" || f.ledger.Has(s.Main) {
+		return s, nil
+	}
+	err := e.receiveCommits(ctx, f, exporter, s.Main, have(f.ledger))
+	if _, ok := errors.AsType[*inner.Invalid](err); ok {
+		s.Main, err = f.ledger.Last().Inner, nil
+	}
+	return s, err
 }
 
 // refusal is the quarantine's result for a refused tip.

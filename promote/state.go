@@ -90,7 +90,7 @@ func (e *Engine) checkUpTo(ctx context.Context, options Options, tip gitops.OID)
 	f.options = options
 	seen, err := e.seen(ctx, f)
 	if err == nil && seen == tip { // otherwise UpTo may name a commit that the next cycle receives
-		_, err = e.plan(ctx, f, taken{tip: tip}, map[gitops.OID]bool{})
+		_, err = e.plan(ctx, f, f.takenBefore(tip), map[gitops.OID]bool{})
 	}
 	return err
 }

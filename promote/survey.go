@@ -31,8 +31,9 @@ type facts struct {
 	adopted  int           // commits that the user has landed by hand
 	replaced []ledger.Pair // pending commits in the place of which the user has landed former ones
 	rules    ruleset
-	main     gitops.OID                            // tip of the inner main; empty if there is none
-	mainErr  error                                 // why main could not be read
+	main     gitops.OID                            // the inner commit to promote; empty if there is none
+	mainErr  error                                 // why it could not be read
+	beside   gitops.OID                            // tip of the inner main if another commit is promoted; empty if there is none
 	patches  func() (map[gitops.OID]string, error) // see [Engine.patchIDs]
 
 	quarantine *quarantine.Store
@@ -73,9 +74,9 @@ func (f facts) close() {
 // moved a ref since.
 func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outcome, now time.Time, known *facts) (f facts, err error) {
 	var all sync.WaitGroup
-	var main gitops.OID
+	var main, beside gitops.OID
 	var mainErr error
-	all.Go(func() { main, mainErr = e.wanted(ctx, options) })
+	all.Go(func() { main, beside, mainErr = e.wanted(ctx, options) })
 	if known != nil {
 		if at, err := e.refs(ctx); err != nil || !maps.Equal(at.named, known.refs.named) {
 			known = nil
@@ -87,7 +88,7 @@ func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outc
 		f, err = e.read(ctx)
 	}
 	all.Wait()
-	f.now, f.options, f.before, f.main, f.mainErr = now, options, before, main, mainErr
+	f.now, f.options, f.before, f.main, f.beside, f.mainErr = now, options, before, main, beside, mainErr
 	f.settings.Engine = cmp.Or(options.Engine, f.settings.Engine)
 	if err == nil {
 		f, err = e.adopt(ctx, f)
@@ -152,16 +153,19 @@ func (e *Engine) readLedger(ctx context.Context) (f facts, err error) {
 	return f, err
 }
 
-// wanted returns the inner commit to promote, or empty if the workspace has none.
-func (e *Engine) wanted(ctx context.Context, options Options) (gitops.OID, error) {
+// wanted returns the inner commit to promote, or empty if the workspace has none. If it is not that of main, wanted also returns the tip of main.
+func (e *Engine) wanted(ctx context.Context, options Options) (tip, main gitops.OID, err error) {
 	if options.Known || e.Store.WorkspaceGone(e.Record) {
-		return "", nil
+		return "", "", nil
 	}
 	exporter, err := e.open(ctx)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return options.tip(ctx, exporter)
+	if tip, err = options.tip(ctx, exporter); err == nil && options.From != "" {
+		main, err = exporter.Main(ctx)
+	}
+	return tip, main, err
 }
 
 // tip returns the inner commit to promote.

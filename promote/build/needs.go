@@ -80,9 +80,16 @@ func (b *builder) checkOwn(ctx context.Context, l quarantine.Link, c gitops.Comm
 }
 
 // onBranch returns the tree of the last landed inner commit, changed to what the branch has of it: without the changes that only the inner tree
-// has (see [builder.withoutAgain]), and with those of [history.Plan.OnTop].
+// has (see [builder.withoutAgain] and [history.Plan.Off]), and with those of [history.Plan.OnTop].
 func (b *builder) onBranch(ctx context.Context, commit, tree gitops.OID) (gitops.OID, error) {
 	tree, err := b.withoutAgain(ctx, commit, tree)
+	if err == nil && b.stopped == nil && len(b.plan.Off) > 0 {
+		without, conflicts, err := b.request.Trees.withoutChanges(ctx, tree, b.plan.Off)
+		if err != nil || conflicts != nil {
+			return tree, err // with conflicts, the commit counts from what it was made on
+		}
+		tree = without
+	}
 	for _, id := range b.plan.OnTop {
 		if err != nil || b.stopped != nil {
 			break

@@ -34,8 +34,8 @@ func (b *builder) lost(synced gitops.OID) bool {
 	return slices.ContainsFunc(b.plan.Lost, func(p ledger.Pair) bool { return p.Inner == synced })
 }
 
-// regain returns the tree of the first new commit with the user's changes that the agent's history has lost, and that the commit would undo
-// otherwise. If they conflict, it stops the building.
+// regain returns the tree of the first new commit with the changes of the user, or of other lines, that the agent's history has lost, and that the
+// commit would undo otherwise. If they conflict, it stops the building.
 func (b *builder) regain(ctx context.Context, l quarantine.Link, theirs gitops.OID) (gitops.OID, error) {
 	if b.how == theirsFirst || len(b.plan.Lost) == 0 || l.Commit != b.plan.Chain[0] { // the oldest place is older than synced commits
 		return theirs, nil
@@ -70,13 +70,13 @@ func (b *builder) withSynced(ctx context.Context, tree, synced gitops.OID) (gito
 	return changed, nil
 }
 
-// change returns the change of a synced commit, as a merge without Ours.
+// change returns the change of a synced commit, or of another one of [history.Plan.Lost], as a merge without Ours.
 func (b *builder) change(ctx context.Context, synced gitops.OID) (m quarantine.Merge, err error) {
 	c, err := b.request.Inside.Commit(ctx, synced)
 	if err != nil {
 		return m, err
 	}
-	if m.Base, err = b.innerTree(ctx, c.Parents[0]); err != nil {
+	if m.Base, err = b.innerTree(ctx, b.parentOf(quarantine.Link{Commit: synced, Parents: c.Parents})); err != nil {
 		return m, err
 	}
 	m.Theirs, err = b.innerTree(ctx, synced)

@@ -144,6 +144,9 @@ func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, 
 	if err == nil && l.Commit == b.plan.Chain[0] && b.plan.Fork == "" {
 		base, err = b.onBranch(ctx, l.Commit, base)
 	}
+	if err == nil && b.stopped == nil {
+		base, err = b.withMerged(ctx, l.Commit, base)
+	}
 	if err == nil && b.copied != "" && (l.Commit != b.plan.Chain[0] || !b.lost(b.copied)) {
 		return b.withSynced(ctx, base, b.copied)
 	}
@@ -166,6 +169,38 @@ func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, 
 		return landed, err
 	}
 	return tree, err
+}
+
+// withMerged returns a tree with the changes that a merge brings and that the branch has, see [history.Plan.Merged], or the tree as it is if these
+// conflict. In the second case, the merge has resolved the conflict.
+func (b *builder) withMerged(ctx context.Context, merge, tree gitops.OID) (gitops.OID, error) {
+	with, brought := tree, b.plan.Merged(merge)
+	for _, id := range brought.On {
+		c, err := b.request.Inside.Commit(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		if b.landedRoot(ctx, id) {
+			continue
+		}
+		m, err := b.request.Trees.Change(ctx, b.parentOf(quarantine.Link{Commit: id, Parents: c.Parents}), id)
+		if err != nil {
+			return "", err
+		}
+		var conflicts []string
+		if with, conflicts, err = b.request.Trees.Merge(ctx, m.Base, with, m.Theirs); err != nil || conflicts != nil {
+			return tree, err
+		}
+	}
+	if len(brought.On) == 0 || len(brought.Off) == 0 {
+		return with, nil
+	}
+	// A merge among those of On has changes of Off.
+	without, conflicts, err := b.request.Trees.withoutChanges(ctx, with, brought.Off)
+	if err != nil || conflicts != nil {
+		return with, err
+	}
+	return without, nil
 }
 
 // innerTree returns the tree of an inner commit, including the files that the snapshot left out, and without the

@@ -8,6 +8,10 @@
 // first new commit then still goes on top of the last landed one, and supersedes the landed commits that it undoes. If it has only left out
 // commits with which the landed ones did not land, the rebased forms of those count as landed, too: see [ledger.Ledger.AddRebased].
 //
+// If the user has promoted other inner branches than main, each of these lines counts for itself: its new commits count from F, and supersede the landed
+// commits of the same line that its tip does not reach any more. What other lines have landed stays. A merge of two lines does not bring again
+// what the branch has of both. Main is one of the lines then.
+//
 // # Partial landing
 //
 // A rule may hold a commit, or the user drops it. [Plan.Walk] finds the later commits that stand without it. For each commit

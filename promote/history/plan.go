@@ -27,6 +27,7 @@ type Facts struct {
 	Brought   map[gitops.OID]bool // inner commits that are commits of the user's branch, because the agent can fetch them
 	Ledger    *ledger.Ledger
 	Decisions ledger.Decisions
+	Source
 	Left
 }
 
@@ -42,14 +43,18 @@ type Plan struct {
 	Waits      int          // number of new commits that are built
 	Supersedes []gitops.OID // landed outer commits that Chain[0] undoes, oldest first
 	// Lost lists the synced pairs that Since has, itself or as copies, and that Chain[0] does not reach, oldest first. Chain[0] must
-	// not undo them, because they are the user's commits.
+	// not undo them, because they are the user's commits. It also lists landed commits of other lines.
 	Lost []ledger.Pair
 	// Again lists the commits that were left out when Last landed, and that Chain[0] takes back or that are new again, because it undoes
 	// Last. The tree of Last's inner commit has their changes, and the branch does not.
 	Again []gitops.OID
 	// OnTop lists the landed commits that Last does not reach and that are on the branch all the same, oldest first: they were set aside,
-	// and landed while Last was of another history. It is empty unless Chain[0] undoes one of them or Last: its changes then count from both.
+	// and landed while Last was of another history, or they are of two lines. It is empty unless Chain[0] undoes one of them or Last: its changes
+	// then count from both.
 	OnTop []gitops.OID
+	// Off lists the landed commits that Since and Chain[0] reach, and whose changes the branch does not have any more, oldest first. It is empty if
+	// only commits of main have landed.
+	Off []gitops.OID
 	// behind has the commits that were left out, and that found reaches and Last does not. Chain[0] must not bring their changes.
 	behind map[gitops.OID]bool
 	found  gitops.OID // the commit before the new ones in the first-parent history
@@ -61,6 +66,10 @@ type Plan struct {
 	blocked   map[gitops.OID][]string     // see [Plan.Blocked]
 	postpones bool                        // see [Plan.Postpones]
 	before    map[gitops.OID]int          // number of commits set aside before a commit of the agent's first-parent history
+	lined     bool                        // commits of several lines have landed, or will
+	lost      []gitops.OID                // the landed commits that a plan of several lines takes off the branch, oldest first
+	offMain   gitops.Set[gitops.OID]      // see [Plan.OffMain]
+	merged    map[gitops.OID]Merged       // see [Plan.Merged]
 }
 
 // New makes a plan. It orders the links so that each commit of Chain directly follows the commits that only it adds
@@ -72,40 +81,59 @@ func New(ctx context.Context, f Facts, inner, outer Graph) (p *Plan, err error) 
 	p.Links = p.Beside(f.Links)
 	links := p.Links
 	chain, found := p.newChain(f.Tip)
-	p.found, p.Last = found, f.Ledger.LastAs(found)
+	p.found = found
+	err = p.setLine(ctx, inner)
 	p.Since = p.Last.Inner
 	p.arrange(chain)
 	p.Waits += len(p.Aside)
+	if err == nil {
+		err = p.setOffMain(ctx, inner, f.Links)
+	}
+	if err == nil {
+		err = p.begin(ctx, inner, outer, links)
+	}
+	if err == nil {
+		err = errors.Join(p.setOff(ctx, inner), p.setMerged(ctx, inner))
+	}
+	return p, err
+}
+
+// begin sets the fields that describe what the first new commit of the chain counts from, and what it undoes. links are all new commits.
+func (p *Plan) begin(ctx context.Context, inner, outer Graph, links []quarantine.Link) error {
 	switch {
 	case len(p.Chain) == 0:
-		return p, nil
-	case found == p.Last.Inner:
+		return nil
+	case p.lined && len(p.lost) == 0:
+		p.Since = p.found
+		return nil
+	case p.found == p.Last.Inner:
 		undone, err := p.setOnTop(ctx, inner)
 		if len(undone) == 0 {
 			p.OnTop = nil
 		}
-		return p, errors.Join(err, p.supersede(ctx, undone, outer))
-	case p.Brought[found]:
-		if err = p.goOnFrom(ctx, outer, found); err == nil && p.Fork != "" {
+		return errors.Join(err, p.supersede(ctx, undone, outer))
+	case !p.lined && p.Brought[p.found]:
+		err := p.goOnFrom(ctx, outer, p.found)
+		if err == nil && p.Fork != "" {
 			_, err = p.undo(ctx, links, inner, p.Fork)
 		}
-		return p, err
+		return err
 	}
-	if image, _ := f.Ledger.Image(found); image.Synced {
-		newer, err := inner.Unreached(ctx, []gitops.OID{p.Last.Inner}, []gitops.OID{found})
+	if image, _ := p.Ledger.Image(p.found); image.Synced {
+		newer, err := inner.Unreached(ctx, []gitops.OID{p.Last.Inner}, []gitops.OID{p.found})
 		if err != nil || len(newer) == 0 {
-			p.Since = found
-			return p, err
+			p.Since = p.found
+			return err
 		}
 	}
-	undone, err := p.undo(ctx, links, inner, found)
+	undone, err := p.undo(ctx, links, inner, p.found)
 	if err == nil {
-		err = p.goBack(ctx, inner, found)
+		err = p.goBack(ctx, inner, p.found)
 	}
 	if err != nil {
-		return p, err
+		return err
 	}
-	return p, p.supersede(ctx, undone, outer)
+	return p.supersede(ctx, undone, outer)
 }
 
 // undo sets Again, and returns the commits that Last reaches and Chain[0] does not. links are all new commits. since is the newest landed
@@ -119,7 +147,7 @@ func (p *Plan) undo(ctx context.Context, links []quarantine.Link, inner Graph, s
 	undone = append(beside, undone...)
 	left := p.Ledger.LeftOut()
 	if err == nil {
-		undone, err = p.withoutForms(ctx, inner, undone)
+		undone, err = p.withoutForms(ctx, inner, undone, p.Chain[0])
 	}
 	if err != nil || len(left) == 0 {
 		return undone, err
@@ -134,13 +162,13 @@ func (p *Plan) undo(ctx context.Context, links []quarantine.Link, inner Graph, s
 	return undone, err
 }
 
-// withoutForms returns undone commits without those of which Chain[0] reaches another form.
-func (p *Plan) withoutForms(ctx context.Context, inner Graph, undone []gitops.OID) ([]gitops.OID, error) {
+// withoutForms returns undone commits without those of which another commit reaches another form.
+func (p *Plan) withoutForms(ctx context.Context, inner Graph, undone []gitops.OID, by gitops.OID) ([]gitops.OID, error) {
 	forms := p.Ledger.OtherForms(undone)
 	if len(forms) == 0 {
 		return undone, nil
 	}
-	gone, err := inner.Unreached(ctx, ledger.Inners(forms), p.Chain[:1])
+	gone, err := inner.Unreached(ctx, ledger.Inners(forms), []gitops.OID{by})
 	kept := gitops.Set[gitops.OID]{}
 	for _, form := range forms {
 		kept[form.Outer] = kept[form.Outer] || !slices.Contains(gone, form.Inner)
@@ -258,8 +286,9 @@ func (p *Plan) goOnFrom(ctx context.Context, outer Graph, found gitops.OID) erro
 	if err != nil {
 		return err
 	}
+	off := gitops.SetOf(ledger.Outers(p.Ledger.OffMain())...)
 	for _, id := range slices.Backward(undone) {
-		if p.Ledger.HasOuter(id) && !p.Ledger.Superseded(id) {
+		if p.Ledger.HasOuter(id) && !p.Ledger.Superseded(id) && !off[id] {
 			p.Supersedes = append(p.Supersedes, id)
 		}
 	}
@@ -273,7 +302,7 @@ func (p *Plan) landedBefore(ctx context.Context, outer Graph, commit gitops.OID)
 	after, err := outer.Unreached(ctx, ledger.Outers(p.Ledger.Landed), []gitops.OID{commit})
 	left := gitops.SetOf(after...)
 	for _, l := range slices.Backward(p.Ledger.Landed) {
-		if !left[l.Outer] {
+		if !left[l.Outer] && !l.OffMain() {
 			return l.Inner, err
 		}
 	}
@@ -292,7 +321,10 @@ func (p *Plan) supersede(ctx context.Context, undone []gitops.OID, outer Graph) 
 		case !ok || id == p.Ledger.Base.Inner:
 		case landed.Synced:
 			p.Lost = append(p.Lost, landed)
-		case !p.Ledger.Superseded(landed.Outer):
+		case p.Ledger.Superseded(landed.Outer):
+		case p.stays(id):
+			p.Lost = append(p.Lost, landed)
+		default:
 			p.Supersedes = append(p.Supersedes, landed.Outer)
 		}
 	}
@@ -359,7 +391,7 @@ func (p *Plan) Keeps(tail []ledger.Pair) bool {
 		wanted.Add(l.Parents...)
 	}
 	if slices.ContainsFunc(tail, func(t ledger.Pair) bool {
-		return !waiting[t.Inner] || t.Aside || t.Inner == p.Chain[0] && !slices.Equal(t.Supersedes, p.Supersedes)
+		return !waiting[t.Inner] || t.Aside || t.From != p.From || t.Inner == p.Chain[0] && !slices.Equal(t.Supersedes, p.Supersedes)
 	}) {
 		return false
 	}

@@ -53,7 +53,7 @@ func Conflict(c build.Conflict, branch gitops.Text, landed bool, refused func(gi
 		h.Message = fmt.Sprintf("commits of the snapshot were taken off %s, and the agent's change the same lines", branch)
 		h.Next = []string{Resolve + "  # brings them back"}
 	case c.Landed:
-		h.Message = fmt.Sprintf("landed commits on %s and older or rewritten ones of the agent change the same lines", branch)
+		h.Message = fmt.Sprintf("landed commits on %s and other commits of the agent change the same lines", branch)
 		h.Next = []string{"git airlock review", resolve(c)}
 	default:
 		h.Message = fmt.Sprintf("commits of your own on %s and the agent's change the same lines", branch)

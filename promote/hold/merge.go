@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -25,4 +26,13 @@ func Merge(name, operation string) string {
 		from = "@{-1}"
 	}
 	return "git airlock visit -- sh -c " + gitops.Pasteable("git checkout main && git merge --no-edit --allow-unrelated-histories "+from)
+}
+
+// NextOn returns the commands for a hold of commits of another line than main, or h.Next if from is empty. The next cycle is one of main, and makes
+// no commit of another line pending, so that the user cannot merge one that conflicts.
+func NextOn(from string, h ledger.Hold) []string {
+	if from == "" || h.Reason != ledger.Conflict {
+		return h.Next
+	}
+	return []string{"git airlock sync  # brings what has landed to the agent's main", Merge(from, "") + "  # and resolve the conflict there"}
 }

@@ -196,7 +196,8 @@ func (c *Change) leftOut(ctx context.Context, e *promote.Engine, bridge *quarant
 	return append(slices.Clone(out), exactly...), put, err
 }
 
-// count counts the user's commits since the newest one that the agent has. Landed commits do not count.
+// count counts the user's commits since the newest one that the agent has. Landed commits do not count, except those that the user has landed from
+// another branch than main.
 func (c *Change) count(ctx context.Context, e *promote.Engine, s *promote.Standing) error {
 	has := []gitops.OID{s.Ledger.Base.Outer}
 	for _, p := range slices.Backward(s.Ledger.Synced) {
@@ -210,8 +211,9 @@ func (c *Change) count(ctx context.Context, e *promote.Engine, s *promote.Standi
 		}
 	}
 	ids, err := e.Repo.Unreached(ctx, []gitops.OID{c.Outer}, has)
+	off := gitops.SetOf(ledger.Outers(s.Ledger.OffMain())...)
 	for _, id := range ids {
-		if !s.Ledger.HasOuter(id) {
+		if !s.Ledger.HasOuter(id) || off[id] {
 			c.Commits++
 		}
 	}

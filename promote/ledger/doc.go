@@ -27,6 +27,10 @@
 // An entry can name earlier inner commits with a leading "-". They were left out when the entry's commit was built. If they
 // land later, their entries have the word "aside": the agent's next commits do not count from them.
 //
+// The user can promote another inner branch than main. The entry then names this line with "from=": the next commits of main do not count from it, and
+// an absence there undoes nothing. Each line undoes its own landed commits when it is rewritten. Once main has had the commit, the entry has the
+// word "joined", and the commit is one of main's. Entries of older versions have neither word, and are main's.
+//
 // The agent can obtain commits of the user's branch by itself, from a network or from the user. Such a commit is its
 // own image and does not land again. The changes of the commits on top of it count from the newest such commit, or
 // from the last landed commit. The engine looks for such commits only in a history that ends in the base, in a landed

@@ -26,6 +26,7 @@ type Ledger struct {
 	pairs      map[gitops.OID]Pair    // the base, the landed and the synced pairs, by inner commit
 	outer      gitops.Set[gitops.OID] // landed outer commits
 	superseded gitops.Set[gitops.OID]
+	lines      bool                      // see [Ledger.HasLines]
 	rebased    []Pair                    // see [Ledger.AddRebased]; also those whose outer commits are not landed at present
 	forms      map[gitops.OID]gitops.OID // inner and outer commits of the rebased ones that count as landed
 }
@@ -74,6 +75,7 @@ func (l *Ledger) index(pairs []Pair) {
 	for _, p := range pairs {
 		l.pairs[p.Inner], l.outer[p.Outer] = p, true
 		l.superseded.Add(p.Supersedes...)
+		l.lines = l.lines || p.From != ""
 	}
 }
 
@@ -95,8 +97,8 @@ func (l *Ledger) HasOuter(outer gitops.OID) bool { return l.outer[outer] }
 // Superseded reports whether an outer commit was undone by a commit that landed later.
 func (l *Ledger) Superseded(outer gitops.OID) bool { return l.superseded[outer] }
 
-// Last returns the pair from which the agent's next commits count: the last landed pair, or the base. If the last
-// landed commits were set aside, its inner commit is the one that landed before them. If the agent has rebased that one, it is the newest
+// Last returns the pair from which the next commits of main count: the last landed pair, or the base. If the last
+// landed commits were set aside, or main does not have them, its inner commit is the one that landed before them. If the agent has rebased that one, it is the newest
 // form of it.
 func (l *Ledger) Last() Pair {
 	p, after := l.newest()
@@ -117,10 +119,10 @@ func (l *Ledger) LastAs(inner gitops.OID) Pair {
 	return l.Last()
 }
 
-// newest returns the newest landed pair that was not set aside, or the base, and the number of landed pairs up to it.
+// newest returns the newest landed pair of main that was not set aside, or the base, and the number of landed pairs up to it.
 func (l *Ledger) newest() (p Pair, after int) {
 	for i, p := range slices.Backward(l.Landed) {
-		if !p.Aside {
+		if !p.Aside && !p.OffMain() {
 			return p, i + 1
 		}
 	}
@@ -180,9 +182,13 @@ func (l *Ledger) PendingTip() gitops.OID {
 const tipsKept = 100
 
 // Tips returns a few inner commits that together reach all landed and synced ones but the [Ledger.Originals]: the last landed commit, each landed
-// commit from which the agent reset its history to an older one, and the newest synced ones.
+// commit from which the agent reset its history to an older one, or after which another line landed, and the newest synced ones.
 func (l *Ledger) Tips() []gitops.OID {
-	return append([]gitops.OID{l.Last().Inner}, earlierTips(l.Landed, l.Synced)...)
+	tips := []gitops.OID{l.Last().Inner}
+	if n := len(l.Landed); n > 0 && l.Landed[n-1].From != "" {
+		tips = append(tips, l.Landed[n-1].Inner)
+	}
+	return append(tips, earlierTips(l.Landed, l.Synced)...)
 }
 
 // DecidedTips returns the tips of the commits that had landed, or were synced, before a commit was left out about which the user has made no
@@ -215,7 +221,7 @@ func (l *Ledger) leavesOpen(p Pair, decided Decisions) bool {
 func earlierTips(landed, synced []Pair) []gitops.OID {
 	tips := Inners(synced[max(0, len(synced)-tipsKept/2):])
 	for i := len(landed) - 1; i > 0 && len(tips) < tipsKept; i-- {
-		if len(landed[i].Supersedes) > 0 {
+		if len(landed[i].Supersedes) > 0 || landed[i].From != landed[i-1].From {
 			tips = append(tips, landed[i-1].Inner)
 		}
 	}

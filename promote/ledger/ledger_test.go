@@ -66,3 +66,34 @@ func TestLostEntries(t *testing.T) {
 		t.Errorf("without a file: %v", err)
 	}
 }
+
+// TestLinesInEntries reads the entries of other lines than main. Those of older versions, without such words, are main's.
+func TestLinesInEntries(t *testing.T) {
+	t.Parallel()
+	inner, outer := strings.Repeat("a", 40), strings.Repeat("b", 40)
+	for words, want := range map[string]Pair{
+		"":                        {},
+		" aside":                  {Aside: true},
+		" from=61":                {From: "a"},
+		" from=782f79207a joined": {From: "x/y z", Joined: true},
+		" aside from=c2a00a":      {Aside: true, From: "\u00a0\n"},
+	} {
+		want.Inner, want.Outer = gitops.OID(inner), gitops.OID(outer)
+		entry := inner + " " + outer + " exact" + words
+		var got Pair
+		if err := got.UnmarshalText([]byte(entry)); err != nil || got.entry() != want.entry() || got.entry() != entry {
+			t.Errorf("%q: %v, %q", entry, err, got.entry())
+		}
+		if got.OffMain() != (want.From != "" && !want.Joined) {
+			t.Errorf("%q: off main: %t", entry, got.OffMain())
+		}
+	}
+	if err := new(Pair).UnmarshalText([]byte(inner + " " + outer + " exact from=6")); err == nil {
+		t.Error("a wrong escape")
+	}
+	for revision, want := range map[string]string{"a": "a", "refs/heads/x/y": "x/y", "heads/a~1": "a", "a@{1}": "a", "a^{/x y}": "a", "refs/tags/v1": "tags/v1", "@{-1}": "@{-1}", ":/x": ":/x"} {
+		if got := LineOf(revision); got != want {
+			t.Errorf("%q is on line %q, not %q", revision, got, want)
+		}
+	}
+}

@@ -17,9 +17,12 @@ import (
 // Outcome is the result of a cycle. The next cycle starts from it.
 type Outcome struct {
 	Version int        `json:"version"`
-	Inner   gitops.OID `json:"inner"` // the tip of the inner main that the quarantine accepted last; empty if it has accepted none
-	Holds   []Hold     `json:"holds"`
-	Onto    gitops.OID `json:"onto"` // the branch's tip when the pending commits were built
+	Inner   gitops.OID `json:"inner"` // the inner commit to promote that the quarantine accepted last; empty if it has accepted none
+	// From is the line of Inner if it is another one than main, and Main then is the tip of the inner main, or empty if there was none.
+	From  string     `json:"from,omitempty"`
+	Main  gitops.OID `json:"main,omitempty"`
+	Holds []Hold     `json:"holds"`
+	Onto  gitops.OID `json:"onto"` // the branch's tip when the pending commits were built
 	// Uncopied is the branch's tip before the landings that did not change the ref pending. It is empty without that ref.
 	Uncopied gitops.OID `json:"uncopied,omitempty"`
 	Apart    bool       `json:"apart"` // the pending commits were built without the user's commits, because they conflict with them
@@ -45,6 +48,7 @@ type Outcome struct {
 	Target  gitops.OID `json:"-"`
 	Landed  int        `json:"-"` // commits landed by this cycle
 	Pending int        `json:"-"` // commits that wait
+	OffMain int        `json:"-"` // those of Landed that main does not have
 	// Unchecked is the commit whose check would let a later cycle land more; nil if there is none.
 	Unchecked *checks.Wanted `json:"-"`
 	Retry     time.Duration  `json:"-"` // pause after which another cycle may land more; 0 if only a change can help

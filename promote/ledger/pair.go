@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,12 +23,18 @@ type Pair struct {
 	Synced bool
 	// Copy is the synced commit that the agent has amended or rebased into the inner commit, or empty. The changes of Copy are the user's.
 	Copy gitops.OID
+	// From is the line of the inner commit if the user has promoted another line than main, and main did not have the commit: see [LineOf]. It is
+	// empty for the line of main, whose commits do not count from this one, and do not undo it.
+	From string
+	// Joined reports that main has had the inner commit since. It counts as one of main's.
+	Joined bool
 }
 
 const exactTree, mergedTree = "exact", "merged"
 
-// In an entry, asideWord stands for Aside, withoutMark precedes a commit of Without, and copyMark precedes Copy.
-const asideWord, withoutMark, copyMark = "aside", "-", "="
+// In an entry, asideWord stands for Aside, and joinedWord for Joined. withoutMark precedes a commit of Without, copyMark precedes Copy, and fromMark
+// precedes From, which is encoded, because an entry ends each word at a space.
+const asideWord, joinedWord, withoutMark, copyMark, fromMark = "aside", "joined", "-", "=", "from="
 
 // Tree returns "exact" if both commits have the same tree, and "merged" otherwise.
 func (p Pair) Tree() string {
@@ -60,6 +67,12 @@ func (p Pair) entry() string {
 	}
 	if p.Copy != "" {
 		line += " " + copyMark + string(p.Copy)
+	}
+	if p.From != "" {
+		line += " " + fromMark + hex.EncodeToString([]byte(p.From))
+	}
+	if p.Joined {
+		line += " " + joinedWord
 	}
 	return line
 }
@@ -94,8 +107,15 @@ func parsePair(fields []string) (p Pair, err error) {
 	for _, field := range fields[3:] {
 		name, without := strings.CutPrefix(field, withoutMark)
 		name, copies := strings.CutPrefix(name, copyMark)
-		if field == asideWord {
-			p.Aside = true
+		from, line := strings.CutPrefix(field, fromMark)
+		if line {
+			name, err := hex.DecodeString(from)
+			if p.From = string(name); err != nil {
+				return p, err
+			}
+		}
+		p.Aside, p.Joined = p.Aside || field == asideWord, p.Joined || field == joinedWord
+		if line || field == asideWord || field == joinedWord {
 			continue
 		}
 		id, err := gitops.ParseOID(name)

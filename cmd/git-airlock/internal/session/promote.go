@@ -122,6 +122,10 @@ func (l landing) tellLanded(o ledger.Outcome, before int) error {
 	if landed > 0 {
 		l.session.Report.Say("landed %s on %s", words.Count(landed, "commit"), branch)
 	}
+	if o.OffMain > 0 {
+		l.session.Report.Say("the agent's main does not have %s of these; they stay on %s", words.Count(o.OffMain, "commit"), branch)
+		l.session.Report.Hint(ledger.WithStart([]string{"git airlock sync  # brings them to the agent's main"}, l.runs())...)
+	}
 	l.session.HintAtNotes(l.engine.Record.ID, o.Total)
 	if len(o.Holds) == 0 && o.Pending == 0 {
 		if landed <= 0 {
@@ -188,7 +192,7 @@ func (l landing) held(o ledger.Outcome) error {
 	if o.Pending > 0 {
 		text = fmt.Sprintf("%s pending, %s", words.Count(o.Pending, "commit"), text)
 	}
-	return &environment.Refusal{Text: text, Next: ledger.WithStart(h.Next, l.runs())}
+	return &environment.Refusal{Text: text, Next: ledger.WithStart(hold.NextOn(o.From, h), l.runs())}
 }
 
 // ResolveConflict starts a merge of the held commit with the conflict. The user finishes it like any merge.
@@ -302,8 +306,7 @@ func (l landing) addElsewhere(ctx context.Context, ref, from string, promoted er
 	if w.Commits > 0 {
 		text += ": " + words.Count(w.Commits, "commit")
 	}
-	return &environment.Refusal{
-		Text: text,
+	return &environment.Refusal{Text: text,
 		Next: ledger.WithStart([]string{hold.Merge(w.Name, state.Operation)}, l.runs())}
 }
 

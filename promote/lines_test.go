@@ -1,0 +1,332 @@
+package promote_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/incoming"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// from promotes an inner branch in the place of main.
+func (w *world) from(branch string) ledger.Outcome {
+	w.t.Helper()
+	o, err := w.engine.Drain(w.t.Context(), promote.Options{Land: true, From: branch})
+	check(w.t, err)
+	return o
+}
+
+// newWithBranches makes a world in which main has landed one commit, and the branches a and b have one commit each on top of it.
+func newWithBranches(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, "sha1", tree{"base": plain("1\n2\n3\n4\n5\n6\n7\n8\n9\n")})
+	w.commits("m1", "m1", "m1\n")
+	for _, branch := range []string{"a", "b"} {
+		w.agent("checkout", "-q", "-b", branch, "main")
+		w.commits(branch+"1", branch+"1", branch+"1\n")
+	}
+	w.agent("checkout", "-q", "main")
+	w.cycle()
+	return w
+}
+
+// wantFiles compares the names of the files on the branch.
+func (w *world) wantFiles(want string) {
+	w.t.Helper()
+	if got := strings.Join(strings.Fields(w.git("ls-tree", "--name-only", "HEAD")), " "); got != want {
+		w.t.Errorf("the branch has %q, want %q", got, want)
+	}
+}
+
+func TestLinesKeepEachOther(t *testing.T) {
+	t.Parallel()
+	w := newWithBranches(t)
+	for _, branch := range []string{"a", "b"} {
+		if o := w.from(branch); o.Landed != 1 || o.OffMain != 1 || len(o.Holds) > 0 || noteValue(w.notes()[w.tip()], "Tree") != "merged" && branch == "b" {
+			t.Errorf("%s: %+v", branch, o)
+		}
+	}
+	w.wantFiles("a1 b1 base m1")
+	w.commits("m2", "m2", "m2\n")
+	w.engine = newEngine(w.Repository, w.record, w.inner)
+	w.lands("m1 a1 b1 m2")
+	w.wantFiles("a1 b1 base m1 m2")
+	// The agent has rewritten a, and main.
+	w.agent("checkout", "-q", "a")
+	w.agent("mv", "a1", "a1-amended")
+	w.agent("commit", "-q", "--amend", "-m", "a1-amended")
+	w.agent("checkout", "-q", "main")
+	if o := w.from("refs/heads/a"); o.Landed != 1 || len(o.Holds) > 0 {
+		t.Errorf("%+v", o)
+	}
+	if got := noteValues(w.notes()[w.tip()], "Supersedes"); len(got) != 1 || got[0] != strings.TrimSpace(w.git("rev-parse", "HEAD~3")) {
+		t.Errorf("it supersedes %q", got)
+	}
+	w.wantFiles("a1-amended b1 base m1 m2")
+	w.agent("mv", "m2", "m2-amended")
+	w.agent("commit", "-q", "--amend", "-m", "m2-amended")
+	w.lands("m1 a1 b1 m2 a1-amended m2-amended")
+	w.wantFiles("a1-amended b1 base m1 m2-amended")
+	// Merged into main, nothing lands twice, also if the user has changed it.
+	w.mine("a1-amended", "the user's\n")
+	w.agent("merge", "-q", "-m", "merge", "a")
+	w.lands("m1 a1 b1 m2 a1-amended m2-amended merge")
+	if got := w.git("show", "HEAD:a1-amended"); got != "the user's" {
+		t.Errorf("%q", got)
+	}
+	// From now on a is a part of main: a reset takes it off.
+	w.agent("reset", "-q", "--hard", "HEAD~1")
+	w.git("checkout", "-q", "HEAD~2", "--", "a1-amended")
+	w.git("commit", "-q", "-m", "mine: back")
+	w.commits("m3", "m3", "m3\n")
+	w.lands("m1 a1 b1 m2 a1-amended m2-amended merge m3")
+	w.wantFiles("b1 base m1 m2-amended m3")
+	w.nothingLeft()
+}
+
+// TestLinesOfMain lets main fast-forward to a branch that has landed, and be reset behind it.
+func TestLinesOfMain(t *testing.T) {
+	t.Parallel()
+	w := newWithBranches(t)
+	w.from("a")
+	w.agent("merge", "-q", "--ff-only", "a")
+	if o := w.cycle(); o.Landed != 0 || o.Waits != 0 {
+		t.Errorf("%+v", o)
+	}
+	w.commits("m2", "m2", "m2\n")
+	w.lands("m1 a1 m2")
+	w.wantSameTrees()
+	w.from("b")
+	w.agent("reset", "-q", "--hard", "HEAD~2")
+	w.commits("m3", "m3", "m3\n")
+	w.lands("m1 a1 m2 b1 m3")
+	if got := noteValues(w.notes()[w.tip()], "Supersedes"); len(got) != 2 {
+		t.Errorf("it supersedes %q", got)
+	}
+	w.wantFiles("b1 base m1 m3")
+}
+
+// TestLineThatIsMain lets the agent rename main. Its commits still count from main's.
+func TestLineThatIsMain(t *testing.T) {
+	t.Parallel()
+	w := newWithBranches(t)
+	w.agent("branch", "-m", "main", "master")
+	w.agent("mv", "m1", "m1-amended")
+	w.agent("commit", "-q", "--amend", "-m", "m1-amended")
+	if o := w.from("master"); o.Landed != 1 || len(o.Holds) > 0 {
+		t.Errorf("%+v", o)
+	}
+	w.wantFiles("base m1-amended")
+}
+
+func TestLinesConflict(t *testing.T) {
+	t.Parallel()
+	w := newWithBranches(t)
+	for _, branch := range []string{"a", "b"} {
+		w.agent("checkout", "-q", branch)
+		w.commits(branch+"2", "base", branch+"\n2\n3\n4\n5\n6\n7\n8\n9\n")
+	}
+	w.agent("checkout", "-q", "main")
+	w.from("a")
+	o := w.from("b")
+	if len(o.Holds) != 1 || o.Holds[0].Reason != ledger.Conflict || o.Landed != 1 || o.Pending != 1 {
+		t.Errorf("%+v", o)
+	}
+	w.wantFiles("a1 b1 base m1")
+	if got := w.git("show", "HEAD:base"); !strings.HasPrefix(got, "a\n") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestLinesUndone undoes the landing of a branch. It stays undone, and the other one stays landed.
+func TestLinesUndone(t *testing.T) {
+	t.Parallel()
+	w := newWithBranches(t)
+	w.from("a")
+	w.from("b")
+	_, err := w.undo()
+	check(t, err)
+	w.wantFiles("a1 base m1")
+	w.commits("m2", "m2", "m2\n")
+	w.lands("m1 a1 m2")
+	if o := w.from("b"); o.Landed != 0 {
+		t.Errorf("%+v", o)
+	}
+	w.wantFiles("a1 base m1 m2")
+	_, err = w.undo()
+	check(t, err)
+	_, err = w.redo()
+	check(t, err)
+	w.commits("m3", "m3", "m3\n")
+	w.lands("m1 a1 m2 m3")
+}
+
+// linesModel is a world in which each commit of the agent adds a file of its own name. The model has the names that the branch must have.
+type linesModel struct {
+	*world
+	r     *rand.Rand
+	n     int
+	owner map[string]string // of the agent's names on the branch: "main", or the branch from which it landed if main has not had it
+	mine  []string          // the user's
+	done  map[string]bool   // inner commits that have landed
+	log   []string
+}
+
+// names returns the names of the agent's commits that a revision reaches.
+func (m *linesModel) names(revisions ...string) map[string]bool {
+	names := map[string]bool{}
+	for name := range strings.FieldsSeq(m.agent(append([]string{"log", "--no-merges", "--author=g@x", "--format=%s"}, revisions...)...)) {
+		names[name] = true
+	}
+	return names
+}
+
+// commit makes a commit on the agent's branch.
+func (m *linesModel) commit() {
+	m.n++
+	name := fmt.Sprintf("n%d", m.n)
+	m.commits(name, name, name+"\n")
+}
+
+// line makes the agent work on a branch.
+func (m *linesModel) line(branch string, work func()) {
+	m.agent("checkout", "-q", branch)
+	work()
+	m.agent("checkout", "-q", "main")
+}
+
+// rewrite removes some of the newest commits of the agent's branch, but no merge and no commit before one.
+func (m *linesModel) rewrite() {
+	for range 1 + m.r.IntN(3) {
+		parents := strings.Fields(m.agent("show", "-s", "--format=%P %s", "HEAD"))
+		if len(parents) == 2 && strings.HasPrefix(parents[1], "n") {
+			m.agent("reset", "-q", "--hard", "HEAD~1")
+		}
+	}
+}
+
+// lands updates the model: the commits of a line land.
+func (m *linesModel) lands(line string) {
+	var fresh []string
+	for id := range strings.FieldsSeq(m.agent("rev-list", line, "^"+string(m.record.Root))) {
+		if !m.done[id] && !strings.HasPrefix(m.agent("show", "-s", "--format=%s", id), "Update") {
+			fresh = append(fresh, id)
+		}
+	}
+	onMain, onLine := m.names("main"), m.names(line)
+	if len(fresh) > 0 {
+		has := map[string]bool{} // also what a sync has brought
+		for name := range strings.FieldsSeq(m.agent("ls-tree", "--name-only", line)) {
+			has[name] = true
+		}
+		maps.DeleteFunc(m.owner, func(name, owner string) bool {
+			return !has[name] && (owner == line || owner == "main" && !onMain[name])
+		})
+		for name := range onLine {
+			if m.owner[name] == "" {
+				m.owner[name] = line
+			}
+			if onMain[name] {
+				m.owner[name] = "main"
+			}
+		}
+	}
+	if line == "main" {
+		for name := range onMain {
+			if m.owner[name] != "" {
+				m.owner[name] = "main"
+			}
+		}
+	}
+	for _, id := range fresh {
+		m.done[id] = true
+	}
+}
+
+func (m *linesModel) step() {
+	branch := one(m.r, []string{"a", "b"})
+	switch do := m.r.IntN(13); {
+	case do < 3:
+		m.log = append(m.log, fmt.Sprintf("commit n%d on main", m.n+1))
+		m.commit()
+	case do < 4:
+		m.log = append(m.log, "reset main")
+		m.rewrite()
+	case do < 7:
+		m.log = append(m.log, fmt.Sprintf("commit n%d on %s", m.n+1, branch))
+		m.line(branch, m.commit)
+	case do < 8:
+		m.log = append(m.log, fmt.Sprintf("rewrite %s with n%d", branch, m.n+1))
+		m.line(branch, func() { m.rewrite(); m.commit() })
+	case do < 9:
+		m.log = append(m.log, "merge "+branch)
+		m.agent("merge", "-q", "-m", "merge", branch)
+	case do < 10:
+		m.log = append(m.log, "merge main into "+branch)
+		m.line(branch, func() { m.agent("merge", "-q", "-m", "merge", "main") })
+	case do < 11:
+		m.log = append(m.log, "begin "+branch+" again")
+		m.agent("branch", "-f", branch, "main")
+	case do < 12:
+		m.log = append(m.log, "user")
+		m.n++
+		m.mine = append(m.mine, fmt.Sprintf("u%d", m.n))
+		m.world.mine(m.mine[len(m.mine)-1], "mine\n")
+	default:
+		m.log = append(m.log, "sync")
+		m.lands("main")
+		if _, err := m.sync(); err != nil && !errors.Is(err, incoming.ErrNothing) && !errors.Is(err, incoming.ErrBehind) {
+			m.t.Fatalf("%q: %v", m.log, err)
+		}
+	}
+}
+
+// promote makes a cycle, and compares the branch with the model.
+func (m *linesModel) promote(line string) {
+	m.t.Helper()
+	if m.r.IntN(3) == 0 {
+		m.engine = newEngine(m.Repository, m.record, m.inner)
+	}
+	m.lands(line)
+	m.log = append(m.log, fmt.Sprintf("promote %s => %v", line, m.owner))
+	from := line
+	if line == "main" {
+		from = ""
+	}
+	if o := m.from(from); len(o.Holds) > 0 || o.Pending > 0 {
+		m.t.Fatalf("%q: %+v", m.log, o)
+	}
+	want := append(slices.Sorted(maps.Keys(m.owner)), m.mine...)
+	got := slices.DeleteFunc(strings.Fields(m.git("ls-tree", "--name-only", "HEAD")), func(name string) bool { return name == "base" })
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		m.t.Fatalf("%q:\nthe branch has %q\nwant %q\n%s", m.log, got, want, m.agent("log", "--graph", "--oneline", "--all"))
+	}
+}
+
+// TestRandomLines lets two branches and main grow, be rewritten and be merged, and promotes them in any order.
+func TestRandomLines(t *testing.T) {
+	t.Parallel()
+	seedsBelow(t, 6, 300, func(t *testing.T, seed int) {
+		w := newWorld(t, "sha1", tree{"base": plain("base\n")})
+		m := &linesModel{world: w, r: rand.New(rand.NewPCG(uint64(seed), 0)), owner: map[string]string{}, done: map[string]bool{}}
+		m.commit()
+		m.agent("branch", "a")
+		m.agent("branch", "b")
+		for range 25 {
+			m.step()
+			if m.r.IntN(2) == 0 {
+				m.promote(one(m.r, []string{"main", "a", "b"}))
+			}
+		}
+		m.promote("main")
+		m.nothingLeft()
+	})
+}
