@@ -44,6 +44,7 @@ const message = "Update from upstream\n"
 type Change struct {
 	Outer   gitops.OID // the branch's tip
 	Commits int        // number of the user's commits since the last one that the agent has
+	Lines   int        // number of landed commits of other inner branches than main among what the agent gets
 	Left    int        // number of the agent's commits that were left out: the agent's files lose their changes
 	Paths   map[string]bool
 
@@ -88,7 +89,7 @@ func Find(ctx context.Context, e *promote.Engine, s *promote.Standing, main gito
 			return nil, err
 		}
 	}
-	if err := c.count(ctx, e, s); err != nil || c.Commits+c.Left > 0 || !e.Repo.Dry {
+	if err := c.count(ctx, e, s); err != nil || c.Commits+c.Lines+c.Left > 0 || !e.Repo.Dry {
 		return c, err
 	}
 	return nil, ErrNothing
@@ -196,8 +197,7 @@ func (c *Change) leftOut(ctx context.Context, e *promote.Engine, bridge *quarant
 	return append(slices.Clone(out), exactly...), put, err
 }
 
-// count counts the user's commits since the newest one that the agent has. Landed commits do not count, except those that the user has landed from
-// another branch than main.
+// count counts the user's commits since the newest one that the agent has, and the landed ones that main does not have.
 func (c *Change) count(ctx context.Context, e *promote.Engine, s *promote.Standing) error {
 	has := []gitops.OID{s.Ledger.Base.Outer}
 	for _, p := range slices.Backward(s.Ledger.Synced) {
@@ -213,7 +213,9 @@ func (c *Change) count(ctx context.Context, e *promote.Engine, s *promote.Standi
 	ids, err := e.Repo.Unreached(ctx, []gitops.OID{c.Outer}, has)
 	off := gitops.SetOf(ledger.Outers(s.Ledger.OffMain())...)
 	for _, id := range ids {
-		if !s.Ledger.HasOuter(id) || off[id] {
+		if off[id] {
+			c.Lines++
+		} else if !s.Ledger.HasOuter(id) {
 			c.Commits++
 		}
 	}

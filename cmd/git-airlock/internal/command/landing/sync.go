@@ -94,15 +94,27 @@ func screen(s *session.Session, found scan.Report, allow bool) error {
 // brought reports what the agent has got, or would get.
 func brought(s *session.Session, r airlock.Record, c *incoming.Change) {
 	if s.Dry {
-		s.Report.Say("would bring %s of yours on %s to the agent", words.Count(c.Commits, "commit"), r.BranchName())
+		s.Report.Say("would bring %s on %s to the agent", origins(c), r.BranchName())
 		return
 	}
 	from := "" // the agent may have lost what it had
-	if c.Commits > 0 {
-		from = ", from " + words.Count(c.Commits, "commit") + " of yours on " + r.BranchName().String()
+	if c.Commits+c.Lines > 0 {
+		from = ", from " + origins(c) + " on " + r.BranchName().String()
 	}
 	s.Report.Say("brought to the agent as one commit: %s%s", words.Count(len(c.Paths), "path"), from)
 	if c.Left > 0 {
 		s.Report.Say("the agent's files lose the changes of %s that you left out", words.Count(c.Left, "commit"))
 	}
+}
+
+// origins counts the commits that the agent gets, by where they come from.
+func origins(c *incoming.Change) string {
+	yours, lines := words.Count(c.Commits, "commit")+" of yours", words.Count(c.Lines, "commit")+" of other branches"
+	switch {
+	case c.Lines == 0:
+		return yours
+	case c.Commits == 0:
+		return lines
+	}
+	return yours + " and " + lines
 }
