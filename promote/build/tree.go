@@ -14,7 +14,7 @@ import (
 // the tree of the first parent's image.
 func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID, parents []gitops.OID) (gitops.OID, error) {
 	first := b.diffBase(l)
-	if first == "" || b.copied == "" && b.equal(first, parents[0]) {
+	if first == "" || b.copied == "" && b.equal(first, parents[0]) && len(b.plan.Merged(l.Commit).On) == 0 {
 		return theirs, nil
 	}
 	base, err := b.baseTree(ctx, l)
