@@ -151,11 +151,7 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 	}
 	landed, err := e.land(ctx, facts, outcome, plan, judged, delivered, bridge)
 	outcome = landed.entered(outcome, facts.now)
-	for _, p := range facts.ledger.Landed[len(facts.ledger.Landed)-landed.count:] {
-		if plan.OffMain(p.Inner) {
-			outcome.OffMain++
-		}
-	}
+	outcome.OffMain = plan.OffMain(facts.ledger.Landed[len(facts.ledger.Landed)-landed.count:])
 	if err == nil && delivered.written.Changed {
 		err = delivered.written.Decisions.Open(facts.ledger.Has).Write(e.Dir())
 	}

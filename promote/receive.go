@@ -81,10 +81,7 @@ func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 // receiveBeside copies the commits of main into the quarantine, too, if the cycle promotes another line: the plan needs to know which landed commits main
 // has. If the quarantine refuses main, it counts as having all that have landed from it.
 func (e *Engine) receiveBeside(ctx context.Context, f facts, exporter Exporter) (history.Source, error) {
-	s := history.Source{From: ledger.LineOf(f.options.From), Main: f.beside}
-	if f.options.From == "" || s.From == ledger.LineOf(inner.Main) && f.main == f.beside {
-		return history.Source{}, nil
-	}
+	s := history.SourceOf(f.options.From, f.main, f.beside)
 	if s.Main == "" || f.ledger.Has(s.Main) {
 		return s, nil
 	}

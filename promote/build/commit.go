@@ -245,7 +245,7 @@ func (b *builder) add(ctx context.Context, p ledger.Pair, inner gitops.Commit, t
 		return err
 	}
 	p.Outer, p.Merged = id, tree != inner.Tree
-	p.From, p.Joined = b.plan.From, b.plan.From != "" && !b.plan.OffMain(p.Inner)
+	p.From, p.Joined = b.plan.From, b.plan.Joined(p.Inner)
 	b.done[p.Inner], b.trees[id] = p, tree
 	b.fresh = append(b.fresh, Fresh{p, strings.Clone(author[:min(len(author), authorKept)]), id == b.former[p.Inner]})
 	return nil

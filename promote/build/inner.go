@@ -83,6 +83,15 @@ func (t *Trees) Tree(ctx context.Context, commit gitops.OID) (gitops.OID, error)
 	return tree, err
 }
 
+// Parent returns the first parent of an inner commit, or empty for a root commit.
+func (t *Trees) Parent(ctx context.Context, commit gitops.OID) (gitops.OID, error) {
+	c, err := t.across.Commit(ctx, commit)
+	if err != nil || len(c.Parents) == 0 {
+		return "", err
+	}
+	return c.Parents[0], nil
+}
+
 // Change returns the change of an inner commit since its parent, as a merge without Ours.
 func (t *Trees) Change(ctx context.Context, parent, commit gitops.OID) (m quarantine.Merge, err error) {
 	if m.Base, err = t.Tree(ctx, parent); err == nil {

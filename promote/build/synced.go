@@ -37,7 +37,7 @@ func (b *builder) lost(synced gitops.OID) bool {
 // regain returns the tree of the first new commit with the changes of the user, or of other lines, that the agent's history has lost, and that the
 // commit would undo otherwise. If they conflict, it stops the building.
 func (b *builder) regain(ctx context.Context, l quarantine.Link, theirs gitops.OID) (gitops.OID, error) {
-	if b.how == theirsFirst || len(b.plan.Lost) == 0 || l.Commit != b.plan.Chain[0] { // the oldest place is older than synced commits
+	if b.how == theirsFirst || len(b.plan.Lost)+len(b.plan.Shared) == 0 || l.Commit != b.plan.Chain[0] { // the oldest place is older than synced commits
 		return theirs, nil
 	}
 	for _, lost := range b.plan.Lost {
@@ -49,6 +49,13 @@ func (b *builder) regain(ctx context.Context, l quarantine.Link, theirs gitops.O
 			return "", err
 		}
 		m.Ours = theirs
+		if theirs, err = b.mergeOrStop(ctx, l.Commit, m); err != nil || b.stopped != nil {
+			return "", err
+		}
+	}
+	for _, part := range b.plan.Shared {
+		var err error
+		m := quarantine.Merge{Base: part.Base, Ours: theirs, Theirs: part.Theirs}
 		if theirs, err = b.mergeOrStop(ctx, l.Commit, m); err != nil || b.stopped != nil {
 			return "", err
 		}

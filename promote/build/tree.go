@@ -192,10 +192,7 @@ func (b *builder) withMerged(ctx context.Context, merge, tree gitops.OID) (gitop
 			return tree, err
 		}
 	}
-	if len(brought.On) == 0 || len(brought.Off) == 0 {
-		return with, nil
-	}
-	// A merge among those of On has changes of Off.
+	// A merge among those of On has changes of Off, and a synced commit before this merge can have them, too.
 	without, conflicts, err := b.request.Trees.withoutChanges(ctx, with, brought.Off)
 	if err != nil || conflicts != nil {
 		return with, err

@@ -9,8 +9,9 @@
 // commits with which the landed ones did not land, the rebased forms of those count as landed, too: see [ledger.Ledger.AddRebased].
 //
 // If the user has promoted other inner branches than main, each of these lines counts for itself: its new commits count from F, and supersede the landed
-// commits of the same line that its tip does not reach any more. What other lines have landed stays. A merge of two lines does not bring again
-// what the branch has of both. Main is one of the lines then.
+// commits of the same line that its tip does not reach any more. What other lines have landed stays, also if it is the same change in another
+// commit, such as a squash: see [Plan.KeepShared]. A change leaves the branch once no line has it. A merge of two lines does not bring again what the
+// branch has of both. Main is one of the lines then.
 //
 // # Partial landing
 //

@@ -14,7 +14,7 @@ import (
 // taken out, the landed commit keeps its tree. The changes of commits before the newest mostWalked ones are not taken out.
 func (p *Plan) seedLanded(ctx context.Context, w *walked, t Trees) error {
 	lacks := gitops.SetOf(w.absent[p.found]...)
-	if len(lacks) == 0 || p.Since != p.found || p.Fork != "" || len(p.Supersedes) > 0 {
+	if len(lacks) == 0 || p.Since != p.found || p.Fork != "" || len(p.Supersedes) > 0 && !p.lined {
 		return nil
 	}
 	r := &recalled{Trees: t}

@@ -125,9 +125,9 @@ func (f Facts) first(inner gitops.OID) bool {
 
 // setOnTop sets OnTop, and returns the commits of it that Chain[0] does not reach, newest first.
 func (p *Plan) setOnTop(ctx context.Context, inner Graph) (undone []gitops.OID, err error) {
-	aside := slices.Clone(p.lost)
+	var aside []gitops.OID
 	for _, l := range p.Ledger.Landed {
-		if !p.lined && l.Aside && !p.Ledger.Superseded(l.Outer) {
+		if l.Aside && !p.Ledger.Superseded(l.Outer) {
 			aside = append(aside, l.Inner)
 		}
 	}

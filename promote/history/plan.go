@@ -43,18 +43,20 @@ type Plan struct {
 	Waits      int          // number of new commits that are built
 	Supersedes []gitops.OID // landed outer commits that Chain[0] undoes, oldest first
 	// Lost lists the synced pairs that Since has, itself or as copies, and that Chain[0] does not reach, oldest first. Chain[0] must
-	// not undo them, because they are the user's commits. It also lists landed commits of other lines.
+	// not undo them, because they are the user's commits.
 	Lost []ledger.Pair
 	// Again lists the commits that were left out when Last landed, and that Chain[0] takes back or that are new again, because it undoes
 	// Last. The tree of Last's inner commit has their changes, and the branch does not.
 	Again []gitops.OID
 	// OnTop lists the landed commits that Last does not reach and that are on the branch all the same, oldest first: they were set aside,
-	// and landed while Last was of another history, or they are of two lines. It is empty unless Chain[0] undoes one of them or Last: its changes
+	// and landed while Last was of another history, or their line has lost them. It is empty unless Chain[0] undoes one of them or Last: its changes
 	// then count from both.
 	OnTop []gitops.OID
 	// Off lists the landed commits that Since and Chain[0] reach, and whose changes the branch does not have any more, oldest first. It is empty if
 	// only commits of main have landed.
 	Off []gitops.OID
+	// Shared lists the parts of the superseded changes that another line has landed, too. Chain[0] must not undo them.
+	Shared []Part
 	// behind has the commits that were left out, and that found reaches and Last does not. Chain[0] must not bring their changes.
 	behind map[gitops.OID]bool
 	found  gitops.OID // the commit before the new ones in the first-parent history
@@ -68,8 +70,13 @@ type Plan struct {
 	before    map[gitops.OID]int          // number of commits set aside before a commit of the agent's first-parent history
 	lined     bool                        // commits of several lines have landed, or will
 	lost      []gitops.OID                // the landed commits that a plan of several lines takes off the branch, oldest first
-	offMain   gitops.Set[gitops.OID]      // see [Plan.OffMain]
+	gone      gitops.Set[gitops.OID]      // the landed commits that main has lost, if another line is promoted
+	offMain   gitops.Set[gitops.OID]      // the new commits that main does not have, if another line is promoted
 	merged    map[gitops.OID]Merged       // see [Plan.Merged]
+	all       []quarantine.Link           // all new commits
+	compared  bool                        // [Plan.KeepShared] was called
+
+	inner, outer Graph
 }
 
 // New makes a plan. It orders the links so that each commit of Chain directly follows the commits that only it adds
@@ -81,19 +88,14 @@ func New(ctx context.Context, f Facts, inner, outer Graph) (p *Plan, err error) 
 	p.Links = p.Beside(f.Links)
 	links := p.Links
 	chain, found := p.newChain(f.Tip)
-	p.found = found
-	err = p.setLine(ctx, inner)
-	p.Since = p.Last.Inner
+	p.found, p.inner, p.outer, p.all = found, inner, outer, links
 	p.arrange(chain)
 	p.Waits += len(p.Aside)
-	if err == nil {
+	if err = p.setLost(ctx, inner); err == nil {
 		err = p.setOffMain(ctx, inner, f.Links)
 	}
 	if err == nil {
-		err = p.begin(ctx, inner, outer, links)
-	}
-	if err == nil {
-		err = errors.Join(p.setOff(ctx, inner), p.setMerged(ctx, inner))
+		err = p.count(ctx)
 	}
 	return p, err
 }
@@ -103,16 +105,15 @@ func (p *Plan) begin(ctx context.Context, inner, outer Graph, links []quarantine
 	switch {
 	case len(p.Chain) == 0:
 		return nil
-	case p.lined && len(p.lost) == 0:
-		p.Since = p.found
-		return nil
+	case p.lined:
+		return p.beginLine(ctx, outer)
 	case p.found == p.Last.Inner:
 		undone, err := p.setOnTop(ctx, inner)
 		if len(undone) == 0 {
 			p.OnTop = nil
 		}
 		return errors.Join(err, p.supersede(ctx, undone, outer))
-	case !p.lined && p.Brought[p.found]:
+	case p.Brought[p.found]:
 		err := p.goOnFrom(ctx, outer, p.found)
 		if err == nil && p.Fork != "" {
 			_, err = p.undo(ctx, links, inner, p.Fork)
@@ -160,23 +161,6 @@ func (p *Plan) undo(ctx context.Context, links []quarantine.Link, inner Graph, s
 		}
 	}
 	return undone, err
-}
-
-// withoutForms returns undone commits without those of which another commit reaches another form.
-func (p *Plan) withoutForms(ctx context.Context, inner Graph, undone []gitops.OID, by gitops.OID) ([]gitops.OID, error) {
-	forms := p.Ledger.OtherForms(undone)
-	if len(forms) == 0 {
-		return undone, nil
-	}
-	gone, err := inner.Unreached(ctx, ledger.Inners(forms), []gitops.OID{by})
-	kept := gitops.Set[gitops.OID]{}
-	for _, form := range forms {
-		kept[form.Outer] = kept[form.Outer] || !slices.Contains(gone, form.Inner)
-	}
-	return slices.DeleteFunc(undone, func(id gitops.OID) bool {
-		image, landed := p.Ledger.Image(id)
-		return landed && kept[image.Outer]
-	}), err
 }
 
 // Found returns the newest commit of the agent's first-parent history that is not new.
@@ -322,8 +306,6 @@ func (p *Plan) supersede(ctx context.Context, undone []gitops.OID, outer Graph) 
 		case landed.Synced:
 			p.Lost = append(p.Lost, landed)
 		case p.Ledger.Superseded(landed.Outer):
-		case p.stays(id):
-			p.Lost = append(p.Lost, landed)
 		default:
 			p.Supersedes = append(p.Supersedes, landed.Outer)
 		}

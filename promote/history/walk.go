@@ -13,6 +13,8 @@ import (
 type Trees interface {
 	// Tree returns the tree of an inner commit.
 	Tree(ctx context.Context, commit gitops.OID) (gitops.OID, error)
+	// Parent returns the first parent of an inner commit, or empty for a root commit.
+	Parent(ctx context.Context, commit gitops.OID) (gitops.OID, error)
 	// Merge makes the three-way merge of ours and theirs. If they conflict, it returns the paths and no tree.
 	Merge(ctx context.Context, base, ours, theirs gitops.OID) (tree gitops.OID, conflicts []string, err error)
 	// Made returns the result of a merge that was made before, perhaps by an earlier process. The tree may be in no store any more.
@@ -49,6 +51,9 @@ const mostWalked = 1000
 // held has the commits that may not land, and then, for the case that nothing can land without those, the ones among them that no
 // commit can be pending behind. Those that only wait for a verdict then are pending in the agent's order, so that the user can see them.
 func (p *Plan) Walk(ctx context.Context, t Trees, held ...map[gitops.OID]bool) error {
+	if err := p.KeepShared(ctx, t); err != nil {
+		return err
+	}
 	p.setFirst()
 	for i, out := range held {
 		if i > 0 && len(out) == len(held[i-1]) || !slices.ContainsFunc(p.Links, func(l quarantine.Link) bool { return out[l.Commit] }) {
@@ -227,7 +232,7 @@ func (p *Plan) setAside(w walked) bool {
 		}
 	}
 	p.Chain = slices.DeleteFunc(slices.Clone(p.Chain), func(id gitops.OID) bool { return w.left[id] })
-	p.postpones = len(p.Chain) == 0 && len(inChain) > 0 && (p.Since != p.found || p.Fork != "")
+	p.postpones = len(p.Chain) == 0 && len(inChain) > 0 && (p.Since != p.found || p.Fork != "" || p.lined && len(p.Supersedes) > 0)
 	p.Links = p.along(p.Chain)
 	built := map[gitops.OID]bool{}
 	for _, l := range p.Links {

@@ -66,6 +66,10 @@ func (f forest) Made(gitops.OID, gitops.OID, gitops.OID) (gitops.OID, []string, 
 	return "", nil, false
 }
 
+func (f forest) Parent(_ context.Context, commit gitops.OID) (gitops.OID, error) {
+	return "", fmt.Errorf("no line of %s is lost", commit)
+}
+
 func (f forest) Has(context.Context, gitops.OID) bool { return true }
 
 // grow makes the trees of a history: edits, renames, changes of modes, and merges that take the other side's files.
