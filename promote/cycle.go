@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/disk"
 	"github.com/git-airlock/git-airlock/promote/events"
+	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
@@ -106,6 +107,7 @@ func (e *Engine) promote(ctx context.Context, options Options, before ledger.Out
 		return outcome, err
 	}
 	outcome, err = e.pipeline(ctx, facts, outcome.Land(facts.adopted, now))
+	outcome.Holds = hold.OnLine(history.SourceOf(options.From, facts.main, facts.beside).From, outcome.Holds)
 	if e.noRoom(err) {
 		outcome = outcome.With(e.heldBesides(ctx, facts, outcome)...)
 	}

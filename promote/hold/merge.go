@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -28,11 +29,23 @@ func Merge(name, operation string) string {
 	return "git airlock visit -- sh -c " + gitops.Pasteable("git checkout main && git merge --no-edit --allow-unrelated-histories "+from)
 }
 
-// NextOn returns the commands for a hold of commits of another line than main, or h.Next if from is empty. The next cycle is one of main, and makes
-// no commit of another line pending, so that the user cannot merge one that conflicts.
-func NextOn(from string, h ledger.Hold) []string {
-	if from == "" || h.Reason != ledger.Conflict {
-		return h.Next
+// OnLine returns the holds of commits of another line than main, with the commands that work for them, or holds if from is empty. The next cycle is
+// one of main, and makes no commit of another line pending: the user cannot merge, accept or drop it before main has it.
+func OnLine(from string, holds []ledger.Hold) (changed []ledger.Hold) {
+	if from == "" {
+		return holds
 	}
-	return []string{"git airlock sync  # brings what has landed to the agent's main", Merge(from, "") + "  # and resolve the conflict there"}
+	for _, h := range holds {
+		merge := Merge(from, "")
+		switch h.Reason {
+		case ledger.Conflict:
+			h.Next = []string{"git airlock sync  # brings what has landed to the agent's main", merge + "  # and resolve the conflict there"}
+		case ledger.Policy, ledger.Check, ledger.Review:
+			if slices.ContainsFunc(h.Next, func(next string) bool { return strings.HasPrefix(next, "git airlock ") }) {
+				h.Next = []string{merge + "  # on main, it can be accepted or left out"}
+			}
+		}
+		changed = append(changed, h)
+	}
+	return changed
 }

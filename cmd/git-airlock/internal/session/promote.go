@@ -192,7 +192,7 @@ func (l landing) held(o ledger.Outcome) error {
 	if o.Pending > 0 {
 		text = fmt.Sprintf("%s pending, %s", words.Count(o.Pending, "commit"), text)
 	}
-	return &environment.Refusal{Text: text, Next: ledger.WithStart(hold.NextOn(o.From, h), l.runs())}
+	return &environment.Refusal{Text: text, Next: ledger.WithStart(h.Next, l.runs())}
 }
 
 // ResolveConflict starts a merge of the held commit with the conflict. The user finishes it like any merge.
