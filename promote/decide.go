@@ -106,6 +106,9 @@ func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
 	var links []quarantine.Link
 	tip, err := e.seen(ctx, f)
 	if err == nil {
+		if main := f.before.Main; main != "" { // the next cycle is one of main
+			tip, f.before.From, f.before.Main = main, "", ""
+		}
 		p, err = e.plan(ctx, f, f.takenBefore(tip), map[gitops.OID]bool{})
 	}
 	if err == nil {
