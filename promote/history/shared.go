@@ -38,7 +38,7 @@ func (p *Plan) KeepShared(ctx context.Context, t Trees) error {
 	return p.count(ctx)
 }
 
-// standing returns the newest landed commit of each other line. The commits that main has lost are not among them.
+// standing returns the newest landed commit of each other line, and the tip of main. The commits that main has lost are not among them.
 func (p *Plan) standing() (tips []gitops.OID) {
 	seen := gitops.SetOf(p.From)
 	for _, l := range slices.Backward(p.Ledger.Landed) {
@@ -50,6 +50,9 @@ func (p *Plan) standing() (tips []gitops.OID) {
 		if !out && !seen[line] {
 			seen[line], tips = true, append(tips, l.Inner)
 		}
+	}
+	if p.From != "" && p.Main != "" && !slices.Contains(tips, p.Main) {
+		tips = append(tips, p.Main)
 	}
 	return tips
 }
