@@ -248,3 +248,34 @@ func TestSideOfLeftOutCommit(t *testing.T) {
 		})
 	}
 }
+
+// TestMergeBringsNoLeftOutCommit merges a landed commit, which has landed without the commit before it, into a branch that begins before both.
+// The merge's change since its first parent has the change that was left out, so it waits.
+func TestMergeBringsNoLeftOutCommit(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"reject", "undo", "drop"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+			w.commits("x", "x", "x\n")
+			w.wantLanded("x")
+			w.agent("branch", "before")
+			w.commits("out", "out", "out\n")
+			w.leave(how, "out")
+			w.commits("z", "z", "z\n")
+			w.cycle()
+			if got := w.files(); got != "a x z" {
+				t.Fatalf("the branch has %q", got)
+			}
+			w.agent("checkout", "-q", "before")
+			w.commits("s", "s", "s\n")
+			w.agent("merge", "-q", "-m", "m", "main")
+			w.agent("checkout", "-q", "main")
+			w.agent("merge", "-q", "--ff-only", "before")
+			o := w.cycle()
+			if got := w.files(); strings.Contains(got, "out") || len(o.Holds) == 0 {
+				t.Errorf("the branch has %q: %+v", got, o)
+			}
+		})
+	}
+}

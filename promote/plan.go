@@ -68,7 +68,7 @@ func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []q
 	waits := false // an absent commit of a landed one matters
 	for _, id := range f.ledger.LeftOut() {
 		if out.Drops(id) {
-			waits = waits || back || slices.ContainsFunc(links, func(l quarantine.Link) bool { return held[l.Commit] || out.Drops(l.Commit) })
+			waits = waits || back || slices.ContainsFunc(links, func(l quarantine.Link) bool { return len(l.Parents) > 1 || held[l.Commit] || out.Drops(l.Commit) })
 			continue
 		}
 		out.Commits[id], waits = true, true
