@@ -90,6 +90,23 @@ func TestLinesKeepEachOther(t *testing.T) {
 	w.nothingLeft()
 }
 
+// TestLinesWithoutNames promotes what the agent has checked out, which is another branch each time.
+func TestLinesWithoutNames(t *testing.T) {
+	t.Parallel()
+	w := newWithBranches(t)
+	for _, revision := range []string{"HEAD", "@", "HEAD@{0}"} {
+		for _, branch := range []string{"a", "b"} {
+			w.agent("checkout", "-q", branch)
+			w.from(revision)
+		}
+		w.wantFiles("a1 b1 base m1")
+	}
+	w.agent("checkout", "-q", "main")
+	w.commits("m2", "m2", "m2\n")
+	w.from("HEAD")
+	w.wantFiles("a1 b1 base m1 m2")
+}
+
 // TestLinesOfMain lets main fast-forward to a branch that has landed, and be reset behind it.
 func TestLinesOfMain(t *testing.T) {
 	t.Parallel()

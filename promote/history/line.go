@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
@@ -20,12 +21,17 @@ type Source struct {
 }
 
 // SourceOf returns the source of a plan that promotes an inner branch or revision, of which tip is the commit. main is the tip of main, which is
-// promoted if from is empty.
+// promoted if from is empty. A revision such as HEAD or @{-1} names another branch at another time, so its line is the commit alone.
 func SourceOf(from string, tip, main gitops.OID) Source {
-	if from == "" || ledger.LineOf(from) == ledger.LineOf(inner.Main) && tip == main {
+	line := ledger.LineOf(from)
+	anyBranch := line == "HEAD" || strings.HasPrefix(line, "@") || strings.HasPrefix(line, ":")
+	switch {
+	case from == "" || tip == main && (anyBranch || line == ledger.LineOf(inner.Main)):
 		return Source{}
+	case anyBranch:
+		line = string(tip)
 	}
-	return Source{From: ledger.LineOf(from), Main: main}
+	return Source{From: line, Main: main}
 }
 
 // mergesRead bounds the new merges of which a plan finds the landed commits that they bring, since each needs a process.

@@ -30,7 +30,8 @@ func promoteCommand() *cli.Command {
 			"--drop, commits that wait for a review keep waiting. --accept lets only the named commits pass, or all that the\n" +
 			"rule holds now if none is named. --rescue leaves the agent's other worktrees and repositories of its own out, and names\n" +
 			"those with changes. --from takes nothing off that main has landed, and no later commit of main takes off what --from landed,\n" +
-			"also if both have landed the same change. Exit status 3 if a commit is held, or if the agent has replaced a named one.",
+			"also if both have landed the same change. What main has landed or merged itself leaves the branch when main drops it.\n" +
+			"Exit status 3 if a commit is held, or if the agent has replaced a named one.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "upto", Usage: "land pending commits up to `REV` and no further"},
 			&cli.StringFlag{Name: "from", Usage: "promote the inner branch or commit `REF` instead of main"},
