@@ -16,7 +16,7 @@ import (
 type Source struct {
 	// From is the name of a line that the user promotes in the place of main, see [ledger.LineOf]. It is empty for main.
 	From string
-	// Main is the tip of main if From is set, or empty if there is no main.
+	// Main is the newest commit of the branch main, if From is set. It is empty if the branch does not exist.
 	Main gitops.OID
 }
 

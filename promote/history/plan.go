@@ -305,8 +305,7 @@ func (p *Plan) supersede(ctx context.Context, undone []gitops.OID, outer Graph) 
 		case !ok || id == p.Ledger.Base.Inner:
 		case landed.Synced:
 			p.Lost = append(p.Lost, landed)
-		case p.Ledger.Superseded(landed.Outer):
-		default:
+		case !p.Ledger.Superseded(landed.Outer):
 			p.Supersedes = append(p.Supersedes, landed.Outer)
 		}
 	}
