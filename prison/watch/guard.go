@@ -54,7 +54,8 @@ type Prison struct {
 	// Exported returns the bytes that were exported from the workspace. Commits that were exported and then removed
 	// inside add up to more than the workspace holds. Required.
 	Exported func() int64
-	// Runs reports whether the prison runs. It is called before Halt if the prison has been stopped for a reason that remains. Required.
+	// Runs reports whether the prison runs, and true if that cannot be learned. While a reason for stopping the prison remains, Halt is called
+	// again only if it does. Required.
 	Runs func(context.Context) bool
 	// Halt stops the prison. Required.
 	Halt func(context.Context) error
@@ -244,8 +245,8 @@ func (g *Guard) check(ctx context.Context) {
 	g.halt(ctx, g.describe(why, where, s))
 }
 
-// halt stops the prison for a reason. The reason holds commits even if the prison could not be stopped: a full disk, which is the reason,
-// can also be why. The guard then tries again at the next check.
+// halt stops the prison for a reason, unless it has stopped it before and the prison has not been started again. The reason holds commits
+// even if the prison could not be stopped: a full disk, which is the reason, can also be why. The guard then tries again at the next check.
 func (g *Guard) halt(ctx context.Context, f *Full) {
 	before, again := g.Full(), false
 	if before != nil {
@@ -254,6 +255,11 @@ func (g *Guard) halt(ctx context.Context, f *Full) {
 	if before == nil || again || g.now().Sub(g.told) > tellAgain {
 		g.told = g.now()
 		g.log.Print(f.Message)
+	}
+	if before != nil && !before.Runs && !again {
+		g.excused = g.walked
+		g.set(f)
+		return // a prison that is starting now is stopped at the next check, which counts that
 	}
 	failure := ""
 	if err := g.prison.Halt(ctx); err != nil {

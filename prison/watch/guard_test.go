@@ -238,3 +238,23 @@ func TestSecondStop(t *testing.T) {
 		})
 	}
 }
+
+// TestStartingPrison: while the disk is full, a prison that was stopped and is starting does not answer yet. It is not stopped before it
+// answers, or nobody would learn of that stop.
+func TestStartingPrison(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	full := s.disks["work"]
+	full.free = 0
+	s.disks["work"] = full
+	s.runs = true
+	s.check(t.Context())
+	s.heard()
+	if s.check(t.Context()); s.halts != 1 || s.Full().Stops != 1 || s.heard() {
+		t.Errorf("a prison that does not answer: %d halts, %+v", s.halts, s.Full())
+	}
+	s.runs = true
+	if s.check(t.Context()); s.halts != 2 || s.Full().Stops != 2 || !s.heard() {
+		t.Errorf("a prison that answers: %d halts, %+v", s.halts, s.Full())
+	}
+}

@@ -123,10 +123,10 @@ func (p Prisons) Answers(ctx context.Context, r airlock.Record) (bool, error) {
 	return true, box.Close()
 }
 
-// alive reports whether the prison of an airlock runs. A prison that does not answer before ctx ends does.
+// alive reports whether the prison of an airlock runs, or may run: it does not answer before ctx ends, or its engine does not.
 func (p Prisons) alive(ctx context.Context, r airlock.Record) bool {
 	answers, err := p.Answers(ctx, r)
-	return answers || errors.Is(err, prison.ErrFrozen) || errors.Is(err, context.DeadlineExceeded)
+	return answers || err != nil
 }
 
 func (p Prisons) stop(ctx context.Context, r airlock.Record) error {
