@@ -152,6 +152,7 @@ func (w Workspace) searchPlaces(ctx context.Context, atMost time.Duration) (main
 		return "", nil, nil, whole
 	}
 	main = found[0]
+	seen := map[string]bool{} // each entry costs several processes
 	for _, e := range found[1:] {
 		switch e[:min(1, len(e))] {
 		case "!":
@@ -159,7 +160,9 @@ func (w Workspace) searchPlaces(ctx context.Context, atMost time.Duration) (main
 		case "=":
 			hidden = append(hidden, w.hiddenAt(e[1:], Autostash))
 		default:
-			entries = append(entries, e)
+			if !seen[e] {
+				entries, seen[e] = append(entries, e), true
+			}
 		}
 	}
 	slices.SortFunc(hidden, func(a, b Place) int { return cmp.Compare(a.Path, b.Path) })

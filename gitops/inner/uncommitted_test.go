@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
@@ -23,6 +24,7 @@ func workspaceAt(dir string) Workspace {
 	return Workspace{Dir: dir, Scratch: filepath.Join(dir, ".git/scratch"), Run: func(ctx context.Context, p Process) (int, error) {
 		cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
 		cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, p.Stdin, p.Stdout, p.Stderr
+		cmd.WaitDelay = time.Second // what a killed shell has started does not end with it, as it does in a prison
 		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, ".git")}, p.Env...)
 		return gitopstest.ExitStatus(cmd)
 	}}
