@@ -132,7 +132,8 @@ func executeOne(i int) []truth {
 	attr := &syscall.ProcAttr{Files: []uintptr{0, 2, 2}}
 	pid, err := syscall.ForkExec(t.Path, t.Argv, attr)
 	if err != nil {
-		return []truth{t} // the call has replaced its process
+		t.Exit = failed // also for 32 bits, where the kernel has only 64
+		return []truth{t}
 	}
 	t.PID = pid
 	t.Exit = statusOf(pid)
