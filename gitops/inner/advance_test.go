@@ -223,7 +223,7 @@ func TestAdvanceKilled(t *testing.T) {
 	case os.Getenv("AIRLOCK_TEST_LONG") != "":
 		stride = 1
 	case testing.Short():
-		stride = 7
+		stride = 12
 	}
 	for n := 0; ; n += stride {
 		p := newPulled(t)
@@ -319,8 +319,11 @@ func TestFinishKeepsWork(t *testing.T) {
 // TestAdvanceBeside moves main while another process commits.
 func TestAdvanceBeside(t *testing.T) {
 	t.Parallel()
-	won := 0
-	for n := range 30 {
+	won, rounds := 0, 30
+	if testing.Short() {
+		rounds = 10
+	}
+	for n := range rounds {
 		p := newPulled(t)
 		done := make(chan error)
 		go func() {
@@ -346,7 +349,7 @@ func TestAdvanceBeside(t *testing.T) {
 			won++
 		}
 	}
-	t.Logf("%d of 30 moved", won)
+	t.Logf("%d of %d moved", won, rounds)
 }
 
 // TestAdvanceLocksLate checks that a move that ends with an obstacle never locks the index, so that the agent's git works beside it.

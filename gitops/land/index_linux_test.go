@@ -101,12 +101,15 @@ func TestDamagedIndex(t *testing.T) {
 	t.Parallel()
 	w := &world{gitopstest.New(t)}
 	w.CommitAll(gitopstest.Files{"a": "1\n", "b/c": "1\n", "b/d": "2\n"})
-	name, changes := filepath.Join(t.TempDir(), "index"), []gitops.Change{{Path: "a"}, {Path: "b/d"}}
+	name, changes, cases := filepath.Join(t.TempDir(), "index"), []gitops.Change{{Path: "a"}, {Path: "b/d"}}, 1000
+	if testing.Short() {
+		cases = 200
+	}
 	for _, version := range []string{"2", "4"} {
 		w.Run("update-index", "--index-version", version)
 		whole, err := os.ReadFile(filepath.Join(w.GitDir, "index"))
 		gitopstest.Check(t, err)
-		for i := range 1000 {
+		for i := range cases {
 			damaged := bytes.Clone(whole)
 			random := rand.New(rand.NewSource(int64(i)))
 			for range 1 + random.Intn(3) {
