@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -132,7 +133,7 @@ func executeOne(i int) []truth {
 	attr := &syscall.ProcAttr{Files: []uintptr{0, 2, 2}}
 	pid, err := syscall.ForkExec(t.Path, t.Argv, attr)
 	if err != nil {
-		if err == unix.ENOEXEC && t.Path == "./p32" {
+		if errors.Is(err, unix.ENOEXEC) && t.Path == "./p32" {
 			t.Exit = failed // the kernel has only calls of 64 bits
 		}
 		return []truth{t} // the call has replaced its process
