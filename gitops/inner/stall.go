@@ -52,9 +52,8 @@ func (w Workspace) watchStall(ctx context.Context, out *watchedWriter, cancel co
 			before, idle = now, 0
 			continue
 		}
-		if name := w.noFile(ctx); name != "" {
-			cancel(&Invalid{Stalled: true, For: name, Reason: fmt.Sprintf(
-				"git waits in the workspace for %s, which is not a file but a FIFO, a socket or a device; remove it", gitops.Text(name))})
+		if waits := w.Waits(ctx); waits != nil {
+			cancel(waits)
 			return
 		}
 		if idle++; idle == stallTicks {
@@ -96,6 +95,16 @@ func (w Workspace) activity(ctx context.Context, out *watchedWriter) string {
 		fmt.Fprintln(&done, out.written.Load())
 	}
 	return done.String()
+}
+
+// Waits returns the reason why git in the workspace does not end, if that may be a path which is no file. It is nil otherwise, and if that is unknown.
+func (w Workspace) Waits(ctx context.Context) *Invalid {
+	name := w.noFile(ctx)
+	if name == "" {
+		return nil
+	}
+	return &Invalid{Stalled: true, For: name, Reason: fmt.Sprintf(
+		"git waits in the workspace for %s, which is not a file but a FIFO, a socket or a device; remove it", gitops.Text(name))}
 }
 
 // noFile returns a path where git reads files and that is neither a regular file nor a link to one. It is empty if

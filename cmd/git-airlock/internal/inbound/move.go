@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/incoming"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
@@ -25,12 +26,16 @@ const (
 // brokenOff is the error of a sync whose git in the workspace was ended. The agent decides how long that git takes.
 type brokenOff struct {
 	cause error
-	limit time.Duration // of that git
-	open  bool          // files have changed already, so that the sync must be finished
+	limit time.Duration  // of that git
+	waits *inner.Invalid // for what git seems to have waited, or nil
+	open  bool           // files have changed already, so that the sync must be finished
 }
 
 func (e *brokenOff) Error() string {
-	if errors.Is(e.cause, context.DeadlineExceeded) {
+	switch {
+	case e.waits != nil:
+		return e.waits.Reason
+	case errors.Is(e.cause, context.DeadlineExceeded):
 		return fmt.Sprintf("git in the workspace did not end within %s", e.limit)
 	}
 	return e.cause.Error()
@@ -58,13 +63,13 @@ func moveMain(ctx context.Context, w inner.Workspace, dir string, made incoming.
 		err = errors.Join(w.Unpack(bounded, pack), pack.Close())
 	}
 	if err != nil {
-		return errors.Join(endOf(ctx, bounded, err, limit), incoming.Close(dir, false))
+		return errors.Join(endOf(ctx, bounded, w, err, limit), incoming.Close(dir, false))
 	}
 	err = w.Advance(bounded, made.From, made.To)
 	if _, refused := errors.AsType[*inner.Refused](err); err == nil || refused {
 		return errors.Join(err, incoming.Close(dir, err == nil))
 	}
-	if err = endOf(ctx, bounded, err, limit); bounded.Err() == nil {
+	if err = endOf(ctx, bounded, w, err, limit); bounded.Err() == nil {
 		return err
 	}
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
@@ -87,12 +92,12 @@ func lasting(ctx context.Context, limit time.Duration) (context.Context, func())
 }
 
 // endOf returns a [brokenOff] instead of the error of git if bounded, which depends on ctx, has ended.
-func endOf(ctx, bounded context.Context, err error, limit time.Duration) error {
+func endOf(ctx, bounded context.Context, w inner.Workspace, err error, limit time.Duration) error {
 	switch {
 	case ctx.Err() != nil:
 		return &brokenOff{cause: context.Cause(ctx), limit: limit}
 	case bounded.Err() != nil:
-		return &brokenOff{cause: bounded.Err(), limit: limit}
+		return &brokenOff{cause: bounded.Err(), limit: limit, waits: w.Waits(ctx)}
 	}
 	return err
 }
@@ -101,7 +106,7 @@ func finishWithin(ctx context.Context, w inner.Workspace, dir string, limit time
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	_, err := finish(bounded, w, dir)
-	err = endOf(ctx, bounded, err, limit)
+	err = endOf(ctx, bounded, w, err, limit)
 	if broken, ok := errors.AsType[*brokenOff](err); ok {
 		broken.open = true
 	}
@@ -135,6 +140,8 @@ func (q Request) interrupted(e *brokenOff) error {
 	}
 	next := []string{"git airlock sync"}
 	switch {
+	case e.waits != nil:
+		next = append(hold.InnerInvalid(e.waits).Next, next...)
 	case errors.Is(e, context.DeadlineExceeded):
 		next = append([]string{"git airlock visit -- git config --get-regexp '^filter[.]'  # a filter that does not end?"}, next...)
 	case !errors.Is(e, airlock.ErrWanted): // the user's signal
