@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -207,6 +209,27 @@ func TestEarlierCommitKeepsItsID(t *testing.T) {
 		t.Errorf("%s has landed, want %s", w.tip(), one)
 	}
 	w.git("fsck", "--strict", "--no-dangling")
+	w.nothingLeft()
+}
+
+// TestPendingKeepsItsIDBesideOthers lets another git hold the lock of the notes in two cycles, as another airlock does that lands. A pending commit
+// keeps its id and its note.
+func TestPendingKeepsItsIDBesideOthers(t *testing.T) {
+	t.Parallel()
+	w := newReviewed(t)
+	pending, lock := w.ref(w.record.Ref("pending")), filepath.Join(w.CommonDir, promote.NotesRef+".lock")
+	w.commits("three", "three", "3\n")
+	check(t, os.WriteFile(lock, nil, 0o600))
+	for range 2 {
+		time.Sleep(time.Second + time.Millisecond) // a commit that is built again now has another date
+		if o, err := w.engine.Cycle(t.Context(), promote.Options{}); w.ref(w.record.Ref("pending")) != pending {
+			t.Fatalf("another commit is pending without the lock of the notes: %+v, %v", o, err)
+		}
+	}
+	check(t, os.Remove(lock))
+	if o := w.cycle(); o.Pending != 3 || w.git("rev-parse", w.record.Ref("pending")+"~1") != string(pending) || len(w.notes()) != 3 {
+		t.Errorf("%+v, %d notes: %s is not pending any more, or another commit has a note", o, len(w.notes()), pending)
+	}
 	w.nothingLeft()
 }
 

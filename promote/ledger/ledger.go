@@ -61,9 +61,8 @@ func Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) 
 		return nil, &RefError{Ref: "refs/airlock/" + filepath.Base(dir) + "/promoted", At: promoted, Last: last}
 	}
 	l.Landed, l.Tail = entries[:landed:landed], entries[landed:]
-	if len(l.Tail) == 0 || l.Tail[len(l.Tail)-1].Outer != pending {
-		l.Tail = nil
-	}
+	// Those after the last pending one were built, but another git has kept the refs from moving.
+	l.Tail = l.Tail[:1+slices.IndexFunc(l.Tail, func(p Pair) bool { return p.Outer == pending })]
 	l.stored = len(l.Landed) + len(l.Tail)
 	l.whole = whole && l.stored == len(entries)
 	l.index(l.Landed)
