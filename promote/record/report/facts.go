@@ -29,7 +29,7 @@ func (m *material) facts() (facts []Fact) {
 		add("Weaker than asked", "%s", strings.Join(m.Weaker, "; "))
 	}
 	if len(m.Policy) > 0 {
-		add("Rules of the gate", "%s (git help airlock-policy)", m.rules())
+		add("Rules of the gate", "%s (git airlock help policy)", m.rules())
 	}
 	add("Variables passed", "%s", orNone(strings.Join(m.Environment, ", ")))
 	if len(m.samples) > 0 {

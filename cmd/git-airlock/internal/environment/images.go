@@ -106,7 +106,7 @@ func (e distrustError) Unwrap() error { return e.error }
 
 // Next returns the commands to type.
 func (e distrustError) Next() []string {
-	next := []string{"git help airlock-recipe  # see Networks that read TLS: a base image with the authority of your network"}
+	next := []string{"git airlock help recipe  # see Networks that read TLS: a base image with the authority of your network"}
 	if left, ok := errors.AsType[*image.LeftError](e.error); ok {
 		next = append(next, left.Next()...)
 	}

@@ -27,7 +27,7 @@ func TestDistrustIsExplainedFirst(t *testing.T) {
 			t.Fatal("no commands")
 		}
 		next := own.Next()
-		if len(next) != x.want || !strings.HasPrefix(next[0], "git help airlock-recipe") || x.want > 1 && !strings.Contains(next[1], "image prune") {
+		if len(next) != x.want || !strings.HasPrefix(next[0], "git airlock help recipe") || x.want > 1 && !strings.Contains(next[1], "image prune") {
 			t.Errorf("%v: %q", x.err, next)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 func Profiles(settings []gitops.Setting) ([]agents.Profile, error) {
 	all, err := agents.WithOwn(agents.Known(), settings)
 	if err != nil {
-		return nil, environment.Advise(ui.Usagef("%s", err), "git help airlock-agents")
+		return nil, environment.Advise(ui.Usagef("%s", err), "git airlock help agents")
 	}
 	return all, nil
 }
@@ -60,7 +60,7 @@ func Agent(c *cli.Context, s *session.Session, name string) (*session.Agent, err
 	if err != nil {
 		hints := []string{"git airlock agents"}
 		if agents.CanBeOwn(name, ui.Variable("PATH")) {
-			hints = append(hints, "git config airlock.agent."+name+".command "+name+"  # makes it an agent: git help airlock-agents")
+			hints = append(hints, "git config airlock.agent."+name+".command "+name+"  # makes it an agent: git airlock help agents")
 		}
 		return nil, environment.Advise(ui.Usagef("%s: %s; a command for the prison goes after \"--\"", c.Command.Name, err), hints...)
 	}
