@@ -77,12 +77,12 @@ func Spent(err error) bool {
 // Git runs git in one folder with one environment.
 type Git struct {
 	Dir    string
-	base   func() []string // returns the environment at the time when a command starts
-	env    []string        // variables added to it
-	config []string        // "-c key=value" pairs given to every command
-	users  bool            // the user's configuration is read
-	memory int64           // bytes that a command may allocate; 0: no limit
-	meter  *busy.Meter     // processor time that a command may use; nil: no limit
+	base   func() []string   // returns the environment at the time when a command starts
+	env    []string          // variables added to it
+	config []string          // "-c key=value" pairs given to every command
+	hooks  *confighook.Hooks // nil if the user's configuration is not read
+	memory int64             // bytes that a command may allocate; 0: no limit
+	meter  *busy.Meter       // processor time that a command may use; nil: no limit
 	Dry    bool
 }
 
@@ -122,10 +122,10 @@ var alwaysConfig = append([]string{
 	"advice.graftFileDeprecated=false",
 }, slices.Concat(readLogs, confighook.Off)...)
 
-// hooksByName reports whether git runs hooks of the configuration in spite of alwaysConfig.
-var hooksByName = sync.OnceValue(func() bool {
-	version, err := Version(context.Background())
-	return err == nil && confighook.ByName(version)
+// version is that of the git on PATH, or empty if it cannot be run.
+var version = sync.OnceValue(func() string {
+	text, _ := Version(context.Background())
+	return text
 })
 
 // FixedEnv applies to every command. Replacement refs and lazy fetches could make an object appear with other content, and optional locks would
@@ -175,7 +175,7 @@ func userEnvironment() []string {
 
 // newUserGit returns a Git for dir with the user's own configuration.
 func newUserGit(dir string) *Git {
-	return &Git{Dir: dir, base: userEnvironment, config: alwaysConfig, users: true}
+	return &Git{Dir: dir, base: userEnvironment, config: alwaysConfig, hooks: new(confighook.Hooks)}
 }
 
 // NewClosed returns a Git for dir that reads only the repository's own configuration, which the host wrote. The
@@ -287,11 +287,17 @@ func (g *Git) Change(ctx context.Context, c Call) error {
 
 // withoutHooks returns a variable that switches off the hooks of the user's configuration if alwaysConfig does not.
 func (g *Git) withoutHooks(ctx context.Context) []string {
-	if !g.users || !hooksByName() {
+	if g.hooks == nil {
 		return nil
 	}
-	records, _ := g.listConfig(ctx) // if it cannot be read, the command ends, too
-	return []string{configParameters + "=" + confighook.Parameters(os.Getenv(configParameters), records)}
+	list := func() []string {
+		records, _ := g.listConfig(ctx) // if it cannot be read, the command ends, too
+		return records
+	}
+	if !g.hooks.ByName(version, list) {
+		return nil
+	}
+	return []string{configParameters + "=" + confighook.Parameters(os.Getenv(configParameters), list())}
 }
 
 func (g *Git) run(ctx context.Context, c Call) (err error) {

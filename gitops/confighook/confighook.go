@@ -3,15 +3,20 @@
 package confighook
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
 
-// Off switches off all hooks of each event that one of our commands can cause. Git obeys these settings since 2.55.
-var Off = settings("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit",
-	"pre-merge-commit", "post-merge", "pre-rebase", "post-rewrite", "post-checkout", "pre-push", "pre-auto-gc", "post-index-change", "reference-transaction")
+// events are those that one of our commands can cause.
+var events = []string{"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit",
+	"pre-merge-commit", "post-merge", "pre-rebase", "post-rewrite", "post-checkout", "pre-push", "pre-auto-gc", "post-index-change", "reference-transaction"}
 
-func settings(events ...string) (all []string) {
+// Off switches off all hooks of each of these events. Git obeys these settings since 2.55, see [ByName].
+var Off = settings()
+
+func settings() (all []string) {
 	for _, event := range events {
 		all = append(all, "hook."+event+".enabled=false")
 	}
@@ -28,8 +33,37 @@ func OffParameters() string {
 	return strings.Join(all, " ")
 }
 
-// ByName reports whether a version of git has hooks in the configuration, but switches them off only one by one.
-func ByName(version string) bool { return strings.HasPrefix(version, "2.54.") }
+// Hooks are those of one configuration.
+type Hooks struct {
+	read   sync.Once
+	byName bool
+}
+
+// ByName is the function of that name. The first call reads, and its result stays.
+func (h *Hooks) ByName(version func() string, list func() []string) bool {
+	h.read.Do(func() { h.byName = ByName(version(), list) })
+	return h.byName
+}
+
+// ByName reports whether a version of git switches the hooks of a configuration off only one by one. That is 2.54, and each later version if
+// the configuration has a hook with the name of an event: the setting then concerns this hook instead of the event (hook.c). list returns the
+// configuration as "git config --list -z" prints it.
+func ByName(version string, list func() []string) bool {
+	var major, minor int
+	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)
+	switch {
+	case err != nil, major < 2, major == 2 && minor < 54:
+		return false
+	case major == 2 && minor == 54:
+		return true
+	}
+	return slices.ContainsFunc(list(), func(record string) bool {
+		key, _, _ := strings.Cut(record, "\n")
+		name, hook := strings.CutPrefix(key, "hook.")
+		dot := strings.LastIndexByte(name, '.')
+		return hook && dot > 0 && slices.Contains(events, name[:dot]) && slices.Contains([]string{"command", "parallel"}, name[dot+1:])
+	})
+}
 
 // Parameters returns a value of GIT_CONFIG_PARAMETERS that switches off each hook by its name. before is the value so far. records is the
 // configuration as "git config --list -z" prints it. The form of the value is that of git's quote.c, which a name with "=" needs.

@@ -55,9 +55,20 @@ func TestParameters(t *testing.T) {
 
 func TestByName(t *testing.T) {
 	t.Parallel()
-	for version, want := range map[string]bool{"2.53.1": false, "2.54.0": true, "2.54.3.windows.1": true, "2.55.0": false, "2.5.4": false, "": false} {
-		if confighook.ByName(version) != want {
+	list := func() []string {
+		return []string{"hook.own.command\nx", "hook.pre-commit.enabled\nfalse", "hook.jobs\n2"}
+	}
+	for version, want := range map[string]bool{"2.53.1": false, "2.54.0": true, "2.54.3.windows.1": true, "2.55.0": false, "3.0.0": false, "2.5.4": false, "": false} {
+		if confighook.ByName(version, list) != want {
 			t.Errorf("%q", version)
+		}
+	}
+	for _, key := range []string{"hook.reference-transaction.command", "hook.post-index-change.parallel"} {
+		shadows := func() []string { return append(list(), key+"\ntrue") }
+		for version, want := range map[string]bool{"2.53.1": false, "2.54.0": true, "2.55.0": true, "2.55.1.windows.1": true, "3.0.0": true} {
+			if confighook.ByName(version, shadows) != want {
+				t.Errorf("%q with %s", version, key)
+			}
 		}
 	}
 }
