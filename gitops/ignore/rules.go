@@ -20,6 +20,7 @@ import (
 	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
 // Rules reads which paths the user's ignore rules cover according to git. One git process serves all requests. The
@@ -48,11 +49,9 @@ func RulesOf(r *gitops.Repository, dir string) *Rules { return &Rules{r: r, dir:
 func (i *Rules) Files(config gitops.Config) []string {
 	files := []string{filepath.Join(i.r.Top, ".gitignore"), filepath.Join(i.r.CommonDir, "info", "exclude")}
 	home, _ := os.UserHomeDir()
-	switch own := config.String("core.excludesFile", ""); {
+	switch own := hostenv.Pathname(config.String("core.excludesFile", "")); {
 	case own == "":
 		files = append(files, filepath.Join(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "git", "ignore"))
-	case strings.HasPrefix(own, "~/"):
-		files = append(files, filepath.Join(home, own[2:]))
 	case filepath.IsAbs(own):
 		files = append(files, own)
 	default:
@@ -245,8 +244,8 @@ func (i *Rules) start(ctx context.Context) error {
 	i.lent, i.seen = map[string]bool{}, map[string]string{}
 	g := i.r.With("GIT_DIR="+i.r.GitDir, "GIT_WORK_TREE="+i.tree, "GIT_INDEX_FILE="+filepath.Join(i.tree, ".git", "none"), "GIT_FLUSH=1",
 		"GIT_LITERAL_PATHSPECS=0") // git check-ignore knows none; what begins with "./" has no magic
-	if own := config.String("core.excludesFile", ""); own != "" && !filepath.IsAbs(own) && own[0] != '~' {
-		g = g.Configured("core.excludesFile=" + filepath.Join(i.r.Top, own))
+	if own := config.String("core.excludesFile", ""); own != "" {
+		g = g.Configured("core.excludesFile=" + hostenv.AtTop(own, i.r.Top))
 	}
 	g.Dir = i.tree
 	stdin, in := io.Pipe()

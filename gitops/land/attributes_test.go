@@ -22,6 +22,8 @@ func TestLandObeysTheAttributesFile(t *testing.T) {
 		"with a dot":      func(*world) string { return "./.git/attributes" },
 		"with odd bytes":  func(*world) string { return ".git/a=b \"c" },
 		"absent":          func(*world) string { return "none" },
+		"optional":        func(*world) string { return ":(optional).git/attributes" }, // since git 2.52
+		"optional absent": func(*world) string { return ":(optional)none" },
 		"empty":           func(*world) string { return "" },
 		"global settings": func(*world) string { return ".git/attributes" },
 	} {

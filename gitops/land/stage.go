@@ -16,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/durable"
 	"github.com/git-airlock/git-airlock/gitops/far"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -270,8 +271,8 @@ func filtersAtTop(r *gitops.Repository, config gitops.Config, lfs bool) []string
 	var pairs []string
 	for _, key := range config.Keys() {
 		switch value := config[key]; {
-		case key == "core.attributesfile" && value != "" && !strings.ContainsRune("/~%:", rune(value[0])):
-			pairs = append(pairs, key+"="+r.Top+"/"+value)
+		case key == "core.attributesfile":
+			pairs = append(pairs, key+"="+hostenv.AtTop(value, r.Top))
 		// disabled, or not possible with -c
 		case !strings.HasPrefix(key, "filter.") || value == "" || strings.Contains(key, "="):
 		case strings.HasSuffix(key, ".smudge"), strings.HasSuffix(key, ".clean"):

@@ -110,18 +110,26 @@ func (s *setup) make() {
 	s.trait("a hook that is a link", 3, func() { s.linked("dot/hook", filepath.Join(s.top, ".git/hooks/post-commit"), "#!/bin/sh\nexit 0\n") })
 	s.trait("a folder of hooks", 4, func() {
 		s.file(filepath.Join(s.top, ".husky/pre-commit"), "#!/bin/sh\nexit 0\n")
-		s.git("config", "core.hooksPath", ".husky")
+		s.git("config", "core.hooksPath", s.optional(".husky"))
 	})
 	s.trait("linked attributes", 4, func() { s.linked("dot/attributes", filepath.Join(s.top, ".git/info/attributes"), "*.q text\n") })
 	s.trait("attributes file", 4, func() {
 		s.linked("dot/more", filepath.Join(s.dir, "attributes"), "*.z text\n")
-		s.git("config", "core.attributesFile", filepath.Join(s.dir, "attributes"))
+		s.git("config", "core.attributesFile", s.optional(filepath.Join(s.dir, "attributes")))
 	})
 	s.trait("excludes file", 4, func() {
 		s.linked("dot/ignore", filepath.Join(s.dir, "ignore"), "*.o\n")
-		s.git("config", "core.excludesFile", filepath.Join(s.dir, "ignore"))
+		s.git("config", "core.excludesFile", s.optional(filepath.Join(s.dir, "ignore")))
 	})
 	s.filter()
+}
+
+// optional marks every second path as one that may be missing, if git knows such paths.
+func (s *setup) optional(path string) string {
+	if s.random.IntN(2) == 0 && gitops.Since(s.Context(), 52) {
+		return ":(optional)" + path
+	}
+	return path
 }
 
 // filter gives the user a filter, in one of many ways to call it.

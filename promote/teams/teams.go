@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote/policy"
-	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
 )
 
 // PolicyFileKey is the setting that names a user's own policy file, in the format of a team's.
@@ -42,7 +42,7 @@ func (e *PolicyError) Unwrap() error { return e.err }
 func (t *Teams) Apply(ctx context.Context, config gitops.Config, s policy.Settings) (policy.Settings, []gitops.OID, error) {
 	var used []gitops.OID
 	name := config.String(PolicyFileKey, "") // may begin with "~/", as in git's settings
-	t.File = hostgit.FromHome(name)
+	t.File = hostenv.FromHome(name)
 	if name != "" {
 		next := []string{"git config --show-origin " + PolicyFileKey}
 		content, err := readPolicyFile(t.File)

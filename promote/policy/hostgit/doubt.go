@@ -60,7 +60,7 @@ func (p *Programs) doubt(key, line string) {
 		case hostenv.IsInterpreter(word):
 			interpreted = true
 			d.modules = d.modules || strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pypy")
-		case filepath.IsAbs(FromHome(word)) && !expands: // Programs.add finds the file itself
+		case filepath.IsAbs(hostenv.FromHome(word)) && !expands: // Programs.add finds the file itself
 		case n > 0 && c.Words[n-1] == "cd":
 			folder = path.Join(folder, word)
 		case strings.Contains(word, "/"), interpreted, n > 0 && c.Words[n-1] == ".":

@@ -67,7 +67,7 @@ func (p *Programs) host(h Files) {
 		}
 		switch {
 		case s.Key == "core.hookspath" && s.Value != "":
-			p.hooks(p.absolute(FromHome(s.Value)))
+			p.hooks(p.absolute(hostenv.Pathname(s.Value)))
 		case s.Key == "include.path", strings.HasPrefix(s.Key, "includeif.") && strings.HasSuffix(s.Key, ".path"):
 			p.include(s.Key, s.Value, file, seen)
 		}
@@ -79,7 +79,7 @@ func (p *Programs) readAttributes(c gitops.Config, h Files) {
 	if p.top == "" {
 		return
 	}
-	users := FromHome(c.String("core.attributesfile", "~/.config/git/attributes"))
+	users := hostenv.Pathname(c.String("core.attributesfile", "~/.config/git/attributes"))
 	if xdg := os.Getenv("XDG_CONFIG_HOME"); xdg != "" && c.String("core.attributesfile", "") == "" {
 		users = filepath.Join(xdg, "git/attributes")
 	}
@@ -124,7 +124,7 @@ var includedPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustComp
 // include adds an included file, whether or not its condition holds today, and the files that it includes. A relative
 // path starts at the folder of the including file.
 func (p *Programs) include(key, value, from string, seen map[string]bool) {
-	name := FromHome(value)
+	name := hostenv.FromHome(value)
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(filepath.Dir(from), name)
 		if resolved, err := filepath.EvalSymlinks(from); err == nil { // git takes the name as written, but the user may mean the resolved one

@@ -5,7 +5,6 @@ package hostgit
 
 import (
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -196,19 +195,11 @@ func configuredPath(key, value string) string {
 	if strings.HasPrefix(key, "include") && !filepath.IsAbs(value) {
 		return path.Join(".git", value)
 	}
+	value = hostenv.Pathname(value)
 	if key == "core.hookspath" {
 		return strings.TrimSuffix(strings.TrimSuffix(value, "/"), "/_")
 	}
 	return value
-}
-
-// FromHome replaces a tilde by the home, as git and shells do.
-func FromHome(name string) string {
-	rest, tilde := strings.CutPrefix(name, "~/")
-	if home, err := os.UserHomeDir(); tilde && err == nil {
-		return filepath.Join(home, rest)
-	}
-	return name
 }
 
 // absolute returns the absolute path of a file that is named from the top of the work tree.
@@ -251,7 +242,7 @@ func (p *Programs) add(key, name string, folder bool) {
 	if p.top == "" || name == "" || strings.HasPrefix(name, "-") {
 		return
 	}
-	steps := p.walk.Steps(p.absolute(FromHome(name)))
+	steps := p.walk.Steps(p.absolute(hostenv.FromHome(name)))
 	inside := p.tree.Inside(steps)
 	for n, w := range inside {
 		last := n == len(inside)-1 && w.Path == steps[len(steps)-1].Path

@@ -20,10 +20,12 @@ func TestProgramsBelowTheHome(t *testing.T) {
 	gitopstest.Check(t, os.Symlink("disk", home))
 	t.Setenv("HOME", home)
 	for value, want := range map[string]string{
-		"~/app/tools/hooks":        "tools/hooks",
-		home + "/app/tools/hooks":  "tools/hooks",
-		"~/other/hooks":            "",
-		filepath.Join(dir, "disk"): "",
+		"~/app/tools/hooks":            "tools/hooks",
+		":(optional)~/app/tools/hooks": "tools/hooks",
+		":(optional)tools/hooks":       "tools/hooks",
+		home + "/app/tools/hooks":      "tools/hooks",
+		"~/other/hooks":                "",
+		filepath.Join(dir, "disk"):     "",
 	} {
 		p := readPrograms(gitops.Config{"core.hookspath": value}, filepath.Join(dir, "disk", "app"))
 		if got := pathsOf(p); got != want {
