@@ -104,11 +104,9 @@ func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
 	}
 	var p planned
 	var links []quarantine.Link
+	f.before = f.before.OnMain() // as the next cycle does
 	tip, err := e.seen(ctx, f)
 	if err == nil {
-		if main := f.before.Main; main != "" { // the next cycle is one of main
-			tip, f.before.From, f.before.Main = main, "", ""
-		}
 		p, err = e.plan(ctx, f, f.takenBefore(tip), map[gitops.OID]bool{})
 	}
 	if err == nil {

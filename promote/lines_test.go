@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/incoming"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 // from promotes an inner branch in the place of main.
@@ -182,6 +183,21 @@ func TestLinesUndone(t *testing.T) {
 	check(t, err)
 	w.commits("m3", "m3", "m3\n")
 	w.lands("m1 a1 m2 m3")
+}
+
+// TestLinesAndVerdicts approves a commit of main after another branch has landed. It lands at once.
+func TestLinesAndVerdicts(t *testing.T) {
+	t.Parallel()
+	w := newWithBranches(t)
+	w.git("config", "airlock.review", "land")
+	w.commits("m2", "m2", "m2\n")
+	w.cycle()
+	w.from("a")
+	w.verdict(review.Approve, "", "m2")
+	if o, err := w.engine.Drain(t.Context(), promote.Options{Known: true}); err != nil || o.Landed != 1 || o.Pending > 0 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	w.wantFiles("a1 base m1 m2")
 }
 
 // linesModel is a world in which each commit of the agent adds a file of its own name. The model has the names that the branch must have.

@@ -33,6 +33,7 @@ func (f facts) takenBefore(tip gitops.OID) taken {
 // stay.
 func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 	if f.options.Known {
+		f.before = f.before.OnMain()
 		return f.takenBefore(f.before.Inner), nil
 	}
 	before := taken{tip: f.ledger.Newest()}

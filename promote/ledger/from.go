@@ -31,6 +31,14 @@ func (l *Ledger) OffMain() []Pair {
 	return slices.DeleteFunc(slices.Clone(l.Landed), func(p Pair) bool { return !p.OffMain() })
 }
 
+// OnMain returns the outcome as a cycle of main starts from it that does not read the workspace: its tip is the one that the last cycle has seen.
+func (o Outcome) OnMain() Outcome {
+	if o.Main != "" {
+		o.Inner, o.From, o.Main = o.Main, "", ""
+	}
+	return o
+}
+
 // HasLines reports whether a commit has landed from another line than main.
 func (l *Ledger) HasLines() bool { return l.lines }
 
