@@ -200,6 +200,40 @@ func TestLinesAndVerdicts(t *testing.T) {
 	w.wantFiles("a1 base m1 m2")
 }
 
+// TestLinesForeseen compares dry runs with what lands. What waits or is left out on main is not of the other branch, and the other way around.
+func TestLinesForeseen(t *testing.T) {
+	t.Parallel()
+	w := newWithBranches(t)
+	foresees := func(from string, want int, holds ...ledger.Reason) {
+		t.Helper()
+		s, err := w.engine.Foresee(t.Context(), promote.Options{Land: true, From: from})
+		check(t, err)
+		var got []ledger.Reason
+		for _, h := range s.Holds {
+			got = append(got, h.Reason)
+		}
+		if s.Pending != want || !slices.Equal(got, holds) {
+			t.Errorf("%q: %d commits, holds %q; want %d, %q", from, s.Pending, got, want, holds)
+		}
+	}
+	w.git("config", "airlock.review", "land")
+	w.commits("m2", "m2", "m2\n")
+	w.cycle()
+	_, err := w.leaveOut(w.innerOf("m2"))
+	check(t, err)
+	w.mine("base", "mine\n")
+	w.commits("m3", "base", "m3\n")
+	w.cycle()
+	foresees("", 1, ledger.Conflict)
+	foresees("a", 1)
+	if o := w.from("a"); o.Landed != 1 || len(o.Holds) > 0 {
+		t.Errorf("%+v", o)
+	}
+	foresees("a", 0)
+	foresees("", 1)
+	foresees("main", 1)
+}
+
 // linesModel is a world in which each commit of the agent adds a file of its own name. The model has the names that the branch must have.
 type linesModel struct {
 	*world

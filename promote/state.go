@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote/disk"
+	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/hold"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/words"
@@ -32,6 +33,7 @@ type State struct {
 	Flagged      []ledger.Flagged // landed commits with findings
 	Rebased      []ledger.Rebased // see [ledger.Outcome]
 	Failure      string           // why the last cycle failed, escaped; empty if it worked
+	other        bool             // the last cycle promoted another line
 }
 
 // State reads the state and changes nothing. If the workspace cannot be read, it returns the outer part of the state
@@ -62,7 +64,9 @@ func (e *Engine) Foresee(ctx context.Context, options Options) (State, error) {
 	if err == nil && options.UpTo != "" {
 		err = e.checkUpTo(ctx, options, s.InnerTip)
 	}
-	holds := slices.DeleteFunc(s.Holds, func(h ledger.Hold) bool { return h.Reason.Position() || options.Land && h.Reason == ledger.Review })
+	holds := slices.DeleteFunc(s.Holds, func(h ledger.Hold) bool {
+		return h.Reason.Position() || options.Land && h.Reason == ledger.Review || s.other && h.Reason.OfCommits()
+	})
 	if s.Pending > 0 && disk.Full(e.Dir()) && !holdsFor(holds, ledger.DiskFull) {
 		holds = append(holds, e.diskFull(nil))
 	}
@@ -128,10 +132,10 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 	if err != nil {
 		return s, err
 	}
-	if s, err = insideMain(ctx, f, exporter, s); err != nil {
-		return s, err
-	}
 	decided, err := ledger.ReadDecisions(e.Dir())
+	if err == nil {
+		s, err = e.toPromote(ctx, f, exporter, decided, s)
+	}
 	if err != nil {
 		return s, err
 	}
@@ -167,12 +171,14 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 // Elsewhere reports whether the agent's HEAD is not on main, if OtherRefs has an entry.
 func (s State) Elsewhere() bool { return s.Head != inner.Main }
 
-// insideMain counts the commits of main that have not landed.
-func insideMain(ctx context.Context, f facts, exporter Exporter, s State) (_ State, err error) {
-	if s.InnerTip, err = f.options.tip(ctx, exporter); err != nil || s.InnerTip == "" {
+// toPromote counts the commits that a promotion would land or hold.
+func (e *Engine) toPromote(ctx context.Context, f facts, exporter Exporter, decided ledger.Decisions, s State) (_ State, err error) {
+	var main gitops.OID
+	if s.InnerTip, main, err = e.wanted(ctx, f.options); err != nil || s.InnerTip == "" {
 		return s, err
 	}
-	if s.InnerTip == f.before.Inner {
+	s.other = history.SourceOf(f.options.From, s.InnerTip, main).From != f.before.From
+	if s.InnerTip == f.before.Inner && !s.other {
 		s.Pending = f.before.Waits // counting commits alone would not show which of them still land
 		return s, nil
 	}
@@ -182,6 +188,9 @@ func insideMain(ctx context.Context, f facts, exporter Exporter, s State) (_ Sta
 		return s, err
 	}
 	pending, err := exporter.Count(ctx, string(s.InnerTip), append(gitops.Names(tips), f.ledger.NewestOf(line)...)...)
+	if s.other {
+		f.before.Dropped = f.ledger.DroppedOf(line, decided)
+	}
 	s.Pending = max(0, pending-f.before.Dropped)
 	return s, err
 }

@@ -162,18 +162,12 @@ func (e *Engine) wanted(ctx context.Context, options Options) (tip, main gitops.
 	if err != nil {
 		return "", "", err
 	}
-	if tip, err = options.tip(ctx, exporter); err == nil && options.From != "" {
+	if options.From == "" {
+		tip, err = exporter.Main(ctx)
+	} else if tip, err = exporter.Resolve(ctx, options.From); err == nil {
 		main, err = exporter.Main(ctx)
 	}
 	return tip, main, err
-}
-
-// tip returns the inner commit to promote.
-func (o Options) tip(ctx context.Context, exporter Exporter) (gitops.OID, error) {
-	if o.From != "" {
-		return exporter.Resolve(ctx, o.From)
-	}
-	return exporter.Main(ctx)
 }
 
 // branch returns the user's branch, as the facts have it. If the user has renamed it, what they land by hand is on the renamed one.

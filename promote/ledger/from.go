@@ -39,6 +39,19 @@ func (o Outcome) OnMain() Outcome {
 	return o
 }
 
+// DroppedOf counts the new commits of a first-parent history, oldest commit first, that the user leaves out.
+func (l *Ledger) DroppedOf(line []gitops.OID, d Decisions) (n int) {
+	for _, inner := range slices.Backward(line) {
+		if l.Has(inner) {
+			break
+		}
+		if d.DropOf(inner) != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // HasLines reports whether a commit has landed from another line than main.
 func (l *Ledger) HasLines() bool { return l.lines }
 

@@ -49,6 +49,11 @@ func (r Reason) Position() bool {
 	return slices.Index(Reasons, r) <= slices.Index(Reasons, DetachedHead)
 }
 
+// OfCommits reports whether the reason lies in the commits that wait. Such a hold says nothing about the commits of another line.
+func (r Reason) OfCommits() bool {
+	return slices.Contains([]Reason{Collision, Conflict, InnerInvalid, InnerMain, Policy, Check, Review}, r)
+}
+
 // SortHolds returns the holds in the order of [Reasons]. A reason that is also in before keeps its Since; the others
 // get now. The result and its lists are never nil.
 func SortHolds(holds, before []Hold, now time.Time) []Hold {
