@@ -10,8 +10,9 @@
 //
 // If the user has promoted other inner branches than main, each of these lines counts for itself: its new commits count from F, and supersede the landed
 // commits of the same line that its tip does not reach any more. What other lines have landed stays, also if it is the same change in another
-// commit, such as a squash: see [Plan.KeepShared]. A change leaves the branch once no line has it. A merge of two lines does not bring again what the
-// branch has of both. Main is one of the lines then.
+// commit, such as a squash: see [Plan.KeepShared]. What main has landed leaves the branch once main drops it, also if another line is built on it: an
+// amended commit of main would conflict with its former one otherwise. A merge of two lines does not bring again what the branch has of both. Main is
+// one of the lines then.
 //
 // # Partial landing
 //
