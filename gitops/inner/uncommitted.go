@@ -96,7 +96,7 @@ func (w Workspace) Uncommitted(ctx context.Context, except ...Place) (int, error
 	if err != nil {
 		return 0, err
 	}
-	n, _, err = w.countChanges(ctx, "given", statusConfig(settings), paths...)
+	n, _, err = w.countChanges(ctx, "given", statusConfig(settings, w.common != ""), paths...)
 	return n, err
 }
 
@@ -150,12 +150,16 @@ func (w Workspace) countChanges(ctx context.Context, from, config string, paths 
 	return counter.n, 0, nil
 }
 
-// statusConfig converts the statusKeys in the output of git config --list -z to a configuration file.
-func statusConfig(listed string) string {
+// statusConfig converts the statusKeys in the output of git config --list -z to a configuration file. That of a linked worktree names no storage
+// of refs: the script has written the worktree's commit into HEAD, and git would take the main worktree's HEAD from a reftable.
+func statusConfig(listed string, linked bool) string {
 	var b strings.Builder
 	for entry := range strings.SplitSeq(listed, "\x00") {
 		key, value, hasValue := strings.Cut(entry, "\n")
 		section, name, found := strings.Cut(key, ".")
+		if linked && strings.EqualFold(key, refStorage) {
+			continue
+		}
 		if !found || section != "extensions" && !slices.Contains(statusKeys, key) || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 			continue
 		}
