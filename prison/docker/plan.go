@@ -180,7 +180,7 @@ func (pl planner) securityOptions() ([]string, error) {
 	}
 	if pl.Foreign(pl.Runtime) {
 		pl.Lacks(prison.OwnKernel, "the runtime has a kernel of its own: that one, and no filter, says which system calls there are, also set-id bits and namespaces in it")
-		pl.Lacks(prison.LooseMemoryLimit, "a process that exceeds the memory limit ends the whole prison")
+		pl.Lacks(prison.LooseMemoryLimit, "a process that exceeds the memory limit ends the whole prison, and so may hundreds of processes")
 	}
 	if pl.MasksByOption() {
 		sayable := slices.DeleteFunc(walls.Hidden(), func(path string) bool { return strings.Contains(path, ":") })
