@@ -24,7 +24,7 @@ import (
 // resume starts a stopped or broken airlock again.
 func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record, error) {
 	s := c.session
-	word := "already runs"
+	word := "is already running"
 	if c.runs {
 		if err := s.startedWithout(r, c.Agent, c.Typed); err != nil {
 			return r, err

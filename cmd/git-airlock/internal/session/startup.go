@@ -60,7 +60,7 @@ func (s *Session) launch(ctx context.Context, r airlock.Record, q Request, start
 			for i, word := range running.Argv {
 				words[i] = gitops.Pasteable(word)
 			}
-			return &environment.Refusal{Text: fmt.Sprintf("the prison is running %s already", strings.Join(words, " ")), Next: []string{"git airlock status", "git airlock stop"}}
+			return &environment.Refusal{Text: fmt.Sprintf("the prison is already running %s", strings.Join(words, " ")), Next: []string{"git airlock status", "git airlock stop"}}
 		}
 	}
 	if s.Dry {

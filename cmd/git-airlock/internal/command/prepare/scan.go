@@ -21,7 +21,7 @@ func scanCommand() *cli.Command {
 	return cmdline.Command(&cli.Command{
 		Name: "scan", Usage: "search for secrets in the files that a snapshot would contain",
 		UsageText: "git airlock scan [--json]",
-		Description: "Searches the files of the checked-out commit. \"start\" makes the same search, and refuses if a finding has severity\n" +
+		Description: "Searches the committed files of the checked-out branch. \"start\" makes the same search, and refuses if a finding has severity\n" +
 			"high. Allow a finding with git config --add " + scan.AllowKey + " \"RULE:PATTERN # REASON\". Search for secrets of your own\n" +
 			"kind with " + scan.PatternKey + " \"high NAME EXPRESSION\" and " + scan.FileKey + " \"high NAME PATTERN\".\n" +
 			"Exit status 3 if a finding has severity high and is not allowed.",

@@ -25,7 +25,7 @@ func runsCommand() *cli.Command {
 		UsageText: "git airlock runs [--json]\ngit airlock runs prune|push|fetch",
 		Description: "A run is one command of \"git airlock run\", or one that start launched, from its start to its end. Each run has a record:\n" +
 			"a commit below refs/airlock/runs, which no branch reaches. The list has the records of all airlocks of this repository, and\n" +
-			"those that were fetched, oldest first. git-airlock-inspect(1) shows one.\n\n" +
+			"those that were fetched, in the order in which the runs ended. git-airlock-inspect(1) shows one.\n\n" +
 			"git log shows no records, except with --all. \"git log --exclude='refs/airlock/*' --all\" leaves them out.\n\n" +
 			"Nothing is pushed by itself. push and fetch print the git command that does the same. fetch takes the records that this\n" +
 			"repository does not have. It changes and removes none, fetches no tags, and takes no record of an airlock of this repository.",
