@@ -255,13 +255,13 @@ func (m *material) filesAnswer() Answer {
 		a.Level, a.Text = Look, "changed during the run"
 	}
 	if n := m.Checkpoints.Before; n > 0 {
-		a.Detail = append(a.Detail, Text(fmt.Sprintf("while the airlock exists, to get its workspace of before this run: git airlock checkpoint restore %d", n)))
+		a.Detail = append(a.Detail, Text(fmt.Sprintf("to get the workspace as before this run, while the airlock exists: git airlock checkpoint restore %d", n)))
 	} else {
 		a.Detail = append(a.Detail, Text(m.Checkpoints.Missing()))
 	}
 	if m.count(record.Landed) > 0 {
 		commits, others := m.otherLandings()
-		a.Detail = append(a.Detail, Text("while the airlock exists, to take the last landing back: git airlock undo"+commits))
+		a.Detail = append(a.Detail, Text("to take the last landing back, while the airlock exists: git airlock undo"+commits))
 		if others != "" { // a line of its own: long ones are cut
 			a.Detail = append(a.Detail, Text(others))
 		}

@@ -179,7 +179,7 @@ func TestRefusedOnce(t *testing.T) {
 func TestCausesAndCommands(t *testing.T) {
 	v := short(t, nil)
 	has(t, answer(t, v, "Your files"), "changed: 1 commit landed in them",
-		"while the airlock exists, to get its workspace of before this run: git airlock checkpoint restore 4", "while the airlock exists, to take the last landing back: git airlock undo")
+		"to get the workspace as before this run, while the airlock exists: git airlock checkpoint restore 4", "to take the last landing back, while the airlock exists: git airlock undo")
 	has(t, fmt.Sprint(v.Unseen), "Whether anything but landings changed your files")
 	has(t, answer(t, v, "Unknown"), "1 thing of this run")
 	for review, want := range map[string]string{"off": "by the rules of the gate, not by a person", "land": "by a person (airlock.review=land)", "push": "a push needs a person"} {

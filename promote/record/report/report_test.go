@@ -48,7 +48,7 @@ func TestQuestions(t *testing.T) {
 		{"2 hosts, 1.2 MB sent", "api.anthropic.com", "proxy.golang.org"},
 		{"telemetry.example.net, 4 times: no rule allows it", "1 program by the rule rm -rf *", "rm -rf /workspace/.git"},
 		{"3 files, +9 −4", "shop/price.go", "1 changed file is not where the command names files .github/workflows/ci.yml"},
-		{"your files changed: 2 commits landed in them", "while the airlock exists, to get its workspace of before this run: git airlock checkpoint restore 4", "while the airlock exists, to take the last landing back: git airlock undo"},
+		{"your files changed: 2 commits landed in them", "to get the workspace as before this run, while the airlock exists: git airlock checkpoint restore 4", "to take the last landing back, while the airlock exists: git airlock undo"},
 		{"4 things of this run", "Code inside of an interpreter is not seen: only the interpreter is", "What was inside TLS to proxy.golang.org was not seen"},
 	}
 	if len(v.Answers) != len(answers) {
