@@ -39,7 +39,7 @@ type Hooks struct {
 	byName bool
 }
 
-// ByName is the function of that name. The first call reads, and its result stays.
+// ByName is like the function of this name. It reads the configuration only once.
 func (h *Hooks) ByName(version func() string, list func() []string) bool {
 	h.read.Do(func() { h.byName = ByName(version(), list) })
 	return h.byName

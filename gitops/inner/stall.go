@@ -97,7 +97,8 @@ func (w Workspace) activity(ctx context.Context, out *watchedWriter) string {
 	return done.String()
 }
 
-// Waits returns the reason why git in the workspace does not end, if that may be a path which is no file. It is nil otherwise, and if that is unknown.
+// Waits looks for a FIFO, a socket or a device in the place of a file that git reads. Git may wait for it. The result is nil if there is none, or if
+// the workspace does not answer in time.
 func (w Workspace) Waits(ctx context.Context) *Invalid {
 	name := w.noFile(ctx)
 	if name == "" {
